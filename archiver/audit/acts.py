@@ -20,7 +20,7 @@ Span: TypeAlias = tuple[int, int, int]
 NO_RECORDS: Final = "0" * 32
 """The digest of no records."""
 
-NotedKind: TypeAlias = Literal["hold", "release", "erase", "orphans", "rebuild"]
+NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans", "rebuild"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,8 @@ def erase_lines(event: EraseEvent) -> Iterator[Line]:
             "rewriting_runs": list(report.rewriters),
             "finished": list(report.finished),
             "unfinished": list(report.unfinished),
+            "unsearched": list(report.unsearched),
+            "given_up": list(report.given_up),
             "failures": [{"file": path, **error_json(error)} for path, error in sorted(report.failures.items())],
             "seconds": round(report.seconds, 3),
         },

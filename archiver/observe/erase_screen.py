@@ -63,9 +63,20 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
     if report.rewriters:
         runs = counted(len(report.rewriters), "other job")
         console.print(f"{runs} began to rewrite files before, and may still upload some", style="yellow")
+    for each in report.given_up:
+        console.print(
+            f"erasure {each} was given up: it had stopped before all its records were found. If its condition was"
+            " another than this one's, run it again",
+            style="yellow",
+        )
     if report.finished:
         console.print("no object of the store has these records any more")
-    if report.unfinished:
+    for each in report.unsearched:
+        console.print(
+            f"erasure {each} stopped before all its records were found: run it again with its condition",
+            style="yellow",
+        )
+    if {*report.unfinished} - {*report.unsearched}:
         console.print(
             f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
         )

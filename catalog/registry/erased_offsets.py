@@ -1,19 +1,26 @@
 """Offsets of records that were erased, and the erasures they belong to. Nothing brings such a record back.
 
-An erasure is open until no object of the store has its records any more. Functions take a connection inside a
-transaction. They are safe to call again.
+An erasure is open until no object of the store has its records any more. Its search for records by a condition has
+ended if its value has `SEARCHED_MS`. Functions take a connection inside a transaction. They are safe to call again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
 from catalog.model import TopicRow
 from catalog.ranges.spans import joined
 from catalog.registry.postgres import Connection
+
+CONDITION: Final = "condition_hash"
+"""Key of an erasure that has a condition. One without goes by the offsets that are known as erased."""
+SEARCHED_MS: Final = "searched_ms"
+"""Key of the time when no file of the table had such records any more, by Postgres' clock."""
+SUPERSEDED_BY: Final = "superseded_by"
+"""Key of an erasure whose search ended while that of this one had not."""
 
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
@@ -73,16 +80,57 @@ def note_files(connection: Connection, topic: TopicRow, stale: Iterable[tuple[st
 
 
 def begin_erasure(connection: Connection, topic: TopicRow, erasure_id: str, value: Mapping[str, Any]) -> None:
-    """Keep an erasure as it is now. It stays open."""
+    """Open an erasure. One that is known stays as it is."""
     connection.execute(
-        "INSERT INTO erasures (id, topic_id, value) VALUES (%s, %s, %s)"
-        " ON CONFLICT (id) DO UPDATE SET value = excluded.value",
+        "INSERT INTO erasures (id, topic_id, value) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING",
         (erasure_id, topic.id, Jsonb(dict(value))),
     )
 
 
+def end_search(
+    connection: Connection, topic: TopicRow, erasure_id: str, value: Mapping[str, Any], searched_ms: int
+) -> bool:
+    """Note that the search of an erasure with a condition found all of its records, and that they are out of the table.
+
+    It supersedes the open ones whose own search didn't end. An erasure that committed nothing is kept only if there are
+    such. Returns whether it is kept. To be called by the run that searched.
+    """
+    at, open_ = Jsonb({SEARCHED_MS: searched_ms}), {"topic": topic.id, "id": erasure_id}
+    superseded = connection.execute(
+        "UPDATE erasures SET value = value || %(by)s WHERE topic_id = %(topic)s AND id <> %(id)s"
+        " AND finished_at IS NULL AND value ? %(condition)s AND NOT value ? %(searched)s",
+        {**open_, "by": Jsonb({SUPERSEDED_BY: erasure_id}), "condition": CONDITION, "searched": SEARCHED_MS},
+    ).rowcount
+    if superseded:
+        begin_erasure(connection, topic, erasure_id, value)
+    # Another run may have closed it as given up, while this one was silent for long.
+    kept = connection.execute(
+        "UPDATE erasures SET value = value || %(at)s, finished_at = NULL WHERE topic_id = %(topic)s AND id = %(id)s",
+        {**open_, "at": at},
+    )
+    return bool(kept.rowcount)
+
+
+def note_searched(connection: Connection, topic: TopicRow, erasure_ids: Iterable[str], searched_ms: int) -> None:
+    """Note of open erasures that no file of the table has any of the erased offsets.
+
+    For one with a condition that says something only if its own search has ended: others stay as they are.
+    """
+    connection.execute(
+        "UPDATE erasures SET value = value || %(at)s WHERE topic_id = %(topic)s AND id = ANY(%(ids)s)"
+        " AND finished_at IS NULL AND (value ? %(searched)s OR NOT value ? %(condition)s)",
+        {
+            "topic": topic.id,
+            "ids": list(erasure_ids),
+            "at": Jsonb({SEARCHED_MS: searched_ms}),
+            "searched": SEARCHED_MS,
+            "condition": CONDITION,
+        },
+    )
+
+
 def finish_erasures(connection: Connection, topic: TopicRow, erasure_ids: Iterable[str]) -> None:
-    """Note that no object has the records of these erasures any more."""
+    """Close erasures: no object has their records any more, or they were given up."""
     connection.execute(
         "UPDATE erasures SET finished_at = now() WHERE topic_id = %s AND id = ANY(%s) AND finished_at IS NULL",
         (topic.id, list(erasure_ids)),

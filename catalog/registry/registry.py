@@ -221,6 +221,8 @@ class Erasures(Part):
     files = in_transaction(erased_offsets.files)
     note_files = in_transaction(erased_offsets.note_files)
     begin = in_transaction(erased_offsets.begin_erasure)
+    end_search = in_transaction(erased_offsets.end_search)
+    note_searched = in_transaction(erased_offsets.note_searched)
     finish = in_transaction(erased_offsets.finish_erasures)
     unfinished = in_transaction(erased_offsets.open_erasures)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from archiver.replay.where import Where
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.job import Compact as CompactJob
 from archiver.upkeep.compact.job import Wish
-from archiver.upkeep.erase.job import Erase, EraseOptions
+from archiver.upkeep.erase import job
+from archiver.upkeep.erase.job import Erase, EraseOptions, TopicErasure
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.rebuild.job import Rebuild
@@ -106,6 +109,15 @@ def registry_with_her(config: Path) -> bool:
     return any(NAME.decode() in text or "amFuZS1kb2Ut" in text for text in texts)
 
 
+def acts(config: Path, kind: str) -> list[dict[str, Any]]:
+    """The notes of this kind in the audit trail."""
+    settings = load_config(config)
+    objects = ObjectStore.of(settings.catalog)
+    parts = objects.walk(settings.archive.journal or "")
+    found = [json.loads(objects.read(each.path)) for part in parts for each in part if "/entry-" in each.path]
+    return [each["details"] for each in found if each["act_id"].startswith(f"{kind}-")]
+
+
 def check(config: Path, topic: str, records: Sequence[Seen]) -> None:
     assert from_archive(config, topic, 1) == list(records)
     assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
@@ -132,7 +144,8 @@ def test_no_object_has_erased_records_and_nothing_brings_them_back(
             kill.setenv("ARCHIVER_FAULT", f"{fault}:raise")
             with pytest.raises(InjectedFault):
                 erase(config, topic)
-        done = erase(config, topic, None)
+        done = erase(config, topic)
+        assert len(done.given_up) == 1, "nobody knows whether the killed one had found all"
     else:
         done = erase(config, topic)
         assert (done.rows, done.files, done.offsets) == (8, 4, {0: 8})
@@ -199,6 +212,94 @@ def test_an_older_rewrite_keeps_an_erasure_open_until_it_is_over(stack: Stack) -
         with UploadClaims.of_run(shop.registry, shop.topic):
             done = erase(config, topic, None)
         assert (done.rewriters, len(done.finished)) == ((), 1)
+
+
+def test_an_erasure_whose_search_was_cut_short_is_never_attested(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, topic = archived(stack)
+    kafka = from_kafka(stack, topic, 1)
+    with monkeypatch.context() as kill:
+        kill.setattr(job, "BATCH", 1)
+        kill.setenv("ARCHIVER_FAULT", "after_commit:raise")
+        with pytest.raises(InjectedFault):
+            erase(config, topic)
+    left = erase(config, topic, None)
+    assert (left.finished, left.unsearched, left.succeeded) == ((), left.unfinished, False)
+    assert len(hers(from_archive(config, topic, 1))) == 4, "no condition is kept to go on with"
+    assert acts(config, "erase") == []
+    done = erase(config, topic)
+    assert (done.rows, len(done.finished), done.given_up, done.succeeded) == (4, 1, left.unfinished, True)
+    assert [each["id"] for each in acts(config, "erase")] == [done.erasure]
+    assert [(each["id"], each["superseded_by"]) for each in acts(config, "abandon")] == [
+        (*left.unfinished, done.erasure)
+    ]
+    assert objects_with_her(config) == []
+    assert erase(config, topic, None).unfinished == ()
+    check(config, topic, others(kafka))
+
+
+def test_an_erasure_leaves_one_that_ended_meanwhile_to_its_own_run(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic = archived(stack)
+    kafka = from_kafka(stack, topic, 1)
+    begun, go_on, ended, over = (threading.Event() for _ in range(4))
+    commit, rewriters, finish = TopicErasure._commit, TopicErasure._rewriters, TopicErasure.finish
+
+    def is_here() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    def late_commit(self: TopicErasure, *args: Any) -> bool:
+        if not is_here():
+            begun.set()
+            assert go_on.wait(60)
+        return commit(self, *args)
+
+    def late_rewriters(self: TopicErasure, *args: Any, **named: Any) -> tuple[str, ...]:
+        if is_here():  # what is open was read before
+            go_on.set()
+            assert ended.wait(60)
+        return rewriters(self, *args, **named)
+
+    def late_finish(self: TopicErasure, *args: Any, **named: Any) -> None:
+        if not is_here():
+            ended.set()
+            assert over.wait(60)
+        finish(self, *args, **named)
+
+    monkeypatch.setattr(TopicErasure, "_commit", late_commit)
+    monkeypatch.setattr(TopicErasure, "_rewriters", late_rewriters)
+    monkeypatch.setattr(TopicErasure, "finish", late_finish)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(erase, config, topic)
+        try:
+            assert begun.wait(60)
+            other = erase(config, topic, "offset = 0")
+        finally:
+            go_on.set()
+            over.set()
+        first = running.result()
+    assert (other.finished, other.given_up) == ((other.erasure,), ())
+    assert (first.finished, first.succeeded) == (other.unfinished, True)
+    assert objects_with_her(config) == []
+    check(config, topic, others(kafka)[1:])
+
+
+def test_a_restored_database_does_not_refill_what_was_erased(stack: Stack) -> None:
+    config, topic = archived(stack)
+    kafka = from_kafka(stack, topic, 1)
+    tag(stack, config, topic, "kept")  # the old files stay
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("CREATE TABLE before AS SELECT * FROM files")
+    assert erase(config, topic).rows == 6
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("DELETE FROM files")
+        connection.execute("INSERT INTO files SELECT * FROM before")
+        connection.execute("DELETE FROM erased_offsets")
+        connection.execute("DELETE FROM erasures")
+        connection.execute("DROP TABLE before")
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert (report.rows(Fate.LEFT), report.rows(Fate.FROM_FILE), report.succeeded) == (6, 0, False)
+    assert from_archive(config, topic, 1) == others(kafka)
 
 
 def test_retired_records_are_searched_as_long_as_the_store_has_them(stack: Stack) -> None:

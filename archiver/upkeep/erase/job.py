@@ -43,6 +43,7 @@ from archiver.upkeep.erase.report import (
     FileSearched,
     FilesSearched,
 )
+from archiver.upkeep.erase.standing import Standing, is_searched
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.reconcile import reconcile
@@ -61,11 +62,10 @@ from catalog.ranges.legal_holds import of_config
 from catalog.ranges.rewrite import Rewrite
 from catalog.ranges.spans import joined
 from catalog.registry import Registry
+from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS
 from catalog.registry.holds import refuse_held
 
 REASON: Final = "erase"
-_SEARCHED: Final = "searched_ms"
-"""When no file of the table had such records any more, by Postgres' clock."""
 ROUNDS: Final = 5
 BATCH: Final = 200
 """How many components one commit writes anew."""
@@ -150,9 +150,9 @@ class Erase:
         salt = secrets.token_hex(16)
         told = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
         erasure = new_id()
-        value = {"id": erasure, "condition_hash": told, "grace_seconds": int(self._options.grace)}
-        work.erase(condition, report, erasure=erasure, value=value, dry_run=self._options.dry_run)
-        if report.rows or report.commits:
+        value = {"id": erasure, CONDITION: told, "grace_seconds": int(self._options.grace)}
+        is_kept = work.erase(condition, report, erasure=erasure, value=value, dry_run=self._options.dry_run)
+        if report.rows or report.commits or is_kept:
             report.erasure, report.condition_hash, report.salt = erasure, told, salt
 
     def _runner(self, size_bytes: int, closing: ExitStack) -> Engine:
@@ -208,8 +208,11 @@ class TopicErasure:
         erasure: str,
         value: Mapping[str, object],
         dry_run: bool = False,
-    ) -> None:
-        """Write files with such rows anew, and note their offsets as erased. `value` is kept until it is finished."""
+    ) -> bool:
+        """Write files with such rows anew, and note their offsets as erased. `value` is kept until it is finished.
+
+        Returns whether the search ended, and the registry has it so.
+        """
         with UploadClaims.of_run(self.registry, self.topic, is_noted=not dry_run) as claims:
             for _ in range(ROUNDS):
                 found, known = self._search(condition, report, erasure, claims, dry_run=dry_run)
@@ -223,30 +226,43 @@ class TopicErasure:
                 if dry_run:
                     report.rows = sum(each.rows for each in found)
                     report.files = sum(1 for each in found if each.rows)
-                    return
-                if not found:
-                    return
-                self.registry.erasures.begin(self.topic, erasure, dict(value))
-                if self._commit(found, known, report):
-                    return
+                    return False
+                if found:
+                    self.registry.erasures.begin(self.topic, erasure, dict(value))
+                if not found or self._commit(found, known, report):
+                    # Inside of the run: who sees it neither alive nor searched may take it for dead.
+                    return isinstance(condition, Matching) and not report.failures and self._ended(erasure, value)
         raise CatalogUnreachable(
             "Others rewrite the table's files faster than records can be erased; run it again when they are done",
             table=self.topic.table,
         )
 
+    def _ended(self, erasure: str, value: Mapping[str, object]) -> bool:
+        # Whoever reads files from here on has none of these records.
+        return self.registry.erasures.end_search(self.topic, erasure, value, self._now_ms())
+
     def finish(self, report: EraseReport, *, grace: float, now: float) -> None:
-        """Delete every object that has erased records, as far as nothing needs it; note what is finished."""
+        """Delete every object that has erased records, as far as nothing needs it; note what is finished.
+
+        An erasure of which not all records were found is never noted as finished.
+        """
         waiting = self.registry.erasures.unfinished(self.topic)
         if not waiting:
             return
-        erased = self.registry.erasures.offsets(self.topic)
         clean_spool(self.config.archive.spool)
-        if not report.commits:  # others may have brought some back since
+        commits = len(report.commits)
+        if waiting.keys() - {report.erasure}:  # others may have brought some back since
+            erased = self.registry.erasures.offsets(self.topic)
             again = AtOffsets({each: tuple(those) for each, those in erased.items()})
             first = min(waiting)
             self.erase(again, report, erasure=first, value=waiting[first])
-        searched_ms = int(self.registry.retention.now() * 1_000)  # whoever reads files from here on has none of these
-        report.rewriters = self._rewriters(waiting, searched_ms, is_new=bool(report.commits))
+        report.rewriters = self._rewriters(waiting, is_anew=len(report.commits) > commits)
+        standing = Standing.of(waiting)
+        report.unsearched = standing.unsearched
+        # Another run may have ended its search since, with offsets that weren't known: it finishes that one itself.
+        later = {each for each, value in self.registry.erasures.unfinished(self.topic).items() if is_searched(value)}
+        given_up = tuple(each for each in standing.superseded if each not in later)
+        erased = self.registry.erasures.offsets(self.topic)
         is_held = self.config.topic(self.topic.topic).hold
         report.purged = purge(
             self.table,
@@ -271,23 +287,26 @@ class TopicErasure:
         if report.purged.left or report.failures or copies.left or report.rewriters:
             report.unfinished = tuple(waiting)
             return
-        self._note(waiting, report)
+        self._note({each: waiting[each] for each in standing.searched}, report)
+        self._note_given_up({each: waiting[each] for each in given_up})
         pass_point(RemovalPoint.ERASURE_NOTED)
-        self.registry.erasures.finish(self.topic, tuple(waiting))
-        report.finished = tuple(waiting)
+        self.registry.erasures.finish(self.topic, (*standing.searched, *given_up))
+        report.finished, report.given_up = standing.searched, given_up
+        report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
 
-    def _rewriters(
-        self, waiting: Mapping[str, Mapping[str, object]], searched_ms: int, *, is_new: bool
-    ) -> tuple[str, ...]:
+    def _now_ms(self) -> int:
+        return int(self.registry.retention.now() * 1_000)
+
+    def _rewriters(self, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> tuple[str, ...]:
         """The runs that may have read erased records before, and still write: they are alive, or died lately.
 
-        Ask before uploads are listed: then the list has all that other runs have uploaded.
+        Ask before uploads are listed: then the list has all that other runs have uploaded. `is_anew` says that the
+        table had some again just before. A run that still searches is among them.
         """
-        told = {_SEARCHED: searched_ms}
-        values = [{**value, **told} if is_new else {**told, **value} for value in waiting.values()]
-        for erasure, value in zip(waiting, values, strict=True):
-            self.registry.erasures.begin(self.topic, erasure, value)
-        since = max(int(str(value[_SEARCHED])) for value in values)
+        now_ms = self._now_ms()
+        fresh = [each for each, value in waiting.items() if is_anew or SEARCHED_MS not in value]
+        self.registry.erasures.note_searched(self.topic, fresh, now_ms)
+        since = max(now_ms if each in fresh else int(str(value[SEARCHED_MS])) for each, value in waiting.items())
         grace = self.config.archive.orphan_grace
         runs = self.registry.claims.runs(self.topic)
         return tuple(each.id for each in runs if each.begun_ms <= since and each.silent_seconds < grace)
@@ -295,9 +314,15 @@ class TopicErasure:
     def _note(self, waiting: Mapping[str, Mapping[str, object]], report: EraseReport) -> None:
         journal = Journal.of(self.config).of_table(self.table)
         for erasure, value in waiting.items():
-            told = {name: each for name, each in value.items() if name != _SEARCHED}
+            told = {name: each for name, each in value.items() if name != SEARCHED_MS}
             details = {**told, "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
             act = Noted(kind="erase", id=f"erase-{erasure}", details=details)
+            AuditTrail.of(self.topic, journal, self.registry).record(act)
+
+    def _note_given_up(self, given_up: Mapping[str, Mapping[str, object]]) -> None:
+        journal = Journal.of(self.config).of_table(self.table)
+        for erasure, value in given_up.items():
+            act = Noted(kind="abandon", id=f"abandon-{erasure}", details=value)
             AuditTrail.of(self.topic, journal, self.registry).record(act)
 
     def _search(

@@ -18,7 +18,9 @@ class EraseReport:
     `salt` proves later which condition the `condition_hash` is of; it is kept nowhere. `copies` are uploads of dead
     jobs that may hold some of the records and are too young to be deleted. `rewriters` are runs of other jobs that may
     have read some before, and may still upload them. `finished` are the erasures of which no
-    object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`.
+    object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`. `unsearched` are
+    those among them whose search was cut short: run them again with their condition. `given_up` are such ones that were
+    closed, because the search of a later one ended: nothing is said of their records.
     """
 
     topic: str
@@ -37,6 +39,8 @@ class EraseReport:
     rewriters: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
+    unsearched: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
     failures: dict[str, ContextError] = field(default_factory=dict)
     seconds: float = 0.0
 

@@ -157,7 +157,8 @@ class RefillJob:
             elif hole.range_id not in existing:
                 self._elsewhere(hole, found, made, elsewhere)
             elif self._dry_run:
-                made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=hole.rows))
+                reason = "without the records of this range that were erased" if found.has_erased(hole) else ""
+                made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=hole.rows, reason=reason))
             elif not self._from_files(made, mender, hole, existing[hole.range_id], found):
                 self._elsewhere(hole, found, made, elsewhere)
         return elsewhere
@@ -178,7 +179,7 @@ class RefillJob:
 
     def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
         """Fill a hole from the range's existing files. False where some are gone and the rest don't help."""
-        mending = mender.from_files(hole, files)
+        mending = mender.from_files(hole, files, found.erased_in(hole))
         is_all = len(files) == len(found.ranges[hole.range_id].files)
         if is_all or mending.rows:
             self._take(made, mending, Fate.FROM_FILE, found, is_last=is_all)

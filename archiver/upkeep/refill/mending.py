@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
+
+import numpy as np
 
 from archiver.archive.mappings import LedgerMappings
 from archiver.commit.table_rows import Offsets, TableRows
@@ -18,6 +20,12 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.ranges.holes import ExpectedRange, Hole
 from catalog.registry import Registry
+
+ERASED: Final = (
+    "records of this range were erased, and aren't brought back. If the registry was restored from an older backup, run"
+    " `archiver registry rebuild` into an empty database instead"
+)
+"""Why rows stay missing although their file exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +74,22 @@ class Mender:
         )
         return cls(live=TableRows(table, formats, copier.mappings), expected=expected, copier=copier)
 
-    def from_files(self, hole: Hole, files: Sequence[DataFileInfo]) -> Mending:
+    def from_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> Mending:
         """Fill a hole from the range's files that still exist: as they are, or copies of the missing rows.
 
         A file that the table has, with all of its rows deleted, is copied too, because no path may come twice. So is a
-        file with records of other ranges.
+        file with records of other ranges, and one with `erased` offsets in its range: if the registry is older than the
+        erasure, the file that it knows has these records still. They are left out.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
+        gone = _within(erased, whole)
         is_alone = len(files) == len(one.files) and sum(file.rows for file in files) == one.file_rows
-        if is_alone and not len(there) and not any(self.live.has_file(file.path) for file in files):
+        if is_alone and not len(gone) and not len(there) and not any(self.live.has_file(file.path) for file in files):
             return Mending(hole=hole, rows=one.file_rows, files=tuple(files))
-        return _made(hole, tuple(self.copier.copy(file, whole, without=there) for file in files))
+        without = np.union1d(there, gone)
+        mending = _made(hole, tuple(self.copier.copy(file, whole, without=without) for file in files))
+        return replace(mending, reason=ERASED) if len(gone) and mending.rows < hole.rows else mending
 
     def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
         """Fill a hole from what was archived again of its range, if the digest shows the same records as before.
@@ -119,6 +131,13 @@ class Mender:
     def _whole(self, hole: Hole) -> RowRange:
         one = self.expected[hole.range_id]
         return RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+
+
+def _within(spans: Sequence[tuple[int, int]], whole: RowRange) -> Offsets:
+    """The offsets of a range that are in one of the spans, ascending, each once."""
+    clipped = [(max(start, whole.start_offset), min(end, whole.end_offset)) for start, end in spans]
+    found = [np.arange(start, end, dtype=np.int64) for start, end in clipped if start < end]
+    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
 def _made(hole: Hole, copies: Sequence[CopiedRows], *, doubt: str = "") -> Mending:

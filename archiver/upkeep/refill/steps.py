@@ -60,10 +60,13 @@ class Found:
 
     def has_erased(self, hole: Hole) -> bool:
         """Whether records of a hole's range were erased."""
+        return bool(self.erased_in(hole))
+
+    def erased_in(self, hole: Hole) -> tuple[tuple[int, int], ...]:
+        """The erased offsets that reach into a hole's range."""
         one = self.expected[hole.range_id]
-        return any(
-            start < one.end_offset and one.start_offset < end for start, end in self.erased.get(one.partition, ())
-        )
+        spans = self.erased.get(one.partition, ())
+        return tuple((start, end) for start, end in spans if start < one.end_offset and one.start_offset < end)
 
     def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
         """The ranges of these holes."""

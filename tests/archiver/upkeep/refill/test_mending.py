@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table.update import update_table_metadata
 
@@ -18,7 +20,7 @@ from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
-from archiver.upkeep.refill.mending import Mender, Mending
+from archiver.upkeep.refill.mending import ERASED, Mender, Mending
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TranslatedRange, new_id
@@ -83,6 +85,10 @@ class Mended:
         until: int = 0,
     ) -> Mending:
         """`until` is where the log's last batch ends, if that is after the range."""
+        mender, hole = self.mender(there)
+        return mender.from_log(hole, archived(self.folder, log, value=value, until=until), takes_part=part)
+
+    def mender(self, there: Collection[int]) -> tuple[Mender, Hole]:
         lake = Lake(self.folder / "table", RAW)
         if there:
             commit(lake, archived(self.folder, there))
@@ -106,8 +112,7 @@ class Mended:
         )
         table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
         mender = Mender(live=TableRows(table, FORMATS), expected={"A": one}, copier=copier)
-        hole = Hole(range_id="A", partition=PARTITION, start_offset=0, end_offset=5, rows=5 - len(there))
-        return mender.from_log(hole, archived(self.folder, log, value=value, until=until), takes_part=part)
+        return mender, Hole(range_id="A", partition=PARTITION, start_offset=0, end_offset=5, rows=5 - len(there))
 
 
 def archived(
@@ -134,6 +139,23 @@ def proven(tmp_path: Path) -> Mended:
     assert whole.file is not None
     assert whole.file.digest is not None
     return Mended(tmp_path, whole.file.digest)
+
+
+@pytest.mark.parametrize(("there", "back"), [({0, 1}, {2, 4}), ({0, 1, 2, 4}, NONE), (NONE, {0, 1, 2, 4})])
+def test_erased_records_stay_out_of_what_comes_from_an_older_file(
+    proven: Mended, there: set[int], back: set[int]
+) -> None:
+    """A registry that was restored from a backup knows the file before the erasure as whole."""
+    mender, hole = proven.mender(there)
+    (whole,) = archived(proven.folder / "first", range(5))
+    mending = mender.from_files(hole, whole.files, [(3, 4), (7, 9)])
+    assert (mending.rows, mending.reason) == (len(back), ERASED)
+    found = [read_offsets(file.path) for file in mending.files]
+    assert [*chain.from_iterable(found)] == sorted(back)
+
+
+def read_offsets(path: str) -> list[int]:
+    return [row["offset"] for row in pq.read_table(path.removeprefix("file://"))["kafka"].to_pylist()]
 
 
 def test_a_part_of_the_log_is_told_as_unproven_and_names_no_range(proven: Mended) -> None:
