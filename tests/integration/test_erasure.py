@@ -109,13 +109,13 @@ def registry_with_her(config: Path) -> bool:
     return any(NAME.decode() in text or "amFuZS1kb2Ut" in text for text in texts)
 
 
-def acts(config: Path, kind: str) -> list[dict[str, Any]]:
+def acts(config: Path, topic: str, kind: str) -> list[dict[str, Any]]:
     """The notes of this kind in the audit trail."""
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     parts = objects.walk(settings.archive.journal or "")
     found = [json.loads(objects.read(each.path)) for part in parts for each in part if "/entry-" in each.path]
-    return [each["details"] for each in found if each["act_id"].startswith(f"{kind}-")]
+    return [each["details"] for each in found if each["topic"] == topic and each["act_id"].startswith(f"{kind}-")]
 
 
 def check(config: Path, topic: str, records: Sequence[Seen]) -> None:
@@ -225,11 +225,11 @@ def test_an_erasure_whose_search_was_cut_short_is_never_attested(stack: Stack, m
     left = erase(config, topic, None)
     assert (left.finished, left.unsearched, left.succeeded) == ((), left.unfinished, False)
     assert len(hers(from_archive(config, topic, 1))) == 4, "no condition is kept to go on with"
-    assert acts(config, "erase") == []
+    assert acts(config, topic, "erase") == []
     done = erase(config, topic)
     assert (done.rows, len(done.finished), done.given_up, done.succeeded) == (4, 1, left.unfinished, True)
-    assert [each["id"] for each in acts(config, "erase")] == [done.erasure]
-    assert [(each["id"], each["superseded_by"]) for each in acts(config, "abandon")] == [
+    assert [each["id"] for each in acts(config, topic, "erase")] == [done.erasure]
+    assert [(each["id"], each["superseded_by"]) for each in acts(config, topic, "abandon")] == [
         (*left.unfinished, done.erasure)
     ]
     assert objects_with_her(config) == []
