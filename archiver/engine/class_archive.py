@@ -31,9 +31,21 @@ _CLAIMED_SECONDS: Final = 600
 """How long one process alone may write the archive: it takes many CPU seconds."""
 
 _WRITING: Final = ".writing"
-_QUIET: Final = ("-Xlog:disable", "-Xlog:all=warning:stderr", "-Xlog:cds*=off", "-Xlog:class+path*=off")
-"""Java tells on standard output which classes it leaves out of an archive, and that is the output of our command."""
+_UNUSED_SECONDS: Final = 30 * 24 * 3600
+"""How long an archive stays that no start asked for. It takes about 140 MB."""
 
+_QUIET: Final = (
+    "-Xlog:disable",
+    "-Xlog:all=warning:stderr",
+    "-Xlog:cds*=off:stderr",
+    "-Xlog:class+path*=off:stderr",
+)
+"""Java tells which classes it leaves out of an archive, and which archive it can't use. A person can act on neither.
+
+An option without an output is for standard output alone.
+"""
+
+_SEEN: Final = ".seen"
 _OWN_CHOICE: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "-Xlog")
 
 
@@ -48,6 +60,7 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
     try:
         folder = cache_folder() / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_unused(folder)
         return _options(folder / f"{_key(java)}.jsa", version)
     except OSError:  # a read-only home, as in many containers
         return ()
@@ -56,13 +69,15 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
 def _options(archive: Path, version: int) -> tuple[str, ...]:
     use = (f"-XX:SharedArchiveFile={archive}", *_QUIET)
     if version >= _KEEPS_ITSELF:
+        archive.with_suffix(_SEEN).touch()
         return ("-XX:+AutoCreateSharedArchive", *use)
     _take_over(archive)
+    seen, claim = archive.with_suffix(_SEEN), archive.with_suffix(".claim")
+    first = not seen.exists()
+    seen.touch()
     if archive.exists():
         return use
-    seen, claim = archive.with_suffix(".seen"), archive.with_suffix(".claim")
-    if not seen.exists():
-        seen.touch()
+    if first:
         return ()
     with suppress(FileNotFoundError):
         if _age(claim) > _CLAIMED_SECONDS:
@@ -85,6 +100,15 @@ def _take_over(archive: Path) -> None:
                     writing.unlink()
 
 
+def _remove_unused(folder: Path) -> None:
+    """Remove the archives that no start asked for in a month: of an older Spark, or of an environment that is gone."""
+    for seen in folder.glob(f"*{_SEEN}"):
+        with suppress(FileNotFoundError):
+            if _age(seen) > _UNUSED_SECONDS:
+                for each in folder.glob(f"{seen.stem}.*"):
+                    each.unlink()
+
+
 def _age(path: Path) -> float:
     return time.time() - path.stat().st_mtime
 
@@ -95,7 +119,8 @@ def _begins_well(path: Path) -> bool:
 
 
 def _key(java: Path) -> str:
-    """What an archive depends on: this Java, and Spark's class path."""
+    """What an archive depends on: this Java, and each jar of Spark's class path, whose size and time Java compares."""
     real = java.resolve()
-    parts = (str(real), str(real.stat().st_mtime_ns), pyspark.__version__, *map(str, pyspark.__path__))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    jars = [jar for folder in pyspark.__path__ for jar in sorted(Path(folder, "jars").glob("*.jar"))]
+    stamps = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in (real, *jars)]
+    return hashlib.sha256(repr((pyspark.__version__, stamps)).encode()).hexdigest()[:16]

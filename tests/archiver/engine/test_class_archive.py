@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from archiver.engine.class_archive import FOLDER, class_archive_options
@@ -75,6 +78,46 @@ def test_another_java_has_its_own(java: Path) -> None:
     other.touch()
     written_by(other)
     assert len({each.stem for each in folder(java).glob("*.seen")}) == 2
+
+
+def test_other_jars_have_their_own(java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar = tmp_path / "spark" / "jars" / "core.jar"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"classes")
+    monkeypatch.setattr(pyspark, "__path__", [str(tmp_path / "spark")])
+    written_by(java)
+    make_old(jar, 60)  # Java refuses an archive of a jar with another time, so it has to be written again
+    written_by(java)
+
+
+def test_archives_that_no_start_asks_for_are_removed(java: Path) -> None:
+    written_by(java).write_bytes(COMPLETE)
+    make_old(next(folder(java).glob("*.seen")), 31 * 24 * 3600)
+    other = java.with_name("other")
+    other.touch()
+    assert options(other) == []
+    (left,) = folder(java).iterdir()
+    assert left.suffix == ".seen"
+
+
+def test_java_says_nothing_of_an_archive_it_cannot_use(java: Path) -> None:
+    """A second start's terminal shows what the first one's shows."""
+    if (found := shutil.which("java")) is None:
+        pytest.skip("Java isn't on the path")
+    (jar,) = Path(pyspark.__path__[0], "jars").glob("py4j-*.jar")
+    archive, moved = java.with_name("classes.jsa"), java.with_name("moved.jar")
+    shutil.copy(jar, moved)
+    quiet = [each for each in class_archive_options(java, 21, {}) if each.startswith("-Xlog")]
+
+    def said(*options: str | Path, jar: Path) -> str:
+        command = [found, *options, "-cp", jar, "py4j.GatewayServer", "--help"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "usage" in ended.stdout + ended.stderr
+        return "".join(line for line in (ended.stdout + ended.stderr).splitlines() if "usage" not in line)
+
+    said(f"-XX:ArchiveClassesAtExit={archive}", jar=jar)
+    assert "Unable to use shared archive" in said(f"-XX:SharedArchiveFile={archive}", jar=moved)
+    assert said(f"-XX:SharedArchiveFile={archive}", *quiet, jar=moved) == ""
 
 
 def test_newer_java_keeps_it_itself(java: Path) -> None:
