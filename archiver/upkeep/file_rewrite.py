@@ -33,7 +33,9 @@ from catalog.iceberg.commit import Unresolved, find_commit
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import TopicRow
 from catalog.ranges.rewrite import Rewrite
+from catalog.ranges.spans import uncovered
 from catalog.registry import Registry
 
 LOOKS_AT_ONCE: Final = 16
@@ -82,6 +84,9 @@ def put_in_place(
             AuditTrail.of(topic, journal, registry).rewrote(rewrite, snapshot_id=snapshot_id)
             registry.rewrites.finish(topic, rewrite)
             pass_point(FaultPoint.AFTER_CONFIRM)
+            if any(_takes_place_of(rewrite, each) for each in registry.rewrites.unfinished(topic)):
+                # Left by a killed run. While it is open, nobody deletes its files, old or new.
+                settle_rewrites(table, registry, catalog, manifests, journal)
             return done
         case Displaced():
             # It can't land any more: the table has moved past the snapshots that its attempts were made on.
@@ -122,6 +127,8 @@ def settle_rewrites(
             journal.keep_rewrite(rewrite)
             trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
             registry.rewrites.finish(topic, rewrite)
+        elif _is_done_by_others(rewrite, registry, topic):
+            registry.rewrites.abandon(topic, rewrite)
         elif any(path not in files for path in rewrite.old_paths):
             is_gone = not any(path in files for path in rewrite.old_paths)
             if is_gone and (_has_moved(table, rewrite, registry) or _landed_long_ago(table, rewrite)):
@@ -157,10 +164,27 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
             )
 
 
+def _takes_place_of(done: Rewrite, other: Rewrite) -> bool:
+    """Whether one that landed did what another was to do, or took its old files: so that one can't land any more."""
+    if other.groups:
+        return not {*done.old_paths}.isdisjoint(other.old_paths)
+    return not done.first_offsets.keys().isdisjoint(other.first_offsets) or bool(done.erased and other.erased)
+
+
 def _is_moved(table: ArchiveTable, rewrite: Rewrite) -> bool:
     """Whether a rewrite that only moves first offsets is done: they are there."""
-    first = table.first_offsets
-    return not rewrite.groups and all(first.get(each, 0) >= to for each, to in rewrite.first_offsets.items())
+    first, wanted = table.first_offsets, rewrite.first_offsets
+    if rewrite.groups or rewrite.erased:
+        return False
+    return all(first.get(each, 0) >= to for each, to in wanted.items())
+
+
+def _is_done_by_others(rewrite: Rewrite, registry: Registry, topic: TopicRow) -> bool:
+    """Whether a rewrite that only notes erased offsets has nothing left to note. The table doesn't show that."""
+    if rewrite.groups or not rewrite.erased:
+        return False
+    known = registry.erasures.offsets(topic)
+    return not any(uncovered([(start, end)], known.get(partition, ())) for partition, start, end in rewrite.erased)
 
 
 def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:

@@ -123,7 +123,7 @@ def check(config: Path, topic: str, records: Sequence[Seen]) -> None:
     assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
 
 
-@pytest.mark.parametrize("fault", [None, "after_commit"])
+@pytest.mark.parametrize("fault", [None, "before_commit", "after_commit"])
 def test_no_object_has_erased_records_and_nothing_brings_them_back(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, fault: str | None
 ) -> None:
@@ -302,7 +302,9 @@ def test_a_restored_database_does_not_refill_what_was_erased(stack: Stack) -> No
     assert from_archive(config, topic, 1) == others(kafka)
 
 
-def test_retired_records_are_searched_as_long_as_the_store_has_them(stack: Stack) -> None:
+def test_retired_records_are_searched_as_long_as_the_store_has_them(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config, topic = archived(stack, snapshot_retention="1d")
     CompactJob(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
     limits = Limits(offset=30)
@@ -312,9 +314,19 @@ def test_retired_records_are_searched_as_long_as_the_store_has_them(stack: Stack
     archive_once(config)
     kafka = from_kafka(stack, topic, 1)
     assert len(objects_with_her(config)) > 4, "three small files, the one of all, and manifests"
+    with monkeypatch.context() as kill:
+        kill.setenv("ARCHIVER_FAULT", "before_commit:raise")
+        with pytest.raises(InjectedFault):
+            erase(config, topic, "partition = 0 and offset = 3")
+    (settled,) = reconcile(load_config(config), [topic])
+    assert settled.error is None
+    with Workshop.of(config) as shop:
+        assert shop.registry.erasures.offsets(shop.topic) == {}, "no commit says so"
     done = erase(config, topic)
     assert done.succeeded, (done.purged, done.copies)
     assert (done.rows, done.offsets) == (2, {0: 8})
+    with Workshop.of(config) as shop:
+        assert shop.registry.rewrites.unfinished(shop.topic) == ()
     assert objects_with_her(config) == []
     check(config, topic, others(kafka)[len(others(kafka[:30])) :])
     assert erase(config, topic).commits == []

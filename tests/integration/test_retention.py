@@ -220,9 +220,11 @@ def test_rows_at_the_edge_go_only_if_asked_through_a_kill(
     done_again = expire(config, topic, limits=limits, rows=True)
     assert done_again.succeeded
     assert done_again.rewritten == (1 if fault == "before_commit" else 0)
+    assert done_again.purged.deleted == 1, "the killed run needs its old file no more"
     check(config, topic, kafka[15:])
     with Workshop.of(config) as shop:
         assert shop.registry.rows.gone(shop.topic) == GoneRows(retired=15)
+        assert shop.registry.rewrites.unfinished(shop.topic) == ()
     assert expire(config, topic, limits=Limits(time_ms=START + 2 * DAY), rows=True).first_offsets == {0: 20}
     before = ranges_of(config)
     fresh = without_registry(stack, config, with_journal=True)

@@ -71,9 +71,13 @@ class World:
 
     @property
     def registry(self) -> Any:
-        return SimpleNamespace(rewrites=self, files=self.staged)
+        return SimpleNamespace(rewrites=self, files=self.staged, erasures=self)
 
     is_refused: bool = False
+    erased: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def offsets(self, topic: Any) -> dict[int, list[tuple[int, int]]]:
+        return self.erased
 
     def begin(self, topic: Any, rewrite: Rewrite) -> None:
         if self.is_refused:
@@ -148,6 +152,30 @@ def test_it_is_remembered_committed_and_recorded_in_this_order(world: World) -> 
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
     assert world.put() is world.outcome
     assert world.told == ["begin", "commit", "journal", "finish"]
+
+
+@dataclass
+class Landing(World):
+    """A world in which the rewrite lands beside others that were begun before."""
+
+    def rewrite(self, table: ArchiveTable, rewrite: Rewrite, *, change: Any, changed: Any) -> Any:
+        done = super().rewrite(table, rewrite, change=change, changed=changed)
+        self.there = {path: each for path, each in self.there.items() if path not in rewrite.old_paths}
+        self.there |= {path: table_file(path) for path in rewrite.new_paths}
+        return done
+
+
+@pytest.mark.parametrize(("path", "told"), [(OLD, ["abandon"]), ("file:///data/other.parquet", [])])
+def test_one_that_a_killed_run_left_is_given_up_by_the_one_that_takes_its_files(
+    tmp_path: Path, path: str, told: list[str]
+) -> None:
+    """Else its files would be kept until somebody settles it, and a purge right after this couldn't delete them."""
+    (tmp_path / NEW).write_bytes(b"new")
+    world = Landing(tmp_path, there={OLD: table_file(OLD), path: table_file(path)})
+    world.unfinished_ones = (rewrite_of(RewriteGroup.of_file(path, file((tmp_path / "killed.parquet").as_uri()))),)
+    world.outcome = Rewritten(commit_id="c", snapshot_id=5)
+    world.put()
+    assert world.told == ["begin", "commit", "journal", "finish", *told]
 
 
 def test_a_new_file_that_went_ends_it_before_the_commit(world: World) -> None:
@@ -260,6 +288,19 @@ def test_one_whose_old_file_is_still_there_may_yet_land(world: World) -> None:
 def test_one_with_neither_file_can_t_land(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
     assert world.settle_all() == ["abandon"]
+
+
+@pytest.mark.parametrize(
+    ("erased", "told"), [({}, []), ({0: [(3, 4)]}, []), ({0: [(3, 6)]}, ["abandon"])], ids=["none", "some", "all"]
+)
+def test_one_that_only_notes_erased_offsets_is_not_taken_for_done(
+    world: World, erased: dict[int, list[tuple[int, int]]], told: list[str]
+) -> None:
+    """It changes no file. It is given up once another has noted all of its offsets."""
+    alone = Rewrite(commit_id=new_id(), reason="erase", schema_version=1, groups=(), erased=((0, 3, 5),))
+    world.unfinished_ones = (alone,)
+    world.erased = erased
+    assert world.settle_all() == told
 
 
 def spans(rows: int, **gone: int) -> tuple[RecordSpan, ...]:
