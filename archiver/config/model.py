@@ -282,6 +282,11 @@ class ServeSection(Section):
         description="the address that clients connect to: write HOST:PORT, such as archive.example.org:9192",
     )
     allow_anonymous: bool = False
+    cluster_id: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="an id for the nodes of one archive: write letters, digits, - and _, up to 64 of them",
+    )
     node_id: int | None = Field(default=None, ge=0, le=2**31 - 1)
     heartbeat: Seconds = Field(default=1.0, ge=0.05, le=60.0)
     lost_after: Seconds = Field(default=5.0, ge=0.2, le=600.0)
@@ -294,6 +299,7 @@ class ServeSection(Section):
     refresh: Seconds = Field(default=2.0, ge=0.1, le=3600.0)
     group_heartbeat: Seconds = Field(default=5.0, ge=0.1, le=60.0)
     group_session: Seconds = Field(default=45.0, ge=1.0, le=1800.0)
+    offset_retention: Seconds = Field(default=7 * 86400.0, ge=3600.0)
     max_connections: int = Field(default=1000, ge=1, le=100_000)
     max_request_size: Bytes = Field(default=4 << 20, ge=1 << 10, le=1 << 30)
     max_connections_per_address: int | None = Field(default=None, ge=1, le=100_000)

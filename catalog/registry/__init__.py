@@ -4,13 +4,14 @@
 belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
 """
 
-from catalog.registry.group_coordinators import GroupClaim
+from catalog.registry.group_coordinators import Claimed, GroupClaim
 from catalog.registry.group_offsets import GroupOffset
 from catalog.registry.registry import KnownFiles, MissingObjects, Part, Registry, RegistryReader, in_transaction
 from catalog.registry.serve_nodes import ServeNode, ServeView
 from catalog.registry.served_users import EveryUser, ScramKeys
 
 __all__ = [
+    "Claimed",
     "EveryUser",
     "GroupClaim",
     "GroupOffset",

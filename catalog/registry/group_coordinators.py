@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
 
 from catalog.errors import CoordinatorDeposed
 from catalog.registry.postgres import Connection
 
-_KEPT_DAYS = 7
+_LEFT_FOR = timedelta(hours=1)
+"""How old a claim of a node that is gone is when it is forgotten: none is made under its id at the moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,16 +23,50 @@ class GroupClaim:
     epoch: int
 
 
-def claim(connection: Connection, group_id: str, wanted: GroupClaim) -> bool:
-    """Take a group over. Commits of those before are safe or refused when this returns. False where a later one did."""
-    found = connection.execute(
-        "INSERT INTO group_coordinators AS old (cluster_id, group_id, epoch, node_id) VALUES (%s, %s, %s, %s)"
+class Claimed(Enum):
+    """What became of a claim."""
+
+    TAKEN = "the node coordinates the group"
+    REFUSED = "another node claimed it in this view or a later one"
+    UNUSED = "there is nothing to coordinate: no claim and no offsets"
+
+
+def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: bool = True) -> Claimed:
+    """Take a group over. Commits of those before are safe or refused when this returns.
+
+    Without `makes`, a group that nothing is known of isn't begun.
+    """
+    values = {
+        "cluster": wanted.cluster_id,
+        "group": group_id,
+        "epoch": wanted.epoch,
+        "node": wanted.node_id,
+        "makes": makes,
+    }
+    taken = connection.execute(
+        "INSERT INTO group_coordinators AS old (cluster_id, group_id, epoch, node_id)"
+        " SELECT %(cluster)s, %(group)s, %(epoch)s, %(node)s"
+        " WHERE %(makes)s"
+        " OR EXISTS (SELECT FROM group_coordinators WHERE cluster_id = %(cluster)s AND group_id = %(group)s)"
+        " OR EXISTS (SELECT FROM group_offsets WHERE cluster_id IN (%(cluster)s, '') AND group_id = %(group)s)"
         " ON CONFLICT (cluster_id, group_id) DO UPDATE SET epoch = excluded.epoch, node_id = excluded.node_id,"
         " claimed_at = now() WHERE old.epoch < excluded.epoch"
         " OR (old.epoch = excluded.epoch AND old.node_id = excluded.node_id) RETURNING 1",
-        (wanted.cluster_id, group_id, wanted.epoch, wanted.node_id),
+        values,
     ).fetchone()
-    return found is not None
+    if taken is None:
+        found = connection.execute(
+            "SELECT 1 FROM group_coordinators WHERE cluster_id = %(cluster)s AND group_id = %(group)s", values
+        ).fetchone()
+        return Claimed.UNUSED if found is None and not makes else Claimed.REFUSED
+    connection.execute(
+        "WITH unowned AS (DELETE FROM group_offsets WHERE cluster_id = '' AND group_id = %(group)s"
+        " RETURNING topic, partition, topic_id, next_offset, leader_epoch, metadata, committed_at)"
+        " INSERT INTO group_offsets (cluster_id, group_id, topic, partition, topic_id, next_offset, leader_epoch,"
+        " metadata, committed_at) SELECT %(cluster)s, %(group)s, unowned.* FROM unowned ON CONFLICT DO NOTHING",
+        values,
+    )
+    return Claimed.TAKEN
 
 
 def check(connection: Connection, group_id: str, held: GroupClaim) -> None:
@@ -46,10 +84,34 @@ def check(connection: Connection, group_id: str, held: GroupClaim) -> None:
         )
 
 
-def forget_old(connection: Connection) -> int:
-    """Forget claims on groups without offsets that are older than a week. Return how many there were."""
+def release(connection: Connection, cluster_id: str, groups: Collection[str], *, node_id: int) -> int:
+    """Give up a node's claims on groups without offsets; its claims on others stay. Return how many there were."""
     return connection.execute(
-        "DELETE FROM group_coordinators AS old WHERE claimed_at < now() - make_interval(days => %s)"
-        " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.group_id = old.group_id)",
-        (_KEPT_DAYS,),
+        "DELETE FROM group_coordinators AS old WHERE cluster_id = %s AND node_id = %s AND group_id = ANY(%s)"
+        " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.cluster_id = old.cluster_id"
+        " AND group_offsets.group_id = old.group_id)",
+        (cluster_id, node_id, list(groups)),
     ).rowcount
+
+
+def forget_left(connection: Connection, cluster_id: str, *, node_id: int) -> int:
+    """Forget claims on groups without offsets that earlier runs left behind. Return how many there were.
+
+    They are those of nodes that don't live, and those of `node_id`, whose present run has made none yet.
+    """
+    return connection.execute(
+        "DELETE FROM group_coordinators AS old WHERE cluster_id = %(cluster)s"
+        " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.cluster_id = old.cluster_id"
+        " AND group_offsets.group_id = old.group_id)"
+        " AND (node_id = %(node)s OR (claimed_at < now() - %(age)s::interval AND NOT EXISTS (SELECT FROM serve_nodes"
+        " WHERE serve_nodes.cluster_id = old.cluster_id AND serve_nodes.node_id = old.node_id AND is_live)))",
+        {"cluster": cluster_id, "node": node_id, "age": _LEFT_FOR},
+    ).rowcount
+
+
+def use(connection: Connection, cluster_id: str, groups: Collection[str]) -> None:
+    """Note that groups have members."""
+    connection.execute(
+        "UPDATE group_coordinators SET used_at = now() WHERE cluster_id = %s AND group_id = ANY(%s)",
+        (cluster_id, list(groups)),
+    )

@@ -1,4 +1,4 @@
-"""Offsets that consumer groups committed at `archiver serve kafka`.
+"""Offsets that consumer groups committed at `archiver serve kafka`, each at one of its clusters.
 
 Functions take a connection inside a transaction.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from catalog.registry import group_coordinators
@@ -26,6 +27,7 @@ class GroupOffset:
 
 def commit(
     connection: Connection,
+    cluster_id: str,
     group_id: str,
     offsets: Mapping[tuple[str, int], GroupOffset],
     *,
@@ -36,23 +38,33 @@ def commit(
         group_coordinators.check(connection, group_id, claim)
     with connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO group_offsets (group_id, topic, partition, topic_id, next_offset, leader_epoch, metadata)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (group_id, topic, partition) DO UPDATE SET"
-            " topic_id = excluded.topic_id, next_offset = excluded.next_offset,"
+            "INSERT INTO group_offsets"
+            " (cluster_id, group_id, topic, partition, topic_id, next_offset, leader_epoch, metadata)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (cluster_id, group_id, topic, partition) DO UPDATE"
+            " SET topic_id = excluded.topic_id, next_offset = excluded.next_offset,"
             " leader_epoch = excluded.leader_epoch, metadata = excluded.metadata, committed_at = now()",
             [
-                (group_id, topic, partition, one.topic_id, one.offset, one.leader_epoch, one.metadata.encode())
+                (
+                    cluster_id,
+                    group_id,
+                    topic,
+                    partition,
+                    one.topic_id,
+                    one.offset,
+                    one.leader_epoch,
+                    one.metadata.encode(),
+                )
                 for (topic, partition), one in sorted(offsets.items())
             ],
         )
 
 
-def load(connection: Connection, group_id: str) -> dict[tuple[str, int], GroupOffset]:
+def load(connection: Connection, cluster_id: str, group_id: str) -> dict[tuple[str, int], GroupOffset]:
     """All offsets of a group, by topic and partition."""
     found = connection.execute(
         "SELECT topic, partition, topic_id, next_offset, leader_epoch, metadata FROM group_offsets"
-        " WHERE group_id = %s ORDER BY topic, partition",
-        (group_id,),
+        " WHERE cluster_id = %s AND group_id = %s ORDER BY topic, partition",
+        (cluster_id, group_id),
     )
     return {
         (topic, partition): GroupOffset(
@@ -64,6 +76,7 @@ def load(connection: Connection, group_id: str) -> dict[tuple[str, int], GroupOf
 
 def delete(
     connection: Connection,
+    cluster_id: str,
     group_id: str,
     places: Collection[tuple[str, int]] | None = None,
     *,
@@ -76,17 +89,57 @@ def delete(
     if claim is not None:
         group_coordinators.check(connection, group_id, claim)
     if places is None:
-        return connection.execute("DELETE FROM group_offsets WHERE group_id = %s", (group_id,)).rowcount
+        return connection.execute(
+            "DELETE FROM group_offsets WHERE cluster_id = %s AND group_id = %s", (cluster_id, group_id)
+        ).rowcount
     return sum(
         connection.execute(
-            "DELETE FROM group_offsets WHERE group_id = %s AND topic = %s AND partition = %s",
-            (group_id, topic, partition),
+            "DELETE FROM group_offsets WHERE cluster_id = %s AND group_id = %s AND topic = %s AND partition = %s",
+            (cluster_id, group_id, topic, partition),
         ).rowcount
         for topic, partition in sorted(places)
     )
 
 
-def groups(connection: Connection) -> tuple[str, ...]:
-    """The groups that have offsets, by name."""
-    found = connection.execute("SELECT DISTINCT group_id FROM group_offsets ORDER BY group_id")
+def groups(connection: Connection, cluster_id: str) -> tuple[str, ...]:
+    """The groups that have offsets, by name; also those whose offsets no cluster has taken yet."""
+    found = connection.execute(
+        "SELECT DISTINCT group_id FROM group_offsets WHERE cluster_id IN (%s, '') ORDER BY group_id", (cluster_id,)
+    )
     return tuple(str(group_id) for (group_id,) in found)
+
+
+def other_clusters(connection: Connection, cluster_id: str) -> tuple[str, ...]:
+    """The ids of other clusters that have offsets, where this one has none."""
+    found = connection.execute(
+        "SELECT DISTINCT cluster_id FROM group_offsets WHERE cluster_id NOT IN (%(cluster)s, '')"
+        " AND NOT EXISTS (SELECT FROM group_offsets WHERE cluster_id = %(cluster)s) ORDER BY cluster_id",
+        {"cluster": cluster_id},
+    )
+    return tuple(str(each) for (each,) in found)
+
+
+def expired(connection: Connection, cluster_id: str, *, age: timedelta) -> tuple[str, ...]:
+    """The groups that had no members and committed nothing for so long, by name."""
+    found = connection.execute(
+        "SELECT group_id FROM group_offsets LEFT JOIN group_coordinators USING (cluster_id, group_id)"
+        " WHERE cluster_id = %s GROUP BY group_id"
+        " HAVING greatest(max(committed_at), max(used_at)) < now() - %s::interval ORDER BY group_id",
+        (cluster_id, age),
+    )
+    return tuple(str(group_id) for (group_id,) in found)
+
+
+def expire(connection: Connection, cluster_id: str, group_id: str, *, age: timedelta, claim: GroupClaim) -> int:
+    """Forget a group's offsets if it still had no members and committed nothing for so long; return how many.
+
+    CoordinatorDeposed where `claim` doesn't hold.
+    """
+    group_coordinators.check(connection, group_id, claim)
+    return connection.execute(
+        "DELETE FROM group_offsets WHERE cluster_id = %(cluster)s AND group_id = %(group)s"
+        " AND now() - %(age)s::interval > ALL (SELECT committed_at FROM group_offsets"
+        " WHERE cluster_id = %(cluster)s AND group_id = %(group)s UNION ALL SELECT used_at FROM group_coordinators"
+        " WHERE cluster_id = %(cluster)s AND group_id = %(group)s)",
+        {"cluster": cluster_id, "group": group_id, "age": age},
+    ).rowcount

@@ -279,8 +279,13 @@ class GroupOffsets(Part):
     load = in_transaction(group_offsets.load)
     delete = in_transaction(group_offsets.delete)
     groups = in_transaction(group_offsets.groups)
+    other_clusters = in_transaction(group_offsets.other_clusters)
+    expired = in_transaction(group_offsets.expired)
+    expire = in_transaction(group_offsets.expire)
     claim = in_statements(group_coordinators.claim)
-    forget_old_claims = in_statements(group_coordinators.forget_old)
+    release = in_statements(group_coordinators.release)
+    forget_left = in_statements(group_coordinators.forget_left)
+    use = in_statements(group_coordinators.use)
 
 
 class ServeNodes(Part):
@@ -292,6 +297,7 @@ class ServeNodes(Part):
     view = in_statements(serve_nodes.view)
     give_up_lost = in_statements(serve_nodes.give_up_lost)
     leave = in_statements(serve_nodes.leave)
+    others = in_statements(serve_nodes.others)
 
 
 class ServedUsers(Part):

@@ -130,3 +130,13 @@ def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation:
         " UPDATE serve_clusters SET view = view + 1 WHERE cluster_id = %(cluster)s AND EXISTS (SELECT FROM gone)",
         {"cluster": cluster_id, "node": node_id, "incarnation": incarnation},
     )
+
+
+def others(connection: Connection, cluster_id: str) -> tuple[str, ...]:
+    """The ids of other clusters that have nodes which live."""
+    found = connection.execute(
+        "SELECT DISTINCT cluster_id FROM serve_nodes WHERE cluster_id <> %s AND is_live"
+        " AND heartbeat_at + lost_after >= clock_timestamp() ORDER BY cluster_id",
+        (cluster_id,),
+    )
+    return tuple(str(each) for (each,) in found)

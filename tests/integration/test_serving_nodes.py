@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -22,7 +23,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from catalog.errors import CoordinatorDeposed
-from catalog.registry import GroupClaim, GroupOffset, Registry, ServeNode
+from catalog.registry import Claimed, GroupClaim, GroupOffset, Registry, ServeNode
 from tests.support.archive.job_runs import archive_once
 from tests.support.kafka.java_records import java
 from tests.support.servers.free_ports import free_port
@@ -37,6 +38,7 @@ TIMEOUT_S = 60.0
 NODES = 2
 HEARTBEAT = "300ms"
 LOST_AFTER = "3s"
+TOPIC_ID = UUID(int=1)
 
 
 class Nodes:
@@ -349,42 +351,44 @@ def test_many_nodes_come_at_once_and_each_view_is_one_set_of_nodes(registry: Reg
     assert max(views) == 8
 
 
+def claim_of(cluster_id: str, node_id: int, epoch: int) -> GroupClaim:
+    return GroupClaim(cluster_id=cluster_id, node_id=node_id, epoch=epoch)
+
+
+def kept(offset: int) -> dict[tuple[str, int], GroupOffset]:
+    return {("orders", 0): GroupOffset(topic_id=TOPIC_ID, offset=offset)}
+
+
 def test_offsets_of_a_deposed_coordinator_are_refused(registry: Registry) -> None:
     offsets = registry.group_offsets
-    topic_id = uuid4()
-    first = GroupClaim(cluster_id="c", node_id=1, epoch=4)
-    second = GroupClaim(cluster_id="c", node_id=2, epoch=5)
-
-    def kept(offset: int) -> dict[tuple[str, int], GroupOffset]:
-        return {("orders", 0): GroupOffset(topic_id=topic_id, offset=offset)}
-
-    assert offsets.claim("g", first)
-    assert offsets.claim("g", first), "again"
-    assert not offsets.claim("g", GroupClaim(cluster_id="c", node_id=2, epoch=4)), "one node in a view"
-    offsets.commit("g", kept(1), claim=first)
-    assert offsets.claim("g", second)
-    assert not offsets.claim("g", first)
+    first, second = claim_of("c", 1, 4), claim_of("c", 2, 5)
+    assert offsets.claim("g", first) is Claimed.TAKEN
+    assert offsets.claim("g", first) is Claimed.TAKEN, "again"
+    assert offsets.claim("g", claim_of("c", 2, 4)) is Claimed.REFUSED, "one node in a view"
+    offsets.commit("c", "g", kept(1), claim=first)
+    assert offsets.claim("g", second) is Claimed.TAKEN
+    assert offsets.claim("g", first) is Claimed.REFUSED
     with pytest.raises(CoordinatorDeposed, match="another node"):
-        offsets.commit("g", kept(2), claim=first)
+        offsets.commit("c", "g", kept(2), claim=first)
     with pytest.raises(CoordinatorDeposed):
-        offsets.delete("g", claim=first)
+        offsets.delete("c", "g", claim=first)
     with pytest.raises(CoordinatorDeposed):
-        offsets.commit("h", kept(2), claim=second)
-    assert offsets.load("g") == kept(1)
-    offsets.commit("g", kept(3), claim=second)
-    offsets.commit("g", kept(4))
-    assert offsets.load("g") == kept(4), "tools of the operator carry no claim"
+        offsets.expire("c", "g", age=timedelta(0), claim=first)
+    with pytest.raises(CoordinatorDeposed):
+        offsets.commit("c", "h", kept(2), claim=second)
+    assert offsets.load("c", "g") == kept(1)
+    offsets.commit("c", "g", kept(3), claim=second)
+    offsets.commit("c", "g", kept(4))
+    assert offsets.load("c", "g") == kept(4), "tools of the operator carry no claim"
 
 
 def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stack) -> None:
     """Else offsets would be loaded that a commit of the coordinator before then replaces."""
     dsn = stack.database()
     with Registry(dsn) as registry, psycopg.connect(dsn) as under_way:
-        assert registry.group_offsets.claim("g", GroupClaim(cluster_id="c", node_id=1, epoch=1))
+        assert registry.group_offsets.claim("g", claim_of("c", 1, 1)) is Claimed.TAKEN
         under_way.execute("SELECT FROM group_coordinators FOR SHARE")
-        taking = threading.Thread(
-            target=lambda: registry.group_offsets.claim("g", GroupClaim(cluster_id="c", node_id=2, epoch=2))
-        )
+        taking = threading.Thread(target=lambda: registry.group_offsets.claim("g", claim_of("c", 2, 2)))
         taking.start()
         taking.join(0.3)
         assert taking.is_alive()
@@ -393,17 +397,62 @@ def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stac
         assert not taking.is_alive()
 
 
-def test_claims_without_offsets_are_forgotten_after_a_week(stack: Stack) -> None:
+def test_two_clusters_keep_their_offsets_apart_and_one_of_them_takes_those_from_before(stack: Stack) -> None:
     dsn = stack.database()
-    with Registry(dsn) as registry:
+    with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
         offsets = registry.group_offsets
-        for name in ("old", "kept", "young"):
-            assert offsets.claim(name, GroupClaim(cluster_id="c", node_id=1, epoch=1))
-        offsets.commit("kept", {("orders", 0): GroupOffset(topic_id=uuid4(), offset=1)})
-        with psycopg.connect(dsn) as connection:
-            connection.execute(
-                "UPDATE group_coordinators SET claimed_at = now() - interval '8 days' WHERE group_id <> 'young'"
-            )
-        assert offsets.forget_old_claims() == 1
+        one, other = claim_of("one", 1, 1), claim_of("other", 1, 1)
+        offsets.claim("g", one)
+        offsets.claim("g", other)
+        offsets.commit("one", "g", kept(1), claim=one)
+        assert offsets.other_clusters("other") == ("one",)
+        assert offsets.other_clusters("one") == ()
+        offsets.commit("other", "g", kept(2), claim=other)
+        assert offsets.load("one", "g") == kept(1)
+        assert offsets.delete("other", "g", claim=other) == 1
+        assert offsets.load("one", "g") == kept(1)
+        connection.execute("UPDATE group_offsets SET cluster_id = '', group_id = 'from before'")
+        assert offsets.claim("from before", other, makes=False) is Claimed.TAKEN
+        assert offsets.claim("from before", one, makes=False) is Claimed.UNUSED
+        assert offsets.load("other", "from before") == kept(1)
+        assert offsets.load("one", "from before") == {}
+
+
+def test_claims_without_offsets_are_released_and_those_of_live_nodes_stay(stack: Stack) -> None:
+    dsn = stack.database()
+    with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
+        offsets = registry.group_offsets
+        live = node(1, 1)
+        assert registry.serve_nodes.join("c", live, lost_after=60.0) is None
+        assert offsets.claim("made up", claim_of("c", 1, 1), makes=False) is Claimed.UNUSED
+        for name in ("empty", "kept"):
+            assert offsets.claim(name, claim_of("c", 1, 1)) is Claimed.TAKEN
+        assert offsets.claim("left", claim_of("c", 2, 1)) is Claimed.TAKEN
+        assert offsets.claim("of another cluster", claim_of("d", 1, 1)) is Claimed.TAKEN
+        offsets.commit("c", "kept", kept(1), claim=claim_of("c", 1, 1))
+        connection.execute("UPDATE group_coordinators SET claimed_at = now() - interval '8 days'")
+        assert offsets.forget_left("c", node_id=3) == 1, "the one of a node that is gone"
+        offsets.commit("c", "empty", {}, claim=claim_of("c", 1, 1))
+        assert offsets.release("c", ("empty", "kept", "of another cluster"), node_id=2) == 0
+        assert offsets.release("c", ("empty", "kept", "of another cluster"), node_id=1) == 1
         with pytest.raises(CoordinatorDeposed):
-            offsets.commit("old", {}, claim=GroupClaim(cluster_id="c", node_id=1, epoch=1))
+            offsets.commit("c", "empty", kept(1), claim=claim_of("c", 1, 1))
+        offsets.commit("c", "kept", kept(2), claim=claim_of("c", 1, 1))
+
+
+def test_offsets_expire_when_the_group_had_no_members_and_no_commits_for_long(stack: Stack) -> None:
+    dsn, week = stack.database(), timedelta(days=7)
+    with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
+        offsets, claim = registry.group_offsets, claim_of("c", 1, 1)
+        for name in ("idle", "used", "commits"):
+            offsets.claim(name, claim)
+            offsets.commit("c", name, kept(1), claim=claim)
+        connection.execute("UPDATE group_offsets SET committed_at = now() - interval '8 days'")
+        assert offsets.expired("c", age=week) == (), "claimed just now"
+        connection.execute("UPDATE group_coordinators SET used_at = now() - interval '8 days'")
+        offsets.use("c", ("used",))
+        assert offsets.expired("c", age=week) == ("commits", "idle")
+        assert offsets.expired("d", age=week) == ()
+        offsets.commit("c", "commits", {("orders", 1): GroupOffset(topic_id=TOPIC_ID, offset=1)}, claim=claim)
+        assert [offsets.expire("c", each, age=week, claim=claim) for each in ("idle", "used", "commits")] == [1, 0, 0]
+        assert offsets.groups("c") == ("commits", "used")

@@ -8,6 +8,7 @@
 
 from archiver.serve.groups.classic import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing
 from archiver.serve.groups.consumer import (
+    JOINING_EPOCH,
     Beat,
     Beaten,
     ConsumerGroup,
@@ -15,14 +16,14 @@ from archiver.serve.groups.consumer import (
     GroupTimes,
     KnownTopic,
     Place,
+    Rights,
     Topics,
-    pattern_error,
-    wanted,
 )
-from archiver.serve.groups.coordinator import AnyGroup, Coordinator
+from archiver.serve.groups.coordinator import AnyGroup, Coordinator, is_group_id
 from archiver.serve.groups.offsets import CommittedOffsets, OffsetStore, RegistryOffsets
 
 __all__ = [
+    "JOINING_EPOCH",
     "AnyGroup",
     "Beat",
     "Beaten",
@@ -39,9 +40,9 @@ __all__ = [
     "OffsetStore",
     "Place",
     "RegistryOffsets",
+    "Rights",
     "Synced",
     "Syncing",
     "Topics",
-    "pattern_error",
-    "wanted",
+    "is_group_id",
 ]

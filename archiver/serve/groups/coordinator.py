@@ -22,13 +22,15 @@ AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 MOST_GROUPS: Final = 10_000
 LEAST_SESSION: Final = 1.0
 MOST_SESSION: Final = 1800.0
+_MOST_ID_BYTES: Final = 2000
+"""An entry of the registry's index has room for so much, and a topic."""
 _WITH_MEMBER_EPOCHS: Final = 9
 """The first version of OffsetCommit and OffsetFetch that members of a group with epochs may use."""
 
 
-def is_name(group_id: str) -> bool:
-    """Whether a group can have this id. What the registry couldn't keep is refused before."""
-    return bool(group_id) and "\0" not in group_id
+def is_group_id(group_id: str) -> bool:
+    """Whether a group can have this id. What the registry couldn't keep is refused before it is asked."""
+    return 0 < len(group_id.encode()) <= _MOST_ID_BYTES and "\0" not in group_id
 
 
 class Coordinator:
@@ -61,7 +63,7 @@ class Coordinator:
         """Join a group. The answer comes when all members have joined, or had the time to."""
         group = self._groups.get(group_id)
         error = ErrorCode.none
-        if not is_name(group_id):
+        if not is_group_id(group_id):
             error = ErrorCode.invalid_group_id
         elif not LEAST_SESSION <= asked.session_seconds <= MOST_SESSION:
             error = ErrorCode.invalid_session_timeout
@@ -110,8 +112,11 @@ class Coordinator:
 
     def beat(self, group_id: str, beat: Beat, topics: Topics) -> Beaten:
         """Take in a heartbeat of a member whose group assigns by itself; the first one makes the group."""
-        if not is_name(group_id):
-            return Beaten(error=ErrorCode.invalid_group_id, message="a group needs an id, without NUL")
+        if not is_group_id(group_id):
+            return Beaten(
+                error=ErrorCode.invalid_group_id,
+                message=f"a group needs an id of up to {_MOST_ID_BYTES} bytes, without NUL",
+            )
         group = self._groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return Beaten(
@@ -142,7 +147,7 @@ class Coordinator:
         version: int = _WITH_MEMBER_EPOCHS,
     ) -> ErrorCode:
         """Whether offsets may be committed. Who is in no group may commit where nobody is."""
-        if not is_name(group_id):
+        if not is_group_id(group_id):
             return ErrorCode.invalid_group_id
         match self._groups.get(group_id):
             case None if generation < 0:
@@ -159,7 +164,7 @@ class Coordinator:
 
     def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether offsets may be asked for by who says that it is this member."""
-        if not is_name(group_id):
+        if not is_group_id(group_id):
             return ErrorCode.invalid_group_id
         group = self.consumer(group_id)
         return ErrorCode.none if group is None else group.fetch_error(member_id, epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import timedelta
 from threading import Lock
 from typing import Protocol, TypeAlias
 
@@ -27,32 +28,42 @@ class OffsetStore(Protocol):
     def groups(self) -> tuple[str, ...]:
         """The groups that have offsets."""
 
+    def use(self, groups: Collection[str]) -> None:
+        """Note that groups have members."""
+
+    def expired(self, age: float) -> tuple[str, ...]:
+        """The groups with offsets that had no members and committed nothing for so many seconds."""
+
+    def expire(self, group_id: str, age: float) -> int:
+        """Forget the offsets of such a group; return how many there were."""
+
 
 class RegistryOffsets:
-    """Offsets in the registry of a configuration. It is opened when it is first needed."""
+    """Offsets of one cluster's groups in the registry, read without a claim. It is opened when it is first needed."""
 
-    def __init__(self, dsn: str, *, answers_within: float) -> None:
+    def __init__(self, dsn: str, cluster_id: str, *, answers_within: float) -> None:
         """A call fails after `answers_within` seconds without an answer, also if the network says nothing."""
         self._dsn = dsn
+        self._cluster_id = cluster_id
         self._answers_within = answers_within
         self._lock = Lock()
         self._registry: Registry | None = None
 
-    def commit(self, group_id: str, offsets: CommittedOffsets) -> None:
-        """Keep offsets."""
-        self._opened().group_offsets.commit(group_id, offsets)
-
     def load(self, group_id: str) -> CommittedOffsets:
         """All offsets of a group."""
-        return self._opened().group_offsets.load(group_id)
-
-    def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
-        """Forget offsets."""
-        return self._opened().group_offsets.delete(group_id, places)
+        return self._opened().group_offsets.load(self._cluster_id, group_id)
 
     def groups(self) -> tuple[str, ...]:
         """The groups that have offsets."""
-        return self._opened().group_offsets.groups()
+        return self._opened().group_offsets.groups(self._cluster_id)
+
+    def use(self, groups: Collection[str]) -> None:
+        """Note that groups have members."""
+        self._opened().group_offsets.use(self._cluster_id, groups)
+
+    def expired(self, age: float) -> tuple[str, ...]:
+        """The groups with offsets that had no members and committed nothing for so many seconds."""
+        return self._opened().group_offsets.expired(self._cluster_id, age=timedelta(seconds=age))
 
     def close(self) -> None:
         """Close the registry."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.groups import is_group_id
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Members, Node, Standing
@@ -94,6 +95,8 @@ def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
         text = "this is an archive, which can only be read: write to the Kafka cluster that is archived"
     elif kind != _GROUP:
         error, text = ErrorCode.invalid_request, "only groups have a coordinator here"
+    elif key and not is_group_id(key):
+        error, text = ErrorCode.invalid_group_id, "no group can have this id"
     elif service.cluster.standing(key) is Standing.UNKNOWN:
         error, text = ErrorCode.coordinator_not_available, "the registry is away: without it groups are not coordinated"
     else:

@@ -35,6 +35,7 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
         pattern=getattr(body, "subscribed_topic_regex", None),
         assignor=body.server_assignor,
         owned=None if body.topic_partitions is None else frozenset(_places(body.topic_partitions)),
+        rights=None if request.access.is_open else request.access,
     )
     told = service.coordinator.beat(body.group_id, beat, topics)
     return {

@@ -13,26 +13,34 @@ from typing import Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.groups import JOINING_EPOCH, is_group_id
 from archiver.serve.kafka.guards import Handler
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.nodes import Standing
+from archiver.serve.nodes import Need, Standing
 
 Answer: TypeAlias = Values | list[bytes | memoryview]
 
 _OFFSET_COMMIT: Final = 8
 _OFFSET_FETCH: Final = 9
+_HEARTBEAT: Final = 68
 _LIST_GROUPS: Final = 16
+_DELETE_GROUPS: Final = 42
 _OFFSET_DELETE: Final = 47
 _GROUPS_FROM: Final = 8
 """From this version on, OffsetFetch asks for several groups."""
-_KEPT: Final = frozenset({_OFFSET_COMMIT, _OFFSET_DELETE})
+_KEPT: Final = frozenset({_OFFSET_COMMIT, _OFFSET_DELETE, _DELETE_GROUPS})
 """What these did is in the registry, whatever became of the node meanwhile."""
 _ERRORS: Final[Mapping[Standing, ErrorCode]] = {
     Standing.OTHER: ErrorCode.not_coordinator,
     Standing.LOADING: ErrorCode.coordinator_load_in_progress,
     Standing.UNKNOWN: ErrorCode.coordinator_not_available,
+    Standing.UNUSED: ErrorCode.group_id_not_found,
 }
+_OF_OFFSETS: Final = frozenset({_OFFSET_FETCH, _OFFSET_DELETE, _DELETE_GROUPS})
+_OF_MEMBERS: Final = frozenset({12, 13, 14})
+_ENDING: Final = frozenset({_OFFSET_DELETE, _DELETE_GROUPS})
+"""What can't be done to a group that nobody uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +50,7 @@ class _Several:
     asked: str
     told: str
     entry: Values
-    writes: bool = False
+    claims: bool = False
 
 
 _NOBODY: Final = {
@@ -56,9 +64,9 @@ _NOBODY: Final = {
     "assignor_name": "",
 }
 _SEVERAL: Final[Mapping[int, _Several]] = {
-    _OFFSET_FETCH: _Several(asked="groups", told="groups", entry={"topics": ()}),
+    _OFFSET_FETCH: _Several(asked="groups", told="groups", entry={"topics": ()}, claims=True),
     15: _Several(asked="groups", told="groups", entry=_NOBODY),
-    42: _Several(asked="groups_names", told="results", entry={}, writes=True),
+    _DELETE_GROUPS: _Several(asked="groups_names", told="results", entry={}, claims=True),
     69: _Several(asked="group_ids", told="groups", entry=_NOBODY),
 }
 _NOT_JOINED: Final = {
@@ -74,7 +82,13 @@ _SINGLE: Final[Mapping[int, Values]] = {
     13: {"members": ()},
     14: {"protocol_type": None, "protocol_name": None, "assignment": b""},
     _OFFSET_DELETE: {"topics": ()},
-    68: {"error_message": None, "member_id": None, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None},
+    _HEARTBEAT: {
+        "error_message": None,
+        "member_id": None,
+        "member_epoch": 0,
+        "heartbeat_interval": 0,
+        "assignment": None,
+    },
 }
 """Requests about one group, and what their answers need beside the error."""
 
@@ -86,16 +100,36 @@ async def answered(handler: Handler, service: Service, request: Request) -> Answ
         return await _listed(service, request, handler)
     if key in _SEVERAL and (key != _OFFSET_FETCH or request.version >= _GROUPS_FROM):
         return await _of_several(service, request, handler, _SEVERAL[key])
-    if key == _OFFSET_FETCH:
-        standing = service.cluster.standing(request.body.group_id)
-        if standing is Standing.COORDINATOR:
-            return await handler(service, request)
-        return _no_offsets(request, _ERRORS[standing])
-    if key in _SINGLE or key == _OFFSET_COMMIT:
-        work = partial(handler, service, request)
-        found = await service.cluster.coordinating(request.body.group_id, work, is_kept=key in _KEPT)
-        return _refusal(request, _ERRORS[found]) if isinstance(found, Standing) else found
+    if key in _SINGLE or key in (_OFFSET_COMMIT, _OFFSET_FETCH):
+        found = await _by_coordinator(service, request, handler, request.body.group_id)
+        return _refusal(request, found) if isinstance(found, ErrorCode) else found
     return await handler(service, request)
+
+
+async def _by_coordinator(service: Service, request: Request, handler: Handler, group_id: str) -> Answer | ErrorCode:
+    """Have a request about one group answered by its coordinator; why that isn't this node."""
+    if not is_group_id(group_id):
+        return ErrorCode.invalid_group_id
+    work = partial(handler, service, request)
+    is_kept = request.api_key in _KEPT
+    found = await service.cluster.coordinating(group_id, work, is_kept=is_kept, need=_need(request))
+    if found is Standing.UNUSED and request.api_key not in _ENDING:
+        answer = await work()  # nothing is known of the group: the answer says so, and leaves no trace of it
+        standing = service.cluster.standing(group_id)
+        return answer if standing is Standing.COORDINATOR else _ERRORS[standing]
+    return _ERRORS[found] if isinstance(found, Standing) else found
+
+
+def _need(request: Request) -> Need:
+    key, body = request.api_key, request.body
+    if key in _OF_OFFSETS:
+        return Need.OFFSETS
+    is_member = (
+        key in _OF_MEMBERS
+        or (key == _HEARTBEAT and body.member_epoch != JOINING_EPOCH)
+        or (key == _OFFSET_COMMIT and getattr(body, "generation_id_or_member_epoch", -1) >= 0)
+    )
+    return Need.MEMBERS if is_member else Need.GROUP
 
 
 async def _of_several(service: Service, request: Request, handler: Handler, several: _Several) -> Answer:
@@ -104,17 +138,23 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
     own = []
     for each in getattr(request.body, several.asked):
         group_id = each if isinstance(each, str) else each.group_id
-        if several.writes:  # each on its own: a claim is one group's
-            work = partial(handler, service, _about(request, several, (each,)))
-            done = await service.cluster.coordinating(group_id, work, is_kept=True)
-            standing = done if isinstance(done, Standing) else Standing.COORDINATOR
-            answers += () if isinstance(done, Standing) else _told(done, several)
+        error = ErrorCode.none
+        if several.claims:  # each on its own: a claim is one group's
+            about = _about(request, several, (each,))
+            done = await _by_coordinator(service, about, handler, group_id)
+            if isinstance(done, ErrorCode):
+                error = done
+            else:
+                answers += _told(done, several)
         else:
             standing = service.cluster.standing(group_id)
-            own += [each] if standing is Standing.COORDINATOR else []
-        if standing is not Standing.COORDINATOR:
-            refused.append({"group_id": group_id, "error_code": _ERRORS[standing], **several.entry})
-    if own or not refused:
+            if standing is Standing.COORDINATOR:
+                own.append(each)
+            else:
+                error = _ERRORS[standing]
+        if error is not ErrorCode.none:
+            refused.append({"group_id": group_id, "error_code": error, **several.entry})
+    if own or not (refused or answers):
         answers += _told(await handler(service, _about(request, several, own)), several)
     return {several.told: [*answers, *refused]}
 
@@ -141,6 +181,8 @@ async def _listed(service: Service, request: Request, handler: Handler) -> Answe
 
 def _refusal(request: Request, error: ErrorCode) -> Values:
     body = request.body
+    if request.api_key == _OFFSET_FETCH:
+        return _no_offsets(request, error)
     if request.api_key == _OFFSET_COMMIT:
         return {"topics": [_with(each, ("partitions", {}), error) for each in body.topics]}
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text

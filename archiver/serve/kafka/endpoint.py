@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import ipaddress
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
@@ -19,10 +17,11 @@ from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.serve.groups import Coordinator, GroupTimes
 from archiver.serve.kafka.connection import ConnectionLimits
+from archiver.serve.kafka.group_upkeep import GroupUpkeep
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
-from archiver.serve.nodes import Beats, Cluster, FencedOffsets, RegistryNodes
+from archiver.serve.nodes import Beats, Cluster, FencedOffsets, RegistryNodes, cluster_id_of
 from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
 from archiver.serve.security import Security
 from archiver.wire import Codec
@@ -139,6 +138,7 @@ class Endpoint:
             cluster = self._cluster(host, port, coordinator, watch)
             offsets = FencedOffsets(
                 self._config.registry.dsn,
+                cluster.cluster_id,
                 answers_within=section.lost_after,
                 on_refused=cluster.refused,
                 saw=watch.offsets.saw,
@@ -163,7 +163,8 @@ class Endpoint:
                 server=server, workers=workers, reader=reader, topics=topics, coordinator=coordinator, cluster=cluster
             )
             ready(Listening(str(bound), str(Address(host, port)), cluster.own.node_id, len(topics.open)))
-            await _first(stop.wait(), cluster.ended())
+            upkeep = GroupUpkeep(cluster, coordinator, offsets, workers.offsets, retention=section.offset_retention)
+            await _first(stop.wait(), cluster.ended(), upkeep.run())
             watch.ending()
 
     def _cluster(self, host: str, port: int, coordinator: Coordinator, watch: Watch) -> Cluster:
@@ -173,7 +174,7 @@ class Endpoint:
             coordinator.forget(group_id)
             watch.offsets.forget(group_id)
 
-        cluster_id = _cluster_id(self._config.catalog)
+        cluster_id = section.cluster_id or cluster_id_of(self._config.catalog)
         return Cluster(
             cluster_id,
             RegistryNodes(self._config.registry.dsn, cluster_id, answers_within=section.lost_after),
@@ -223,9 +224,3 @@ async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
     finally:
         for each in tasks:
             each.cancel()
-
-
-def _cluster_id(catalog: Mapping[str, str]) -> str:
-    """The id of this cluster, as long as Kafka's own ids: always the same for a catalog, and no live cluster's."""
-    named = "|".join((catalog["uri"], catalog.get("warehouse", "")))
-    return urlsafe_b64encode(hashlib.sha256(named.encode()).digest()[:16]).decode().rstrip("=")

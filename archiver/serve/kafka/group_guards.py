@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import pattern_error, wanted
 from archiver.serve.kafka.guards import Answer, Handler, by_topics, denied_topic, split, values, with_body
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
@@ -91,7 +90,7 @@ async def delete_groups(handler: Handler, service: Service, request: Request) ->
 async def beat(handler: Handler, service: Service, request: Request) -> Answer:
     """ConsumerGroupHeartbeat needs READ of the group, and DESCRIBE of each topic that the member names.
 
-    A pattern that also matches topics which may not be seen is taken for the others that it matches at the moment.
+    A pattern stands for the topics that it matches and that the member may read, whenever the group assigns.
     """
     body = request.body
     refusal = {"member_id": body.member_id, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None}
@@ -100,15 +99,6 @@ async def beat(handler: Handler, service: Service, request: Request) -> Answer:
     if not all(request.access.topic(each, Operation.DESCRIBE) for each in body.subscribed_topic_names or ()):
         text = "the principal has no right to a topic that it names"
         return refusal | {"error_code": ErrorCode.topic_authorization_failed, "error_message": text}
-    pattern = getattr(body, "subscribed_topic_regex", None)
-    if pattern and pattern_error(pattern) is None:
-        topics = await service.group_topics.known(service.topics, ())
-        ids = wanted(frozenset(), pattern, topics)
-        matched = sorted(name for name, each in topics.items() if each.topic_id in ids)
-        seen = [each for each in matched if request.access.topic(each, Operation.DESCRIBE)]
-        if len(seen) < len(matched):
-            names = tuple(dict.fromkeys((*(body.subscribed_topic_names or ()), *seen)))
-            request = with_body(request, subscribed_topic_regex="", subscribed_topic_names=names)
     return await handler(service, request)
 
 

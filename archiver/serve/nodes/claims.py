@@ -1,5 +1,7 @@
 """The groups that this node coordinates. Each is claimed in the registry first, which refuses the commits of others.
 
+Only groups that have members or offsets are claimed, or that get some: names that clients make up leave nothing behind.
+
 Three things keep a group from having two coordinators at a time: a view is settled before anything of it is claimed, a
 node without its lease answers nothing, and a commit carries the claim's epoch, which the registry compares.
 """
@@ -15,11 +17,13 @@ from typing import Final
 
 from archiver.serve.nodes.membership import Membership
 from archiver.serve.nodes.node_store import NodeStore
-from catalog.registry import GroupClaim
+from catalog.registry import Claimed, GroupClaim
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _MOST_CLAIMS: Final = 50_000
+_RELEASED_AT_ONCE: Final = 1000
+_A_MOMENT: Final = 1.0
 _CLAIMS_AT_ONCE: Final = 2
 """Fewer than the store has connections: heartbeats go on while many groups are taken over."""
 
@@ -31,11 +35,22 @@ class Standing(Enum):
     OTHER = "another node does"
     LOADING = "it will, once the others have let it go"
     UNKNOWN = "the registry is away, so nobody here can say"
+    UNUSED = "it would, but nobody is in the group, and nothing is kept of it"
+
+
+class Need(Enum):
+    """What a request is about a group for."""
+
+    MEMBERS = "its members, which are known to the node that has claimed it only"
+    OFFSETS = "what is kept of it"
+    GROUP = "to join it, or to commit first offsets"
 
 
 @dataclass(slots=True)
 class _Held:
     claim: GroupClaim
+    asked_at: float
+    asking: int = 0
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -50,16 +65,22 @@ class Claims:
         let_go: Callable[[str], None],
         is_used: Callable[[str], bool],
         patience: float,
+        most: int = _MOST_CLAIMS,
     ) -> None:
-        """`let_go` forgets a group's members. A view is waited for at most `patience` seconds until it is settled."""
+        """`let_go` forgets a group's members; `is_used` says that it has some.
+
+        A view is waited for at most `patience` seconds until it is settled.
+        """
         self._membership = membership
         self._store = store
         self._let_go = let_go
         self._is_used = is_used
         self._patience = patience
+        self._most = most
         self._held: dict[str, _Held] = {}
         self._claiming: dict[str, asyncio.Task[Standing]] = {}
         self._slots = asyncio.Semaphore(_CLAIMS_AT_ONCE)
+        self._leaving: dict[str, asyncio.Task[None]] = {}
 
     @property
     def count(self) -> int:
@@ -75,28 +96,58 @@ class Claims:
             return Standing.OTHER
         return Standing.COORDINATOR if group_id in self._held or members.is_settled else Standing.LOADING
 
-    async def claimed(self, group_id: str) -> GroupClaim | Standing:
+    async def claimed(self, group_id: str, need: Need = Need.GROUP) -> GroupClaim | Standing:
         """Coordinate a group if it is this node's to do; what this node is to it otherwise."""
         standing = self.standing(group_id)
         if standing is Standing.LOADING:
             await self._membership.settled(self._patience)
-            standing = self.standing(group_id)
+        if group_id in self._leaving:
+            await asyncio.wait({self._leaving[group_id]})
+        standing = self.standing(group_id)
         if standing is Standing.COORDINATOR and group_id not in self._held:
-            task = self._claiming.get(group_id)
-            if task is None:
-                task = asyncio.get_running_loop().create_task(self._claim(group_id))
-                self._claiming[group_id] = task
-                task.add_done_callback(lambda _: self._claiming.pop(group_id))
-            standing = await asyncio.shield(task)
+            if need is Need.MEMBERS:
+                return Standing.UNUSED
+            standing = await self._claimed_once(group_id, makes=need is Need.GROUP)
         if standing is not Standing.COORDINATOR:
             return standing
         held = self._held.get(group_id)
         return Standing.LOADING if held is None else held.claim
 
-    def ended(self, group_id: str) -> asyncio.Future[None] | None:
-        """Is done when this node coordinates the group no more. None if it doesn't."""
+    def asked(self, group_id: str) -> asyncio.Future[None] | None:
+        """Note that a request about a group begins. What is returned is done when this node coordinates it no more.
+
+        None if this node doesn't coordinate it.
+        """
         held = self._held.get(group_id)
-        return None if held is None else held.ended
+        if held is None:
+            return None
+        held.asking += 1
+        return held.ended
+
+    def answered(self, group_id: str, ended: asyncio.Future[None]) -> None:
+        """Note that a request about a group is over; `ended` is what `asked` returned."""
+        held = self._held.get(group_id)
+        if held is not None and held.ended is ended:
+            held.asking -= 1
+            held.asked_at = self._now()
+
+    async def release_unused(self, unasked_for: float = 0.0) -> int:
+        """Give up groups without members that nobody asked for in so many seconds. Return how many there were.
+
+        In the registry, a claim on a group that has offsets stays: it says when the group had members last.
+        """
+        since = self._now() - unasked_for
+        unused = [
+            group_id
+            for group_id, each in self._held.items()
+            if not each.asking and each.asked_at <= since and not self._is_used(group_id)
+        ]
+        for start in range(0, len(unused), _RELEASED_AT_ONCE):
+            some = [each for each in unused[start : start + _RELEASED_AT_ONCE] if self._may_leave(each)]
+            task = asyncio.get_running_loop().create_task(self._release(some))
+            self._leaving.update(dict.fromkeys(some, task))
+            await asyncio.shield(task)
+        return len(unused)
 
     def review(self) -> None:
         """Let go of all groups that aren't this node's any more."""
@@ -112,27 +163,56 @@ class Claims:
         if held is not None and held.claim == claim:
             self._drop(group_id)
 
-    async def _claim(self, group_id: str) -> Standing:
+    async def _claimed_once(self, group_id: str, *, makes: bool) -> Standing:
+        """Claim a group, once for all who ask meanwhile."""
+        task = self._claiming.get(group_id)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._claim(group_id, makes=makes))
+            self._claiming[group_id] = task
+            task.add_done_callback(lambda _: self._claiming.pop(group_id))
+        standing = await asyncio.shield(task)
+        if standing is Standing.UNUSED and makes:  # who asked first began no group
+            return await self._claimed_once(group_id, makes=True)
+        return standing
+
+    async def _claim(self, group_id: str, *, makes: bool) -> Standing:
         try:
+            if len(self._held) >= self._most and not await self.release_unused(_A_MOMENT):
+                _LOG.warning("%d groups are coordinated here: group %s has to wait", self._most, group_id)
+                return Standing.UNKNOWN
             async with self._slots:
                 standing = self.standing(group_id)
                 if standing is not Standing.COORDINATOR:  # in the view of this moment, which the claim would be of
                     return standing
                 node_id, epoch = self._membership.own.node_id, self._membership.members.number
                 claim = await asyncio.get_running_loop().run_in_executor(
-                    None, lambda: self._store.claim(group_id, node_id=node_id, epoch=epoch)
+                    None, lambda: self._store.claim(group_id, node_id=node_id, epoch=epoch, makes=makes)
                 )
         except ContextError as error:
             _LOG.warning("group %s can't be coordinated", group_id, exc_info=error)
             return Standing.UNKNOWN
         standing = self.standing(group_id)
-        if claim is None or standing is not Standing.COORDINATOR:
-            return Standing.OTHER if standing is Standing.COORDINATOR else standing
-        if len(self._held) >= _MOST_CLAIMS:
-            for each in [each for each in self._held if not self._is_used(each)]:
-                self._drop(each)
-        self._held[group_id] = _Held(claim)
+        if standing is not Standing.COORDINATOR:
+            return standing
+        if not isinstance(claim, GroupClaim):
+            return Standing.UNUSED if claim is Claimed.UNUSED else Standing.OTHER
+        self._held[group_id] = _Held(claim, self._now())
         return standing
+
+    def _may_leave(self, group_id: str) -> bool:
+        held = self._held.get(group_id)
+        return held is not None and not held.asking and group_id not in self._leaving and not self._is_used(group_id)
+
+    async def _release(self, groups: list[str]) -> None:
+        """Give up groups that nobody asks for. Who asks meanwhile waits, and claims them again."""
+        try:
+            node_id = self._membership.own.node_id
+            await asyncio.get_running_loop().run_in_executor(None, lambda: self._store.release(groups, node_id=node_id))
+            for each in groups:
+                self._drop(each)
+        finally:
+            for each in groups:
+                del self._leaving[each]
 
     def _drop(self, group_id: str) -> None:
         held = self._held.pop(group_id, None)
@@ -140,3 +220,7 @@ class Claims:
             self._let_go(group_id)
             if not held.ended.done():
                 held.ended.set_result(None)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self, TypeVar
 
-from archiver.serve.nodes.claims import Claims, Standing
+from archiver.serve.nodes.claims import Claims, Need, Standing
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from archiver.serve.nodes.members import Members, Node
 from archiver.serve.nodes.membership import Beats, Membership, boot_clock
 from archiver.serve.nodes.node_store import NodeStore
+from archiver.serve.nodes.turns import Turn, Turns
 from catalog.registry import GroupClaim
 from schema_mapping.errors import ContextError
 
@@ -53,6 +54,8 @@ class Cluster:
         )
         patience = (beats or Beats()).every
         self._claims = Claims(self._membership, store, let_go=let_go, is_used=is_used, patience=patience)
+        self._turns = Turns()
+        self._keeping: set[asyncio.Task[Any]] = set()
 
     @property
     def own(self) -> Node:
@@ -103,7 +106,9 @@ class Cluster:
         await self._membership.ended()
 
     async def close(self) -> None:
-        """Hand over what this node coordinates, and leave."""
+        """End what is being kept, hand over what this node coordinates, and leave."""
+        if self._keeping:
+            await asyncio.wait(self._keeping)
         await self._membership.close()
 
     def standing(self, group_id: str) -> Standing:
@@ -115,15 +120,22 @@ class Cluster:
         self._loop.call_soon_threadsafe(self._claims.lost, group_id, claim)
 
     async def coordinating(
-        self, group_id: str, work: Callable[[], Awaitable[_Answer]], *, is_kept: bool
+        self, group_id: str, work: Callable[[], Awaitable[_Answer]], *, is_kept: bool, need: Need = Need.GROUP
     ) -> _Answer | Standing:
         """Do something as the coordinator of a group; what this node is to the group instead, if it isn't that.
 
-        Work that waits is given up when the group moves. With `is_kept`, what was done holds also if the lease ended
-        meanwhile: the registry has it.
+        Work that waits is given up when the group moves, or nobody waits for its answer. With `is_kept` it goes on to
+        its end, after all such work that was asked for before, and what was done holds also if the lease ended
+        meanwhile: the registry has it, or refused it.
         """
-        claim = await self._claims.claimed(group_id)
-        ended = self._claims.ended(group_id)
+        if is_kept:
+            turn = self._turns.take(group_id)
+            keeping = asyncio.ensure_future(self._kept(turn, work, need))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
+            return await asyncio.shield(keeping)
+        claim = await self._claims.claimed(group_id, need)
+        ended = self._claims.asked(group_id)
         if isinstance(claim, Standing) or ended is None:
             return claim if isinstance(claim, Standing) else Standing.LOADING
         token = CLAIM.set(claim)
@@ -139,8 +151,29 @@ class Cluster:
             answer = task.result()
         finally:
             task.cancel()
+            self._claims.answered(group_id, ended)
         standing = self.standing(group_id)
-        return answer if is_kept or standing is Standing.COORDINATOR else standing
+        return answer if standing is Standing.COORDINATOR else standing
+
+    async def release_unused(self, unasked_for: float) -> int:
+        """Give up groups that have no members and that nobody asked for in so many seconds; how many there were."""
+        return await self._claims.release_unused(unasked_for)
+
+    async def _kept(self, turn: Turn, work: Callable[[], Awaitable[_Answer]], need: Need) -> _Answer | Standing:
+        group_id = turn.group_id
+        try:
+            claim = await self._claims.claimed(group_id, need)
+            ended = self._claims.asked(group_id)
+            if isinstance(claim, Standing) or ended is None:
+                return claim if isinstance(claim, Standing) else Standing.LOADING
+            try:
+                await turn.come()
+                CLAIM.set(claim)  # in this task's own context
+                return await work()
+            finally:
+                self._claims.answered(group_id, ended)
+        finally:
+            self._turns.end(turn)
 
     def _changed(self) -> None:
         had_others, self._has_others = self._has_others, len(self.members.nodes) > 1

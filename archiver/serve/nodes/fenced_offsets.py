@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
+from datetime import timedelta
 from typing import Final
 
 from archiver.serve.groups import CommittedOffsets, RegistryOffsets
@@ -20,13 +21,14 @@ class FencedOffsets(RegistryOffsets):
     def __init__(
         self,
         dsn: str,
+        cluster_id: str,
         *,
         answers_within: float,
         on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
         saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
     ) -> None:
         """`on_refused` is called where a claim didn't hold, `saw` with offsets that do. Both from a worker's thread."""
-        super().__init__(dsn, answers_within=answers_within)
+        super().__init__(dsn, cluster_id, answers_within=answers_within)
         self._on_refused = on_refused
         self._saw = saw
 
@@ -34,7 +36,7 @@ class FencedOffsets(RegistryOffsets):
         """Keep offsets."""
         claim = self._claim(group_id)
         try:
-            self._opened().group_offsets.commit(group_id, offsets, claim=claim)
+            self._opened().group_offsets.commit(self._cluster_id, group_id, offsets, claim=claim)
         except CoordinatorDeposed:
             self._on_refused(group_id, claim)
             raise
@@ -43,14 +45,26 @@ class FencedOffsets(RegistryOffsets):
     def load(self, group_id: str) -> CommittedOffsets:
         """All offsets of a group."""
         found = super().load(group_id)
-        self._saw(group_id, found)
+        if found:  # clients may ask for any name
+            self._saw(group_id, found)
         return found
 
     def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
         """Forget offsets."""
         claim = self._claim(group_id)
         try:
-            return self._opened().group_offsets.delete(group_id, places, claim=claim)
+            return self._opened().group_offsets.delete(self._cluster_id, group_id, places, claim=claim)
+        except CoordinatorDeposed:
+            self._on_refused(group_id, claim)
+            raise
+
+    def expire(self, group_id: str, age: float) -> int:
+        """Forget the offsets of a group that had no members and committed nothing for so many seconds."""
+        claim = self._claim(group_id)
+        try:
+            return self._opened().group_offsets.expire(
+                self._cluster_id, group_id, age=timedelta(seconds=age), claim=claim
+            )
         except CoordinatorDeposed:
             self._on_refused(group_id, claim)
             raise

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Collection
 from threading import Lock
 from typing import Protocol
 
-from catalog.registry import GroupClaim, Registry, ServeNode, ServeView
+from catalog.registry import Claimed, GroupClaim, Registry, ServeNode, ServeView
+
+_LOG = logging.getLogger(__name__)
 
 
 class NodeStore(Protocol):
@@ -26,8 +30,11 @@ class NodeStore(Protocol):
     def leave(self, node: ServeNode) -> None:
         """Go in order."""
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int) -> GroupClaim | None:
-        """Take a group over. None where another node did in a later view."""
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
+        """Take a group over; why that can't be otherwise. Without `makes`, a group that isn't known isn't begun."""
+
+    def release(self, groups: Collection[str], *, node_id: int) -> None:
+        """Give up claims on groups that have no offsets."""
 
     def close(self) -> None:
         """Give up connections."""
@@ -51,8 +58,15 @@ class RegistryNodes:
     def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
         """Become a live node."""
         registry = self._opened()
-        registry.group_offsets.forget_old_claims()
-        return registry.serve_nodes.join(self._cluster_id, node, lost_after=lost_after)
+        holder = registry.serve_nodes.join(self._cluster_id, node, lost_after=lost_after)
+        if holder is None:
+            registry.group_offsets.forget_left(self._cluster_id, node_id=node.node_id)
+            others = {
+                *registry.serve_nodes.others(self._cluster_id),
+                *registry.group_offsets.other_clusters(self._cluster_id),
+            }
+            self._warn_of(sorted(others))
+        return holder
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
         """A sign of life."""
@@ -68,10 +82,15 @@ class RegistryNodes:
         """Go in order."""
         self._opened().serve_nodes.leave(self._cluster_id, node_id=node.node_id, incarnation=node.incarnation)
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int) -> GroupClaim | None:
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
         """Take a group over."""
         wanted = GroupClaim(cluster_id=self._cluster_id, node_id=node_id, epoch=epoch)
-        return wanted if self._opened().group_offsets.claim(group_id, wanted) else None
+        found = self._opened().group_offsets.claim(group_id, wanted, makes=makes)
+        return wanted if found is Claimed.TAKEN else found
+
+    def release(self, groups: Collection[str], *, node_id: int) -> None:
+        """Give up claims on groups that have no offsets."""
+        self._opened().group_offsets.release(self._cluster_id, groups, node_id=node_id)
 
     def close(self) -> None:
         """Close the registry."""
@@ -79,6 +98,16 @@ class RegistryNodes:
             if self._registry is not None:
                 self._registry.close()
             self._registry = None
+
+    def _warn_of(self, others: Collection[str]) -> None:
+        if others:
+            _LOG.warning(
+                "this is cluster %s, and the registry also has nodes or offsets of %s. Each catalog is a cluster, with"
+                " offsets of its own: if theirs is the same catalog at another address, set `serve.cluster_id` to the"
+                " same id for all nodes",
+                self._cluster_id,
+                ", ".join(others),
+            )
 
     def _opened(self) -> Registry:
         with self._lock:

@@ -104,6 +104,14 @@ class Access:
             [each.is_denial for each in self._rules if operation in each.operations and each.topics.has(name)]
         )
 
+    def sees(self, topic: str) -> bool:
+        """Whether a topic may be known of."""
+        return self.topic(topic, Operation.DESCRIBE)
+
+    def reads(self, topic: str) -> bool:
+        """Whether a topic may be read."""
+        return self.topic(topic, Operation.READ)
+
     def group(self, name: str, operation: Operation) -> bool:
         """Whether this may be done with a group."""
         return self.is_open or self._allows(

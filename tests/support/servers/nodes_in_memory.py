@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from uuid import UUID
 
 from catalog.errors import RegistryUnreachable
-from catalog.registry import GroupClaim, ServeNode, ServeView
+from catalog.registry import Claimed, GroupClaim, ServeNode, ServeView
 
 
 class NodesInMemory:
@@ -18,6 +18,7 @@ class NodesInMemory:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.is_away = False
         self.claims: dict[str, GroupClaim] = {}
+        self.with_offsets: set[str] = set()
         self.view = 0
         self._clock = clock
         self._lock = threading.Lock()
@@ -64,17 +65,29 @@ class NodesInMemory:
                 del self._live[node.node_id]
                 self.view += 1
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int) -> GroupClaim | None:
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
         with self._there():
             wanted = GroupClaim(cluster_id="archive", node_id=node_id, epoch=epoch)
             held = self.claims.get(group_id)
             if held is not None and held.epoch >= epoch and held != wanted:
-                return None
+                return Claimed.REFUSED
+            if held is None and not makes and group_id not in self.with_offsets:
+                return Claimed.UNUSED
             self.claims[group_id] = wanted
             return wanted
 
+    def release(self, groups: Collection[str], *, node_id: int) -> None:
+        with self._there():
+            for each in groups:
+                held = self.claims.get(each)
+                if held is not None and held.node_id == node_id and each not in self.with_offsets:
+                    del self.claims[each]
+
     def close(self) -> None:
         pass
+
+    def live(self) -> int:
+        return len(self._live)
 
     def _incarnation(self, node_id: int) -> UUID | None:
         known = self._live.get(node_id)

@@ -7,7 +7,8 @@ import io
 import socket
 import struct
 import threading
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -40,12 +41,15 @@ SECONDS = 20
 class OffsetsInMemory:
     """An OffsetStore without Postgres. With `error` it is away."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.error: Exception | None = None
+        self._clock = clock
         self._groups: dict[str, dict[tuple[str, int], Any]] = {}
+        self._used_at: dict[str, float] = {}
 
     def commit(self, group_id: str, offsets: CommittedOffsets) -> None:
         self._known().setdefault(group_id, {}).update(offsets)
+        self._used_at[group_id] = self._clock()
 
     def load(self, group_id: str) -> CommittedOffsets:
         return dict(self._known().get(group_id, {}))
@@ -61,6 +65,16 @@ class OffsetsInMemory:
 
     def groups(self) -> tuple[str, ...]:
         return tuple(sorted(self._known()))
+
+    def use(self, groups: Collection[str]) -> None:
+        self._known()
+        self._used_at.update(dict.fromkeys(groups, self._clock()))
+
+    def expired(self, age: float) -> tuple[str, ...]:
+        return tuple(each for each in self.groups() if self._clock() - self._used_at[each] > age)
+
+    def expire(self, group_id: str, age: float) -> int:
+        return self.delete(group_id) if group_id in self.expired(age) else 0
 
     def _known(self) -> dict[str, dict[tuple[str, int], Any]]:
         if self.error is not None:

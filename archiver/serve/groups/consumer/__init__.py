@@ -20,7 +20,7 @@ from archiver.serve.groups.consumer.members import (
     MemberState,
     Place,
 )
-from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics, pattern_error, wanted
+from archiver.serve.groups.consumer.subscriptions import KnownTopic, Rights, Topics, pattern_error
 
 __all__ = [
     "ASSIGNORS",
@@ -36,7 +36,7 @@ __all__ = [
     "KnownTopic",
     "MemberState",
     "Place",
+    "Rights",
     "Topics",
     "pattern_error",
-    "wanted",
 ]

@@ -255,9 +255,11 @@ class ConsumerGroup:
             member.names = names
         if pattern is not None:
             member.pattern = pattern
-        if wants_others:
-            member.topics = wanted(member.names, member.pattern, self._topics)
-            self._change()
+        if wants_others or beat.rights is not member.rights:
+            member.rights, before = beat.rights, member.topics
+            member.topics = wanted(member.names, member.pattern, self._topics, member.rights)
+            if wants_others or member.topics != before:
+                self._change()
         if beat.assignor is not None and beat.assignor != member.assignor:
             member.assignor = beat.assignor
             if self._preferred() != self.assignor:
@@ -271,7 +273,7 @@ class ConsumerGroup:
         by_id = {each.topic_id: each for each in topics.values()}
         before = {each: self._seen.get(each) for member in self.members.values() for each in member.topics}
         for each in self.members.values():
-            each.topics = wanted(each.names, each.pattern, topics)
+            each.topics = wanted(each.names, each.pattern, topics, each.rights)
         now = {each: by_id[each] for member in self.members.values() for each in member.topics}
         self._seen = by_id
         if before != now:

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.groups.consumer.subscriptions import Rights
+
 Place: TypeAlias = tuple[UUID, int]
 """A partition of the topic with this id."""
 
@@ -39,7 +41,10 @@ class MemberState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A heartbeat. What is None hasn't changed since the last one; an empty `pattern` stands for none."""
+    """A heartbeat. What is None hasn't changed since the last one; an empty `pattern` stands for none.
+
+    `rights` are those of who sends it; None stands for all.
+    """
 
     member_id: str
     epoch: int
@@ -52,6 +57,7 @@ class Beat:
     pattern: str | None = None
     assignor: str | None = None
     owned: frozenset[Place] | None = None
+    rights: Rights | None = None
 
     @property
     def is_full(self) -> bool:
@@ -84,6 +90,7 @@ class ConsumerMember:
     names: frozenset[str] = frozenset()
     pattern: str = ""
     assignor: str | None = None
+    rights: Rights | None = None
     epoch: int = JOINING_EPOCH
     previous_epoch: int = JOINING_EPOCH
     state: MemberState = MemberState.STABLE
@@ -92,7 +99,7 @@ class ConsumerMember:
     since: dict[Place, int] = field(default_factory=dict)
     """The epoch at which each partition was assigned."""
     topics: frozenset[UUID] = frozenset()
-    """The topics that its subscription means."""
+    """The topics that its subscription means, as far as its rights go."""
     expires: float = float("inf")
     revokes_by: float = float("inf")
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from archiver.errors import ConfigError
-from archiver.serve.nodes import Beats, Cluster, Standing
+from archiver.serve.nodes import Beats, Cluster, Need, Standing
 from archiver.serve.nodes.fenced_offsets import CLAIM
+from archiver.serve.nodes.turns import Turns
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
 BEATS = Beats(every=0.01, lost_after=5.0)
@@ -178,8 +179,8 @@ def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
         def join(self, node: Any, *, lost_after: float) -> Any:
             return self._real.join(node, lost_after=lost_after)
 
-        def claim(self, group_id: str, *, node_id: int, epoch: int) -> Any:
-            return self._real.claim(group_id, node_id=node_id, epoch=epoch)
+        def claim(self, group_id: str, **wanted: Any) -> Any:
+            return self._real.claim(group_id, **wanted)
 
     async def scene(made: Scene) -> None:
         cut = Cut(made.store)
@@ -245,10 +246,10 @@ def test_claims_that_waited_through_a_change_of_the_view_are_made_by_the_coordin
             self.gate = threading.Event()
             self.waiting = threading.Semaphore(0)
 
-        def claim(self, group_id: str, *, node_id: int, epoch: int) -> Any:
+        def claim(self, group_id: str, **wanted: Any) -> Any:
             self.waiting.release()
             assert self.gate.wait(10)
-            return super().claim(group_id, node_id=node_id, epoch=epoch)
+            return super().claim(group_id, **wanted)
 
     async def scene(made: Scene) -> None:
         slow = Slow(made.store)
@@ -316,6 +317,105 @@ def test_requests_carry_the_claim_that_they_came_with() -> None:
         await until(lambda: node.groups == 0)
         assert made.let_go[1] == ["g"]
         assert await asked(node, "g") == "answer", "it is claimed again"
+
+    played(scene)
+
+
+def test_what_is_kept_of_a_group_is_kept_in_the_order_in_which_it_was_asked_for() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+        gate, kept = asyncio.Event(), []
+
+        async def slow() -> None:
+            await gate.wait()
+            kept.append("first")
+
+        def quick(text: str) -> Callable[[], Coroutine[Any, Any, None]]:
+            async def keep() -> None:
+                kept.append(text)
+
+            return keep
+
+        first = asyncio.ensure_future(node.coordinating("g", slow, is_kept=True))
+        await until(lambda: node.groups == 1)
+        first.cancel()  # its client is gone, and comes back on another connection
+        second = asyncio.ensure_future(node.coordinating("g", quick("second"), is_kept=True))
+        made.store.is_away = True
+        third = asyncio.ensure_future(node.coordinating("g", quick("third"), is_kept=True))
+        await node.coordinating("h", quick("of another group"), is_kept=True)
+        made.store.is_away = False
+        await node.coordinating("h", quick("of another group"), is_kept=True)
+        assert kept == ["of another group"], "the registry was away at first"
+        gate.set()
+        await asyncio.gather(second, third)
+        assert kept == ["of another group", "first", "second", "third"]
+
+    played(scene)
+
+
+def test_who_gives_up_in_the_queue_lets_nobody_before_those_ahead() -> None:
+    async def play() -> None:
+        turns = Turns()
+        first, second, third = (turns.take("g") for _ in range(3))
+        turns.end(second)
+        coming = asyncio.ensure_future(third.come())
+        await asyncio.sleep(0.01)
+        assert not coming.done()
+        turns.end(first)
+        await asyncio.wait_for(coming, 1)
+        turns.end(third)
+        await turns.take("g").come()
+
+    asyncio.run(play())
+
+
+def test_a_node_that_leaves_first_ends_what_is_being_kept() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+        gate, kept = asyncio.Event(), []
+
+        async def slow() -> None:
+            await gate.wait()
+            kept.append(made.store.live())
+
+        asking = asyncio.ensure_future(node.coordinating("g", slow, is_kept=True))
+        await until(lambda: node.groups == 1)
+        leaving = asyncio.ensure_future(node.close())
+        await asyncio.sleep(0.02)
+        gate.set()
+        await asking
+        await leaving
+        assert kept == [1]
+        assert made.store.live() == 0
+
+    played(scene)
+
+
+def test_names_that_clients_make_up_leave_nothing_behind() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+        for need in (Need.MEMBERS, Need.OFFSETS):
+            found = await node.coordinating("made up", answer, is_kept=False, need=need)
+            assert found is Standing.UNUSED
+        assert made.store.claims == {}
+        assert node.groups == 0
+        made.store.with_offsets.add("kept")
+        assert await node.coordinating("kept", answer, is_kept=False, need=Need.OFFSETS) == "answer"
+
+    played(scene)
+
+
+def test_groups_that_nobody_uses_are_given_up_and_claimed_again_when_they_are_asked_for() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1, is_used={"with members"}.__contains__).start()
+        for each in ("with members", "with offsets", "with neither"):
+            assert await asked(node, each) == "answer"
+        made.store.with_offsets.add("with offsets")
+        assert await node.release_unused(60.0) == 0, "they were asked for a moment ago"
+        assert await node.release_unused(0.0) == 2
+        assert set(made.store.claims) == {"with members", "with offsets"}
+        assert node.groups == 1
+        assert await asked(node, "with neither") == "answer"
 
     played(scene)
 

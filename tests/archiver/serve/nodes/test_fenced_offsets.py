@@ -14,7 +14,7 @@ from catalog.errors import RegistryUnreachable
 def test_a_registry_that_says_nothing_holds_up_offsets_no_longer_than_it_may() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        offsets = FencedOffsets(f"postgresql://someone@127.0.0.1:{port}/registry", answers_within=1.0)
+        offsets = FencedOffsets(f"postgresql://someone@127.0.0.1:{port}/registry", "c", answers_within=1.0)
         began = time.monotonic()
         with pytest.raises(RegistryUnreachable):
             offsets.load("group")
@@ -31,5 +31,5 @@ def test_each_connection_ends_when_the_network_says_nothing(monkeypatch: pytest.
 
     monkeypatch.setattr("archiver.serve.groups.offsets.Registry", Opened)
     with pytest.raises(RegistryUnreachable):
-        FencedOffsets("postgresql://someone@host/registry", answers_within=7.0).groups()
+        FencedOffsets("postgresql://someone@host/registry", "c", answers_within=7.0).groups()
     assert opened == [{"answers_within": 7.0}]

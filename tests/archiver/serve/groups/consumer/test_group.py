@@ -432,3 +432,51 @@ def check(course: Course, clients: Any) -> None:
         for place in member.assigned | member.revoking:
             assert place not in holders, f"{name} and {holders[place]} hold {place}"
             holders[place] = name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rights:
+    """What somebody may do: each object is one state of it."""
+
+    seen: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+
+    def sees(self, topic: str) -> bool:
+        return topic in self.seen
+
+    def reads(self, topic: str) -> bool:
+        return topic in self.read
+
+
+BOTH = frozenset({"orders", "refunds"})
+
+
+def test_a_pattern_never_brings_topics_that_a_member_may_not_read_also_not_later() -> None:
+    course = Course(topics=topics(orders=2))
+    course.join("all", names=None, pattern=".*", rights=None)
+    some = Rights(seen=BOTH, read=frozenset({"refunds"}))
+    assert course.join("some", names=None, pattern=".*", rights=some).assigned == frozenset()
+    course.topics = topics(orders=2, refunds=2)
+    told = course.beat("some", 2, rights=some)
+    assert told.assigned
+    assert {topic for topic, _ in told.assigned} == {REFUNDS}
+    told = course.beat("all", 1, rights=None)
+    course.topics = topics(orders=8, refunds=2)
+    course.beat("all", told.epoch, rights=None)
+    assert {topic for topic, _ in course.group.targets["some"]} == {REFUNDS}
+
+
+@pytest.mark.parametrize("subscription", [{"names": BOTH}, {"names": None, "pattern": ".*"}])
+def test_rights_that_are_taken_away_take_partitions_away(subscription: dict[str, Any]) -> None:
+    course = Course(topics=topics(orders=1, refunds=1))
+    both = Rights(seen=BOTH, read=BOTH)
+    joined = course.join("a", rights=both, **subscription)
+    assert joined.assigned == places(ORDERS, 0) | places(REFUNDS, 0)
+    assert course.beat("a", joined.epoch, rights=both).assigned is None, "nothing changed"
+    one = Rights(seen=frozenset({"orders"}), read=frozenset({"orders"}))
+    told = course.beat("a", joined.epoch, rights=one)
+    assert told.assigned == places(ORDERS, 0)
+    told = course.beat("a", joined.epoch, rights=one, owned=places(ORDERS, 0))
+    assert told.epoch > joined.epoch
+    again = course.beat("a", told.epoch, rights=both)
+    assert again.assigned == places(ORDERS, 0) | places(REFUNDS, 0)

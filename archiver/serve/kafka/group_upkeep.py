@@ -1,0 +1,84 @@
+"""Notes which groups are in use, gives up claims that nobody needs, and forgets offsets that nobody used for long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from archiver.serve.groups import Coordinator, OffsetStore
+from archiver.serve.kafka.service import Kept
+from archiver.serve.nodes import Cluster, Need, Standing
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+_EVERY: Final = 60.0
+_OFTEN: Final = 10
+"""In the time after which offsets expire, their groups are noted to be in use so many times at least."""
+_UNASKED_FOR: Final = 300.0
+GRACE: Final = 1800.0
+"""For so long after the start nothing expires: members come back, and the longest session is as long."""
+
+
+class GroupUpkeep:
+    """Looks after the groups of this node from time to time. Use it from one event loop."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        coordinator: Coordinator,
+        offsets: OffsetStore,
+        kept: Kept,
+        *,
+        retention: float,
+        grace: float = GRACE,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """Offsets of a group that had no members and committed nothing for `retention` seconds are forgotten."""
+        self._cluster = cluster
+        self._coordinator = coordinator
+        self._offsets = offsets
+        self._kept = kept
+        self._retention = retention
+        self._grace = grace
+        self._clock = clock or asyncio.get_running_loop().time
+        self._began = self._clock()
+        self._is_failing = False
+
+    async def run(self) -> None:
+        """Look after the groups for ever."""
+        while True:
+            await asyncio.sleep(min(_EVERY, self._retention / _OFTEN))
+            await self.look()
+
+    async def look(self) -> None:
+        """Look after the groups once. What the registry has no time for is done the next time."""
+        try:
+            used = tuple(self._coordinator.groups)
+            if used:
+                await self._kept(self._offsets.use, used)
+            await self._cluster.release_unused(_UNASKED_FOR)
+            if self._clock() - self._began >= self._grace:
+                await self._expire()
+        except ContextError as error:
+            if not self._is_failing:
+                _LOG.warning("groups can't be looked after", exc_info=error)
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+    async def _expire(self) -> None:
+        for group_id in await self._kept(self._offsets.expired, self._retention):
+            if self._cluster.standing(group_id) is Standing.COORDINATOR:
+                expiring = partial(self._expired, group_id)
+                await self._cluster.coordinating(group_id, expiring, is_kept=True, need=Need.OFFSETS)
+
+    async def _expired(self, group_id: str) -> None:
+        """Forget a group's offsets, as its coordinator. The store looks once more whether they are old."""
+        if group_id in self._coordinator.groups:
+            return
+        count = await self._kept(self._offsets.expire, group_id, self._retention)
+        if count:
+            _LOG.info("group %s had no members for long: %d offsets are forgotten", group_id, count)

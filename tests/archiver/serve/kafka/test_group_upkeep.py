@@ -1,0 +1,176 @@
+"""Offsets expire as Kafka's do, on a clock that the tests move; groups that are in use never lose any."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from archiver.serve.groups import Coordinator, Joining
+from archiver.serve.kafka.group_upkeep import GroupUpkeep
+from archiver.serve.nodes import Beats, Cluster
+from catalog.errors import RegistryUnreachable
+from catalog.registry import GroupOffset
+from tests.support.servers.nodes_in_memory import NodesInMemory
+from tests.support.servers.served_lake import OffsetsInMemory
+
+DAY = 86400.0
+OFFSETS = {("orders", 0): GroupOffset(topic_id=UUID(int=1), offset=7)}
+JOINING = Joining(
+    member_id="",
+    instance_id="one",
+    client_id="c",
+    host="/h",
+    session_seconds=60.0,
+    rebalance_seconds=60.0,
+    protocol_type="consumer",
+    protocols=(("range", b""),),
+)
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.offsets = OffsetsInMemory(self.clock)
+        self.coordinator = Coordinator(initial_delay=0.0)
+        self.store = NodesInMemory()
+        self.cluster = Cluster(
+            "c",
+            self.store,
+            host="h",
+            port=1,
+            beats=Beats(every=0.01, lost_after=60.0),
+            is_used=self.coordinator.groups.__contains__,
+        )
+
+    def clock(self) -> float:
+        return self.now
+
+    def upkeep(self) -> GroupUpkeep:
+        return GroupUpkeep(
+            self.cluster, self.coordinator, self.offsets, called, retention=7 * DAY, grace=1800.0, clock=self.clock
+        )
+
+    async def committed(self, group_id: str) -> None:
+        async def commit() -> None:
+            self.offsets.commit(group_id, OFFSETS)
+
+        self.store.with_offsets.add(group_id)
+        await self.cluster.coordinating(group_id, commit, is_kept=True)
+
+
+async def called(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+def played(scene: Callable[[Scene], Any]) -> None:
+    async def play() -> None:
+        made = Scene()
+        await made.cluster.start()
+        try:
+            await scene(made)
+        finally:
+            made.coordinator.close()
+            await made.cluster.close()
+
+    asyncio.run(play())
+
+
+def test_offsets_expire_seven_days_after_the_group_had_members_or_committed() -> None:
+    async def scene(made: Scene) -> None:
+        upkeep = made.upkeep()
+        for each in ("idle", "with members", "commits"):
+            await made.committed(each)
+        await made.coordinator.join("with members", JOINING)
+        made.now = 4 * DAY
+        await upkeep.look()
+        await made.committed("commits")
+        made.now = 7 * DAY - 1
+        await upkeep.look()
+        assert made.offsets.groups() == ("commits", "idle", "with members")
+        made.now = 7 * DAY + 1
+        await upkeep.look()
+        assert made.offsets.groups() == ("commits", "with members")
+        made.coordinator.forget("with members")
+        made.now = 11 * DAY + 2
+        await upkeep.look()
+        assert made.offsets.groups() == ("with members",), "it had members four days ago"
+        made.now = 14 * DAY + 2
+        await upkeep.look()
+        assert made.offsets.groups() == ()
+
+    played(scene)
+
+
+def test_nothing_expires_while_members_of_a_server_that_was_away_may_come_back() -> None:
+    async def scene(made: Scene) -> None:
+        await made.committed("g")
+        made.now = 30 * DAY  # the server was away meanwhile
+        upkeep = made.upkeep()
+        await upkeep.look()
+        assert made.offsets.groups() == ("g",)
+        await made.coordinator.join("g", JOINING)
+        made.now += 1801.0
+        await upkeep.look()
+        assert made.offsets.groups() == ("g",), "its members are back"
+
+    played(scene)
+
+
+def test_a_group_that_joins_or_commits_meanwhile_keeps_its_offsets() -> None:
+    async def scene(made: Scene) -> None:
+        upkeep = made.upkeep()
+        await made.committed("joins")
+        await made.committed("commits")
+        made.now = 8 * DAY
+        found = made.offsets.expired
+
+        def expired(age: float) -> tuple[str, ...]:
+            groups = found(age)
+            made.offsets.expired = found  # type: ignore[method-assign]
+            made.offsets.commit("commits", OFFSETS)
+            return groups
+
+        made.offsets.expired = expired  # type: ignore[method-assign]
+        await made.coordinator.join("joins", JOINING)
+        await upkeep.look()
+        assert made.offsets.groups() == ("commits", "joins")
+
+    played(scene)
+
+
+def test_a_registry_that_is_away_is_asked_again() -> None:
+    async def scene(made: Scene) -> None:
+        upkeep = made.upkeep()
+        await made.committed("g")
+        made.now = 8 * DAY
+        made.offsets.error = RegistryUnreachable("the registry is away")
+        await upkeep.look()
+        made.offsets.error = None
+        assert made.offsets.groups() == ("g",)
+        await upkeep.look()
+        assert made.offsets.groups() == ()
+
+    played(scene)
+
+
+def test_groups_of_other_nodes_are_theirs_to_look_after() -> None:
+    async def scene(made: Scene) -> None:
+        other = await Cluster("c", made.store, host="h", port=2, beats=Beats(every=0.01, lost_after=60.0)).start()
+        while made.cluster.settled_for < 0 or other.settled_for < 0 or len(made.cluster.members.nodes) == 1:  # noqa: ASYNC110 - state of two nodes
+            await asyncio.sleep(0.01)
+        upkeep = made.upkeep()
+        names = [f"group {each}" for each in range(20)]
+        for each in names:
+            made.offsets.commit(each, OFFSETS)
+            made.store.with_offsets.add(each)
+        made.now = 8 * DAY
+        await upkeep.look()
+        own = other.own.node_id
+        assert list(made.offsets.groups()) == sorted(
+            each for each in names if made.cluster.members.coordinator(each).node_id == own
+        )
+        await other.close()
+
+    played(scene)
