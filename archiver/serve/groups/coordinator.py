@@ -20,6 +20,8 @@ AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 """A group of either protocol."""
 
 MOST_GROUPS: Final = 10_000
+MOST_BYTES: Final = 256 << 20
+"""What members of classic groups said and were assigned, over all groups of a server."""
 LEAST_SESSION: Final = 1.0
 MOST_SESSION: Final = 1800.0
 _MOST_ID_BYTES: Final = 2000
@@ -43,6 +45,8 @@ class Coordinator:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._numbers = count(1)
+        self._bytes: dict[str, int] = {}
+        self._all_bytes = 0
 
     @property
     def groups(self) -> Mapping[str, AnyGroup]:
@@ -71,7 +75,7 @@ class Coordinator:
             error = ErrorCode.inconsistent_group_protocol
         elif group is None and asked.member_id:
             error = ErrorCode.unknown_member_id
-        elif group is None and len(self._groups) >= MOST_GROUPS:
+        elif (group is None and len(self._groups) >= MOST_GROUPS) or self._all_bytes + asked.size > MOST_BYTES:
             error = ErrorCode.coordinator_not_available
         if error is not ErrorCode.none or isinstance(group, ConsumerGroup):
             return Joined(ticket=0, error=error, member_id=asked.member_id)
@@ -172,6 +176,7 @@ class Coordinator:
     def forget(self, group_id: str) -> None:
         """Let a group go to another coordinator. Whoever waits is told elsewhere."""
         self._groups.pop(group_id, None)
+        self._all_bytes -= self._bytes.pop(group_id, 0)
         timer = self._timers.pop(group_id, None)
         if timer is not None:
             timer.cancel()
@@ -203,9 +208,13 @@ class Coordinator:
         timer = self._timers.pop(group.group_id, None)
         if timer is not None:
             timer.cancel()
+        self._all_bytes -= self._bytes.pop(group.group_id, 0)
         if group.is_unused:
             self._groups.pop(group.group_id, None)
             return
+        if isinstance(group, ClassicGroup):
+            self._bytes[group.group_id] = group.size
+            self._all_bytes += self._bytes[group.group_id]
         deadline = group.deadline()
         if deadline < float("inf"):
             loop = asyncio.get_running_loop()

@@ -7,28 +7,33 @@ import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, Api, answered, api_of, fallback
 from archiver.serve.kafka.authentication import raw_step
 from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
-from archiver.serve.kafka.request_memory import RequestMemory
+from archiver.serve.kafka.request_memory import Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
 
 _LOG = logging.getLogger(__name__)
+_READ_AT_ONCE: Final = 8 << 10
+"""Longer requests, which may have many elements, are read in a thread: meanwhile others have their turn."""
+_WAITING: Final = frozenset({1, 11, 14})
+"""Fetch, JoinGroup and SyncGroup wait for others: they give their room back first, as those may wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What a client may do: the bytes of a request, and the seconds that it may be idle, send a frame, or take one.
+    """What a client may do: the bytes of a request, and the seconds that it may be idle, or take for a part of a frame.
 
+    A part is 64 KiB that it sends, or 256 KiB of an answer that it takes: slow clients go on, those that stop don't.
     Before a client has shown who it is, its requests are small, and it has `handshake_seconds` in all.
     """
 
     most_request_bytes: int
     idle_seconds: float
-    frame_seconds: float = 60.0
+    frame_seconds: float = 10.0
     answer_seconds: float = 120.0
     most_unauthenticated_bytes: int = 64 << 10
     handshake_seconds: float = 10.0
@@ -93,19 +98,23 @@ class Connection:
 
     async def _next(self) -> bool:
         """Answer the next request. False where there is none, or none that may follow."""
-        frame = await self._frame()
-        if frame is None:
-            return False
-        parts, wait = await self._answer(frame)
+        with self._memory.hold() as held:
+            frame = await self._frame(held)
+            if frame is None:
+                return False
+            waits = isinstance(frame, _Asked) and frame.api.key in _WAITING
+            if not waits:
+                parts, wait = await self._answer(frame)
+        if waits:
+            parts, wait = await self._answer(frame)
         self._is_writing = True
-        async with asyncio.timeout(self._limits.answer_seconds):
-            await write_frame(self._writer, parts)
+        await write_frame(self._writer, parts, slice_seconds=self._limits.answer_seconds)
         self._is_writing = False
         if wait:  # what the client sends meanwhile stays in its own memory
             await asyncio.sleep(wait)
         return not self._client.login.is_over
 
-    async def _frame(self) -> _Frame | None:
+    async def _frame(self, held: Held) -> _Frame | None:
         login, limits = self._client.login, self._limits
         most = limits.most_request_bytes
         if login.access is None:
@@ -114,11 +123,10 @@ class Connection:
         size = await read_size(self._reader, least, most, idle_seconds=limits.idle_seconds)
         if size is None:
             return None
-        async with self._memory.hold(size):
-            frame = await read_rest(self._reader, size, frame_seconds=limits.frame_seconds)
-            return frame if login.is_raw else self._read(frame)
+        frame = await read_rest(self._reader, size, part_seconds=limits.frame_seconds, grow=held.grow)
+        return frame if login.is_raw else await self._read(frame)
 
-    def _read(self, frame: bytes) -> _Frame:
+    async def _read(self, frame: bytes) -> _Frame:
         head = head_of(frame)
         login = self._client.login
         if head.api_key not in BEFORE_AUTHENTICATION:
@@ -127,7 +135,11 @@ class Connection:
             if login.has_expired:
                 raise BadRequest("the client hasn't shown again who it is", api_key=head.api_key)
         api = api_of(head)
-        return head if api is None else _Asked(api, head, request_of(head, frame, self._client))
+        if api is None:
+            return head
+        if len(frame) <= _READ_AT_ONCE:
+            return _Asked(api, head, request_of(head, frame, self._client))
+        return _Asked(api, head, await asyncio.to_thread(request_of, head, frame, self._client))
 
     async def _answer(self, frame: _Frame) -> tuple[Sequence[bytes | memoryview], float]:
         match frame:

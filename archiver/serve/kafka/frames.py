@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from kio.index import load_request_schema, load_response_schema
 
 from archiver.errors import BadRequest
+from archiver.serve.kafka.request_memory import SMALL
 from archiver.serve.kafka.request_reader import MOST_ELEMENTS, Bytes, reader_of
 from archiver.serve.kafka.service import Client, Request
 
@@ -56,13 +57,23 @@ async def read_size(
     return int(size)
 
 
-async def read_rest(reader: asyncio.StreamReader, size: int, *, frame_seconds: float) -> bytes:
-    """Read a frame of this length. BadRequest where it ends early, or takes too long."""
-    try:
-        async with asyncio.timeout(frame_seconds):
-            return await reader.readexactly(size)
-    except (TimeoutError, asyncio.IncompleteReadError):
-        raise BadRequest("the rest of a frame didn't come", bytes=size) from None
+async def read_rest(
+    reader: asyncio.StreamReader, size: int, *, part_seconds: float, grow: Callable[[int], Awaitable[None]]
+) -> bytes:
+    """Read a frame of this length, in parts. `grow` waits for memory for what came of a frame that isn't small.
+
+    BadRequest where the frame ends early, or a part takes too long.
+    """
+    parts: list[bytes] = []
+    for start in range(0, size, SMALL):
+        try:
+            async with asyncio.timeout(part_seconds):
+                parts.append(await reader.readexactly(min(SMALL, size - start)))
+        except (TimeoutError, asyncio.IncompleteReadError):
+            raise BadRequest("the rest of a frame didn't come", bytes=size) from None
+        if size > SMALL:
+            await grow(len(parts[-1]))
+    return b"".join(parts)
 
 
 def head_of(frame: bytes) -> Head:
@@ -98,10 +109,16 @@ def response_head(head: Head) -> bytes:
     return number + b"\0" if is_flexible and head.api_key != API_VERSIONS else number
 
 
-async def write_frame(writer: asyncio.StreamWriter, parts: Sequence[bytes | memoryview]) -> None:
-    """Write a frame slice by slice: no more than one of them is copied, or encrypted, for a client that is slow."""
+async def write_frame(
+    writer: asyncio.StreamWriter, parts: Sequence[bytes | memoryview], *, slice_seconds: float
+) -> None:
+    """Write a frame slice by slice: no more than one of them is copied, or encrypted, for a client that is slow.
+
+    TimeoutError where the client doesn't take a slice in time.
+    """
     writer.write(_LENGTH.pack(sum(map(len, parts))))
     for part in parts:
         for start in range(0, len(part), _SLICE_BYTES):
             writer.write(memoryview(part)[start : start + _SLICE_BYTES])
-            await writer.drain()
+            async with asyncio.timeout(slice_seconds):
+                await writer.drain()

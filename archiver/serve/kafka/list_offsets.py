@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -18,6 +19,7 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
+_BEGINNINGS: Final = (EARLIEST, EARLIEST_LOCAL)
 _NONE: Final = -1
 _WITH_NOT_AVAILABLE: Final = 5
 """From this version on, clients know OFFSET_NOT_AVAILABLE (KIP-207)."""
@@ -28,7 +30,7 @@ async def list_offsets(service: Service, request: Request) -> Values:
     topics = []
     for each in request.body.topics:
         topic = await service.topic(each.name)
-        is_current = topic is None or await _looked(service, topic)
+        is_current = topic is None or await _looked(service, topic, each.partitions)
         lagging = None if is_current else _lagging(request)
         partitions = [await _found(topic, one.partition_index, one.timestamp, lagging) for one in each.partitions]
         topics.append({"name": each.name, "partitions": partitions})
@@ -40,19 +42,22 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     topics = []
     for each in request.body.topics:
         topic = await service.topic(each.topic)
-        is_current = topic is None or await _looked(service, topic)
+        is_current = topic is None or await _looked(service, topic, ())
         lagging = None if is_current else ErrorCode.kafka_storage_error
         partitions = [await _epoch_end(topic, one.partition, one.leader_epoch, lagging) for one in each.partitions]
         topics.append({"topic": each.topic, "partitions": partitions})
     return {"topics": topics}
 
 
-async def _looked(service: Service, topic: ServedTopic) -> bool:
+async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
     """Look at the table. False where clients may know more of it from another node than this one can find out.
 
-    An end that goes back would be taken for a log that was cut.
+    An end that goes back would be taken for a log that was cut. Where only beginnings are asked for, none is told.
     """
-    if service.cluster.may_lag:
+    ends = not partitions or any(
+        each.timestamp not in _BEGINNINGS or each.partition_index >= topic.partitions for each in partitions
+    )
+    if ends and service.cluster.may_lag:
         return await topic.caught_up()
     await topic.fresh()
     return True
@@ -67,7 +72,7 @@ async def _found(topic: ServedTopic | None, partition: int, time: int, lagging: 
     answer: dict[str, Any] = {"partition_index": partition, "error_code": ErrorCode.none}
     if topic is None or not 0 <= partition < topic.partitions:
         return answer | {"error_code": ErrorCode.unknown_topic_or_partition}
-    if lagging is not None and time not in (EARLIEST, EARLIEST_LOCAL):
+    if lagging is not None and time not in _BEGINNINGS:
         return answer | {"error_code": lagging}
     try:
         found = await _place(topic, partition, time)
@@ -85,7 +90,7 @@ async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, in
     match time:
         case _ if time == LATEST:
             return topic.end(partition), _NONE, topic.leader_epoch(partition)
-        case _ if time in (EARLIEST, EARLIEST_LOCAL):
+        case _ if time in _BEGINNINGS:
             return await topic.start(partition), _NONE, _NONE
         case _ if time == MAX_TIMESTAMP:
             return await topic.latest_time(partition)

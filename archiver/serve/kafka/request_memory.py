@@ -1,14 +1,26 @@
-"""Memory for large requests, shared by all connections: who sends one waits until there is room for it."""
+"""Memory for large requests, shared by all connections: who sends one waits until there is room for more of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 SMALL: Final = 64 << 10
 """Requests of at most so many bytes never wait: connections are bounded."""
+
+
+class Held:
+    """The room that one request has. It grows as its bytes come: what was only announced takes none."""
+
+    def __init__(self, memory: RequestMemory) -> None:
+        self._memory = memory
+        self.bytes = 0
+
+    async def grow(self, size: int) -> None:
+        """Wait until there is room for so many bytes more."""
+        await self._memory.room(self, size)
 
 
 class RequestMemory:
@@ -16,21 +28,31 @@ class RequestMemory:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._held = 0
-        self._room = asyncio.Condition()
+        self._held: dict[Held, None] = {}
+        self._changed = asyncio.Event()
 
-    @asynccontextmanager
-    async def hold(self, size: int) -> AsyncIterator[None]:
-        """Hold room for a request as long as the block lasts. A request larger than all of it is let in alone."""
-        if size <= SMALL:
-            yield
-            return
-        async with self._room:
-            await self._room.wait_for(lambda: not self._held or self._held + size <= self._most)
-            self._held += size
+    @property
+    def bytes(self) -> int:
+        """How much is held at the moment."""
+        return sum(each.bytes for each in self._held)
+
+    @contextmanager
+    def hold(self) -> Iterator[Held]:
+        """Room for a request, which is given back at the end of the block."""
+        held = Held(self)
         try:
-            yield
+            yield held
         finally:
-            self._held -= size
-            async with self._room:
-                self._room.notify_all()
+            self._held.pop(held, None)
+            self._wake()
+
+    async def room(self, held: Held, size: int) -> None:
+        """Wait until a request may grow. The oldest one never waits: else all could wait for each other half read."""
+        self._held.setdefault(held)
+        while next(iter(self._held)) is not held and self.bytes + size > self._most:
+            await self._changed.wait()
+        held.bytes += size
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

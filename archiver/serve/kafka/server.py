@@ -73,16 +73,17 @@ class Server:
                 port = self._listeners[-1].getsockname()[1]
         except OSError as error:
             self._stop_listening()
-            raise ConfigError(
-                f"the address can't be listened on: {error.strerror}", key="serve.listen", address=f"{host}:{port}"
-            ) from error
+            raise _unusable(error, host, port) from error
         return port
 
     async def start(self, service: Service) -> None:
-        """Take clients."""
+        """Take clients. ConfigError where another server took the port since."""
         self._service = service
         for each in self._listeners:
-            each.listen(_BACKLOG)
+            try:
+                each.listen(_BACKLOG)
+            except OSError as error:
+                raise _unusable(error, *each.getsockname()[:2]) from error
             self._accepting.append(asyncio.get_running_loop().create_task(self._accept(each)))
 
     async def close(self) -> None:
@@ -183,6 +184,12 @@ class Server:
             transport.abort()
             raise
         await connection.serve(handshake_until=until)
+
+
+def _unusable(error: OSError, host: str, port: int) -> ConfigError:
+    return ConfigError(
+        f"the address can't be listened on: {error.strerror or error}", key="serve.listen", address=f"{host}:{port}"
+    )
 
 
 def _listener(family: int, address: tuple[str, int]) -> socket.socket:

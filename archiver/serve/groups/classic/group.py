@@ -11,11 +11,23 @@ from uuid import uuid4
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups.classic.members import GroupState, Joined, Joining, Member, Reply, Synced, Syncing, Ticket
+from archiver.serve.groups.classic.members import (
+    GroupState,
+    Joined,
+    Joining,
+    Member,
+    Reply,
+    Synced,
+    Syncing,
+    Ticket,
+    said,
+)
 
 INITIAL_DELAY: Final = 0.5
 """How long the first rebalance of an empty group waits for more members."""
 _MOST_MEMBERS: Final = 10_000
+MOST_BYTES: Final = 4 << 20
+"""What members say of themselves and are assigned, in all. A broker's default for a group is a quarter of it."""
 
 
 class ClassicGroup:
@@ -39,6 +51,11 @@ class ClassicGroup:
     def is_unused(self) -> bool:
         """Whether nobody is in it or about to join."""
         return not self.members and not self._pending
+
+    @property
+    def size(self) -> int:
+        """How much members said of themselves and were assigned."""
+        return sum(each.size for each in self.members.values())
 
     def deadline(self) -> float:
         """When `tick` has something to do next."""
@@ -72,6 +89,8 @@ class ClassicGroup:
             error = ErrorCode.inconsistent_group_protocol
         if error is ErrorCode.none and self.state is GroupState.PREPARING:
             error = ErrorCode.rebalance_in_progress
+        if error is ErrorCode.none and not self._has_room_for(asked):
+            error = ErrorCode.unknown_server_error  # as a broker says whose log doesn't take it
         if error is not ErrorCode.none:
             return [Synced(ticket=ticket, error=error)]
         member = self.members[asked.member_id]
@@ -94,6 +113,11 @@ class ClassicGroup:
                     replies.append(self._synced(each.syncing, each))
                     each.syncing = None
         return replies
+
+    def _has_room_for(self, asked: Syncing) -> bool:
+        is_assignment = bool(asked.assignments) and asked.member_id == self.leader
+        said_by_all = sum(said(each.protocols) for each in self.members.values())
+        return not is_assignment or said_by_all + sum(map(len, asked.assignments.values())) <= MOST_BYTES
 
     def heartbeat(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Take in a sign of life."""
@@ -158,6 +182,8 @@ class ClassicGroup:
         if not asked.protocol_type or not asked.protocols:
             return ErrorCode.inconsistent_group_protocol
         others = [each for each in self.members.values() if each.member_id != asked.member_id]
+        if sum(each.size for each in others) + said(asked.protocols) > MOST_BYTES:
+            return ErrorCode.group_max_size_reached
         if others:
             shared = {name for name, _ in asked.protocols}.intersection(*map(_names, others))
             if asked.protocol_type != self.protocol_type or not shared:

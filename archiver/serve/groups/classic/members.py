@@ -38,6 +38,11 @@ class Joining:
     may_skip: bool = True
     """Whether the client knows `skip_assignment` (version 9)."""
 
+    @property
+    def size(self) -> int:
+        """How much it says of the member."""
+        return said(self.protocols)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syncing:
@@ -73,6 +78,11 @@ class Member:
         """Whether a request of it waits for the others."""
         return self.joining is not None or self.syncing is not None
 
+    @property
+    def size(self) -> int:
+        """How much it said, and what it was assigned."""
+        return said(self.protocols) + len(self.assignment)
+
     def metadata(self, protocol: str | None) -> bytes:
         """What it said for a protocol."""
         return dict(self.protocols).get(protocol or "", b"")
@@ -80,6 +90,11 @@ class Member:
     def seen(self, now: float) -> None:
         """Begin its session anew."""
         self.expires = now + self.session_seconds
+
+
+def said(protocols: tuple[tuple[str, bytes], ...]) -> int:
+    """The bytes of what a member says for its protocols."""
+    return sum(len(name) + len(data) for name, data in protocols)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing
+from archiver.serve.groups.classic.group import MOST_BYTES
 
 SESSION, REBALANCE, DELAY = 10.0, 30.0, 0.5
 RANGE = (("range", b"topics"),)
@@ -327,3 +328,31 @@ def test_who_leaves_before_it_joined_is_not_waited_for() -> None:
     course.take(replies)
     assert error == OK
     assert course.answers[ticket].error == OK
+
+
+def test_members_that_say_more_than_a_group_has_room_for_are_refused() -> None:
+    course = Course()
+    half = (("range", bytes(MOST_BYTES // 2)),)
+    first, _ = course.named(protocols=half)
+    told = course.answers[course.join(protocols=half)]
+    assert told.error == ErrorCode.group_max_size_reached
+    assert list(course.group.members) == [first]
+    assert course.answers[course.join()].error == ErrorCode.member_id_required, "there is room for a small one"
+
+
+def test_an_assignment_that_a_group_has_no_room_for_is_refused() -> None:
+    course = Course()
+    member, ticket = course.named()
+    course.wait(DELAY)
+    generation = course.answers[ticket].generation
+
+    def synced(size: int) -> Any:
+        asked = Syncing(member_id=member, instance_id=None, generation=generation, assignments={member: bytes(size)})
+        course.tickets += 1
+        course.take(course.group.sync(course.now, course.tickets, asked))
+        return course.answers[course.tickets]
+
+    assert synced(MOST_BYTES).error == ErrorCode.unknown_server_error
+    assert course.group.size < 100
+    assert synced(1000).error == OK
+    assert course.group.size > 1000

@@ -1,0 +1,122 @@
+"""Memory of requests on their way: only what came takes room, nobody waits for ever, and it is held to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka import connection
+from archiver.serve.kafka.request_memory import RequestMemory
+from tests.support.archive.archived_batches import archived
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.served_lake import OffsetsInMemory, Wire, framed, request, served
+
+
+def lake(folder: Path) -> Any:
+    return archived(folder / "lake", build([Record(value=b"x")] * 10), end=10)
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def large_commit() -> Any:
+    return request(
+        8,
+        9,
+        group_id="g",
+        name="orders",
+        partition_index=0,
+        committed_offset=1,
+        generation_id_or_member_epoch=-1,
+        member_id="x" * 100_000,
+        group_instance_id=None,
+    )
+
+
+def test_room_is_taken_by_what_came_and_given_back() -> None:
+    async def play() -> None:
+        memory = RequestMemory(100)
+        with memory.hold() as first, memory.hold() as second:
+            await first.grow(60)
+            await second.grow(40)
+            waiting = asyncio.ensure_future(second.grow(10))
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            await first.grow(60)  # the oldest goes on: else both would wait, half read
+        assert memory.bytes == 0
+        waiting.cancel()
+
+    asyncio.run(play())
+
+
+def test_the_next_one_goes_on_when_the_oldest_is_done() -> None:
+    async def play() -> None:
+        memory = RequestMemory(100)
+        with memory.hold() as second:
+            with memory.hold() as first:
+                await first.grow(90)
+                waiting = asyncio.ensure_future(second.grow(500))
+                await asyncio.sleep(0.01)
+                assert not waiting.done()
+            await asyncio.wait_for(waiting, 1)
+            assert memory.bytes == 500
+
+    asyncio.run(play())
+
+
+def test_frames_that_are_only_announced_hold_up_nobody(tmp_path: Path) -> None:
+    with served(lake(tmp_path)) as (endpoint, wire):
+        endpoint.server._memory._most = 200_000
+        idle = [Wire(endpoint.port) for _ in range(5)]
+        for each in idle:
+            each.socket.sendall(struct.pack(">i", 1_000_000) + b"\0\3")
+        assert wire.ask(large_commit()).topics[0].partitions[0].error_code == ErrorCode.none
+        for each in idle:
+            each.socket.close()
+
+
+def test_room_is_held_until_the_request_is_answered(tmp_path: Path) -> None:
+    class Slow(OffsetsInMemory):
+        gate = threading.Event()
+
+        def commit(self, group_id: str, offsets: Any) -> None:
+            assert self.gate.wait(10)
+            super().commit(group_id, offsets)
+
+    offsets = Slow()
+    with served(lake(tmp_path), offsets=offsets) as (endpoint, wire):
+        wire.send(framed(large_commit(), 1))
+        until(lambda: endpoint.server._memory.bytes > 100_000)
+        time.sleep(0.05)
+        assert endpoint.server._memory.bytes > 100_000
+        offsets.gate.set()
+        wire.receive()
+        until(lambda: endpoint.server._memory.bytes == 0)
+
+
+def test_large_requests_are_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    real = connection.request_of
+
+    def noted(*args: Any) -> Any:
+        threads.append(threading.current_thread())
+        return real(*args)
+
+    monkeypatch.setattr(connection, "request_of", noted)
+    with served(lake(tmp_path)) as (endpoint, wire):
+        wire.ask(request(12, 4, group_id="g", member_id="m"))
+        wire.ask(large_commit())
+        small, large = threads
+        assert small is endpoint._thread
+        assert large is not endpoint._thread
