@@ -21,7 +21,7 @@ _PasswordFile = Annotated[
     typer.Option("--password-file", help="Read the password from this file; `-` is standard input. Default: ask."),
 ]
 _Iterations = Annotated[
-    int, typer.Option("--iterations", help="How often the password is hashed: 4096 to 1000000; clients do as much.")
+    int, typer.Option("--iterations", help="How often the password is hashed: 4096 to 250000; clients do as much.")
 ]
 _DEFAULT_ITERATIONS = 16_384
 

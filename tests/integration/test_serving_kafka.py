@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +20,7 @@ from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, seen_from, wait_until_decided
 from tests.support.kafka import odd_records
 from tests.support.kafka.java_records import java
+from tests.support.servers.serve_command import serving
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -66,17 +63,6 @@ def served(stack: Stack) -> Iterator[Served]:
     archive_once(config)
     with serving(config) as address:
         yield Served(address=address, config=config, topics=topics)
-
-
-@contextmanager
-def serving(config: Path) -> Iterator[str]:
-    """The command in a process of its own, and its address."""
-    command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
-    with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield json.loads(process.stdout.readline())["advertise"]
-        process.terminate()
-        assert process.wait(20) == 128 + 15
 
 
 def consumer(address: str, **options: Any) -> Consumer:

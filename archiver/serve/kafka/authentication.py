@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Final
 
@@ -14,8 +13,6 @@ from archiver.serve.kafka.service import Client, Request, Service
 from archiver.serve.security import Shaken
 
 _LOG = logging.getLogger(__name__)
-_FAILED_SECONDS: Final = 0.1
-"""How long a failure waits for its answer: whoever guesses gets on slowly."""
 _ERRORS: Final = {
     Shaken.BEGUN: ErrorCode.none,
     Shaken.UNKNOWN_MECHANISM: ErrorCode.unsupported_sasl_mechanism,
@@ -35,7 +32,7 @@ async def sasl_handshake(_service: Service, request: Request) -> Values:
     return {"error_code": _ERRORS[shaken], "mechanisms": login.mechanisms}
 
 
-async def sasl_authenticate(_service: Service, request: Request) -> Values:
+async def sasl_authenticate(service: Service, request: Request) -> Values:
     """SaslAuthenticate: one message of the exchange."""
     login = request.client.login
     if not login.is_exchanging:
@@ -43,9 +40,10 @@ async def sasl_authenticate(_service: Service, request: Request) -> Values:
         text = "there is nothing to authenticate: begin with SaslHandshake"
         return {"error_code": ErrorCode.illegal_sasl_state, "error_message": text, "auth_bytes": b""}
     try:
-        granted = await login.authenticate(request.body.auth_bytes)
+        async with service.attempts.one(request.client.host):
+            granted = await login.authenticate(request.body.auth_bytes)
     except AuthenticationFailed as error:
-        await _failed(request.client, error)
+        _failed(request.client, error)
         return {"error_code": ErrorCode.sasl_authentication_failed, "error_message": _FAILED, "auth_bytes": b""}
     return {
         "error_code": ErrorCode.none,
@@ -55,15 +53,15 @@ async def sasl_authenticate(_service: Service, request: Request) -> Values:
     }
 
 
-async def raw_step(client: Client, message: bytes) -> bytes:
+async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
     """One message without a header. BadRequest, which closes the connection, is how a failure is told then."""
     try:
-        return (await client.login.authenticate(message)).answer
+        async with service.attempts.one(client.host):
+            return (await client.login.authenticate(message)).answer
     except AuthenticationFailed as error:
-        await _failed(client, error)
+        _failed(client, error)
         raise BadRequest(_FAILED) from error
 
 
-async def _failed(client: Client, error: AuthenticationFailed) -> None:
+def _failed(client: Client, error: AuthenticationFailed) -> None:
     _LOG.warning("%s isn't let in: %s", client.address, error)
-    await asyncio.sleep(_FAILED_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -17,6 +17,8 @@ from archiver.serve.kafka.request_memory import Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
 
 _LOG = logging.getLogger(__name__)
+_FLUSH_SECONDS: Final = 2.0
+"""How long the last answer may take to be sent when the server ends."""
 _READ_AT_ONCE: Final = 8 << 10
 """Longer requests, which may have many elements, are read in a thread: meanwhile others have their turn."""
 _WAITING: Final = frozenset({1, 11, 14})
@@ -72,6 +74,13 @@ class Connection:
         self._limits = limits
         self._memory = memory
         self._is_writing = False
+        self._is_answering = False
+        self._is_ending = False
+
+    def end_after_answer(self) -> bool:
+        """End the connection once its client has the answer that it waits for. False where it waits for none."""
+        self._is_ending = True
+        return self._is_answering
 
     async def serve(self, *, handshake_until: float) -> None:
         """Answer requests until the client ends the connection, is idle for too long, or sends what is no request.
@@ -94,7 +103,7 @@ class Connection:
         except ConnectionError:
             _LOG.debug("connection of %s ended", self._client.address)
         finally:
-            self._end()
+            await self._end()
 
     async def _next(self) -> bool:
         """Answer the next request. False where there is none, or none that may follow."""
@@ -102,6 +111,7 @@ class Connection:
             frame = await self._frame(held)
             if frame is None:
                 return False
+            self._is_answering = True
             waits = isinstance(frame, _Asked) and frame.api.key in _WAITING
             if not waits:
                 parts, wait = await self._answer(frame)
@@ -109,7 +119,9 @@ class Connection:
             parts, wait = await self._answer(frame)
         self._is_writing = True
         await write_frame(self._writer, parts, slice_seconds=self._limits.answer_seconds)
-        self._is_writing = False
+        self._is_writing = self._is_answering = False
+        if self._is_ending:
+            return False
         if wait:  # what the client sends meanwhile stays in its own memory
             await asyncio.sleep(wait)
         return not self._client.login.is_over
@@ -144,7 +156,7 @@ class Connection:
     async def _answer(self, frame: _Frame) -> tuple[Sequence[bytes | memoryview], float]:
         match frame:
             case bytes():
-                return [await raw_step(self._client, frame)], 0.0
+                return [await raw_step(self._service, self._client, frame)], 0.0
             case _Asked():
                 return await answered(self._service, frame.api, frame.head, frame.request)
             case Head() as head:
@@ -157,9 +169,14 @@ class Connection:
                     )
                 return parts, 0.0
 
-    def _end(self) -> None:
+    async def _end(self) -> None:
         """Close the connection: what was written is sent on first, if the client takes it."""
-        if self._client.login.is_over:
+        if self._is_ending and not (self._is_answering or self._is_writing):
+            self._writer.close()
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(_FLUSH_SECONDS):
+                    await self._writer.wait_closed()
+        elif self._client.login.is_over:
             self._writer.close()
         else:
             self._writer.transport.abort()

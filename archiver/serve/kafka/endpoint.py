@@ -30,6 +30,8 @@ from catalog.registry import RegistryReader
 
 _LEAST_RESPONSE: Final = 1 << 20
 _LOADS_PER_THREAD: Final = 3
+_DRAIN_SECONDS: Final = 5.0
+"""How long answers that are under way when the server ends may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ class Endpoint:
             upkeep = GroupUpkeep(cluster, coordinator, offsets, workers.offsets, retention=section.offset_retention)
             await _first(stop.wait(), cluster.ended(), upkeep.run())
             watch.ending()
+            await server.end_in_order(_DRAIN_SECONDS)
 
     def _cluster(self, host: str, port: int, coordinator: Coordinator, watch: Watch) -> Cluster:
         section = self._section

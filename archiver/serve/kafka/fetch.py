@@ -194,14 +194,14 @@ async def _gathered(service: Service, request: Request, sources: list[_Source]) 
             return found
         is_being_decoded = bool(found.missing) and not found.size
         left = (max(until, began + _PATIENCE_SECONDS) if is_being_decoded else until) - loop.time()
-        if left <= 0:
+        if left <= 0 or service.ending.done():
             return found
         loads = _loads(service, found)
         waits: set[asyncio.Future[Any]] = {*loads, *(() if loads else _looks(sources))}
         if not waits:
-            await asyncio.sleep(left)
+            await asyncio.wait({service.ending}, timeout=left)
             return found
-        done, _ = await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({*waits, service.ending}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         for each in done:
             if each in loads:
                 _take_in(loads[each], each)

@@ -11,7 +11,6 @@ from typing import Final
 from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.service import Kept
 from archiver.serve.nodes import Cluster, Need, Standing
-from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _EVERY: Final = 60.0
@@ -62,7 +61,7 @@ class GroupUpkeep:
             await self._cluster.release_unused(_UNASKED_FOR)
             if self._clock() - self._began >= self._grace:
                 await self._expire()
-        except ContextError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, serving goes on
             if not self._is_failing:
                 _LOG.warning("groups can't be looked after", exc_info=error)
             self._is_failing = True

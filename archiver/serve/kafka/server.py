@@ -51,7 +51,7 @@ class Server:
         self._most_per_address = most_per_address
         self._door = door
         self._memory = RequestMemory(request_memory)
-        self._open: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], Connection | None] = {}
         self._addresses: Counter[str] = Counter()
         self._listeners: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
@@ -86,6 +86,23 @@ class Server:
                 raise _unusable(error, *each.getsockname()[:2]) from error
             self._accepting.append(asyncio.get_running_loop().create_task(self._accept(each)))
 
+    async def end_in_order(self, seconds: float) -> None:
+        """Take no more clients, answer those that wait, for so many seconds at most, and leave the cluster.
+
+        Who waits for records gets those that there are, who commits hears that it is done, and who waits in a group is
+        sent to another node.
+        """
+        for each in self._accepting:
+            each.cancel()
+        for task, connection in self._open.items():
+            if connection is None or not connection.end_after_answer():
+                task.cancel()
+        if not self._service.ending.done():
+            self._service.ending.set_result(None)
+        await self._service.cluster.close()
+        if self._open:
+            await asyncio.wait(self._open, timeout=seconds)
+
     async def close(self) -> None:
         """End all connections."""
         for each in (*self._accepting, *self._open):
@@ -115,11 +132,11 @@ class Server:
             client.close()
             return
         task = asyncio.get_running_loop().create_task(self._serve(client, f"{host}:{port}"))
-        self._open.add(task)
+        self._open[task] = None
         self._addresses[host] += 1
 
         def gone(done: asyncio.Task[None]) -> None:
-            self._open.discard(done)
+            self._open.pop(done, None)
             self._addresses[host] -= 1
             if not self._addresses[host]:
                 del self._addresses[host]
@@ -183,6 +200,9 @@ class Server:
         except BaseException:
             transport.abort()
             raise
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = connection
         await connection.serve(handshake_until=until)
 
 

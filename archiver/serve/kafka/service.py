@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -13,7 +14,7 @@ from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.nodes import Cluster
 from archiver.serve.observing import Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
-from archiver.serve.security import Access, Quotas, Session
+from archiver.serve.security import Access, Attempts, Quotas, Session
 
 Kept: TypeAlias = Callable[..., Awaitable[Any]]
 
@@ -33,6 +34,9 @@ class Service:
     group_topics: GroupTopics = field(default_factory=GroupTopics)
     quotas: Quotas = field(default_factory=Quotas)
     traffic: Traffic = field(default_factory=Traffic)
+    attempts: Attempts = field(default_factory=Attempts)
+    ending: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """Done when the server ends: who waits for records is answered with those that there are."""
 
     async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
         """The topic by its id if one is given, else by its name."""
@@ -48,6 +52,11 @@ class Client:
     address: str
     login: Session
     sessions: FetchSessions = field(default_factory=FetchSessions)
+
+    @property
+    def host(self) -> str:
+        """The address, without the port."""
+        return self.address.rpartition(":")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
 from archiver.serve.nodes.claims import Claims, Need, Standing
@@ -17,6 +18,8 @@ from schema_mapping.errors import ContextError
 
 _Answer = TypeVar("_Answer")
 
+_KEEPING_SECONDS: Final = 10.0
+"""How long a node that leaves waits for what is being kept. What isn't by then was never acknowledged."""
 _LAGS_FOR: Final = 60.0
 """For so many seconds after another node went, its clients may come with what it has seen."""
 
@@ -107,8 +110,12 @@ class Cluster:
 
     async def close(self) -> None:
         """End what is being kept, hand over what this node coordinates, and leave."""
-        if self._keeping:
-            await asyncio.wait(self._keeping)
+        until = self._loop.time() + _KEEPING_SECONDS
+        while self._keeping and (left := until - self._loop.time()) > 0:
+            await asyncio.wait(self._keeping, timeout=left)
+        if self.is_leased and self.trouble is None:
+            with suppress(ContextError):
+                await self._claims.release_unused()
         await self._membership.close()
 
     def standing(self, group_id: str) -> Standing:

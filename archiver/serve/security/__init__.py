@@ -2,11 +2,13 @@
 
 - who: `principals`, `certificates` (TLS), `exchanges` (SASL) with `scram`, `tokens` and `token_keys` (OAUTHBEARER),
   `users` with `registry_users`, and `session`, which is what a connection is known by
+- how often: `attempts`
 - what: `access` (rules for topics and groups), `quotas`
 - `setup` makes it all of a configuration
 """
 
 from archiver.serve.security.access import Access, Operation, Rule
+from archiver.serve.security.attempts import Attempts
 from archiver.serve.security.exchanges import Mechanisms
 from archiver.serve.security.principals import ANONYMOUS, Principal
 from archiver.serve.security.quotas import Quota, Quotas
@@ -17,6 +19,7 @@ from archiver.serve.security.setup import Security
 __all__ = [
     "ANONYMOUS",
     "Access",
+    "Attempts",
     "Granted",
     "ListedUser",
     "Mechanisms",

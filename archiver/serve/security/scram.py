@@ -21,7 +21,7 @@ Mechanism: TypeAlias = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
 MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
 
 LEAST_ITERATIONS: Final = 4096
-MOST_ITERATIONS: Final = 1_000_000
+MOST_ITERATIONS: Final = 250_000
 DEFAULT_ITERATIONS: Final = 16_384
 _SALT_BYTES: Final = 24
 _NONCE_BYTES: Final = 24

@@ -1,21 +1,7 @@
-"""`archiver serve kafka` as users start it."""
+"""`archiver serve kafka` as users start it, for tests of clients."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from tests.support.servers.serve_command import serving
 
-
-@contextmanager
-def serving(config: Path) -> Iterator[str]:
-    """The command in a process of its own, and its address."""
-    command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
-    with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield json.loads(process.stdout.readline())["advertise"]
-        process.terminate()
-        assert process.wait(20) == 128 + 15
+__all__ = ["serving"]

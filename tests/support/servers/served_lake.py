@@ -201,7 +201,7 @@ class ServedLake:
                 )
                 self._ready.set()
                 await self._stop.wait()
-            await self.cluster.close()
+            await self.server.end_in_order(SECONDS)
             coordinator.close()
             await self.server.close()
             await self.reader.close()

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
 
 from archiver.errors import ConfigError
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.frames import write_frame
 from archiver.serve.kafka.server import Server
 from archiver.serve.security import OpenDoor
+from tests.support.archive.archived_batches import archived
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.nodes_in_memory import NodesInMemory
+from tests.support.servers.served_lake import SECONDS, OffsetsInMemory, ServedLake, Wire, framed, request, response
 
 LIMITS = ConnectionLimits(most_request_bytes=1 << 20, idle_seconds=60.0)
 
@@ -62,3 +73,76 @@ def test_slow_clients_get_all_of_a_long_answer_and_those_that_stop_are_let_go() 
             await write_frame(stopped, answer, slice_seconds=0.2)
 
     asyncio.run(play())
+
+
+def test_a_server_that_ends_answers_those_that_wait_and_loses_no_commit_that_it_acknowledged(tmp_path: Path) -> None:
+    class Slow(OffsetsInMemory):
+        gate, asked = threading.Event(), threading.Event()
+
+        def commit(self, group_id: str, offsets: Any) -> None:
+            self.asked.set()
+            assert self.gate.wait(10)
+            super().commit(group_id, offsets)
+
+    offsets, nodes = Slow(), NodesInMemory()
+    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
+    with ServedLake(lake, offsets=offsets, nodes=nodes) as endpoint, ExitStack() as clients:
+        reading, joining, committing, idle, member = (clients.enter_context(Wire(endpoint.port)) for _ in range(5))
+        joined = member.ask(join("", version=3))
+        member.ask(request(14, 3, group_id="g", member_id=joined.member_id, generation_id=joined.generation_id))
+        idle.ask(request(12, 4, group_id="none", member_id="m"))
+        reading.send(framed(fetching(), 1))
+        joining.send(framed(join("", version=3), 1))
+        committing.send(framed(commit(), 1))
+        assert offsets.asked.wait(10)
+        time.sleep(0.2)
+        ending = asyncio.run_coroutine_threadsafe(endpoint.server.end_in_order(SECONDS), endpoint._loop)
+        assert idle.is_closed()
+        (read,) = response(load_response_schema(1, 12), reading.receive(), 1).responses
+        assert read.partitions[0].error_code == ErrorCode.none
+        time.sleep(0.1)
+        assert nodes.live() == 1, "it leaves when what is kept is done"
+        offsets.gate.set()
+        (told,) = response(load_response_schema(8, 9), committing.receive(), 1).topics
+        assert told.partitions[0].error_code == ErrorCode.none
+        assert offsets.groups() == ("commits",)
+        assert response(load_response_schema(11, 3), joining.receive(), 1).error_code == ErrorCode.not_coordinator
+        ending.result(SECONDS)
+        assert nodes.live() == 0
+        assert endpoint.server.connections == 0
+
+
+def fetching() -> Any:
+    """A fetch from the end that waits for longer than anybody."""
+    return request(
+        1,
+        12,
+        topic="orders",
+        partition=0,
+        fetch_offset=10,
+        max_bytes=1 << 20,
+        partition_max_bytes=1 << 20,
+        min_bytes=1,
+        max_wait=timedelta(seconds=25),
+        session_id=0,
+        session_epoch=-1,
+        forgotten_topics_data=(),
+    )
+
+
+def join(member_id: str, *, version: int) -> Any:
+    long = timedelta(seconds=60)
+    return request(
+        11,
+        version,
+        group_id="g",
+        member_id=member_id,
+        session_timeout=long,
+        rebalance_timeout=long,
+        protocol_type="consumer",
+    )
+
+
+def commit() -> Any:
+    nobody = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
+    return request(8, 9, group_id="commits", name="orders", partition_index=0, committed_offset=3, **nobody)
