@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -26,7 +21,7 @@ from catalog.errors import CoordinatorDeposed
 from catalog.registry import Claimed, GroupClaim, GroupOffset, Registry, ServeNode
 from tests.support.archive.job_runs import archive_once
 from tests.support.kafka.java_records import java
-from tests.support.servers.free_ports import free_port
+from tests.support.servers.serve_nodes import Nodes
 from tests.support.servers.stack import Stack, unique
 
 _LOG = logging.getLogger(__name__)
@@ -39,54 +34,6 @@ NODES = 2
 HEARTBEAT = "300ms"
 LOST_AFTER = "3s"
 TOPIC_ID = UUID(int=1)
-
-
-class Nodes:
-    """Processes of one cluster, each at a port that it keeps."""
-
-    def __init__(self, config: Path, count: int) -> None:
-        self._config = config
-        self.ports = [free_port() for _ in range(count)]
-        self._running: dict[int, subprocess.Popen[str]] = {}
-
-    def __enter__(self) -> Self:
-        with ThreadPoolExecutor(len(self.ports)) as pool:
-            list(pool.map(self.start, range(len(self.ports))))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for each in self._running.values():
-            each.terminate()
-        for each in self._running.values():
-            assert ended(each) == 128 + signal.SIGTERM
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
-
-    def start(self, index: int) -> None:
-        command = [sys.executable, "-m", "archiver", "serve", "kafka", "--json", "--config", str(self._config)]
-        listen = ["--listen", f"127.0.0.1:{self.ports[index]}"]
-        process = subprocess.Popen([*command, *listen], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["event"] == "listening"
-        self._running[index] = process
-
-    def kill(self, index: int) -> None:
-        process = self._running.pop(index)
-        process.kill()
-        ended(process)
-
-    def pause(self, index: int) -> None:
-        os.kill(self._running[index].pid, signal.SIGSTOP)
-
-    def go_on(self, index: int) -> None:
-        os.kill(self._running[index].pid, signal.SIGCONT)
-
-
-def ended(process: subprocess.Popen[str]) -> int:
-    with process:
-        return process.wait(20)
 
 
 @pytest.fixture(scope="module")
@@ -195,20 +142,6 @@ def test_nodes_are_killed_and_a_group_goes_on(archived: tuple[Path, str]) -> Non
     ):
         assert kill_while_they_read(nodes, readers, every=3.0) >= 1
     assert readers.seen == {(each % PARTITIONS, each // PARTITIONS) for each in range(RECORDS)}
-
-
-@pytest.mark.slow
-def test_a_node_is_killed_every_twenty_seconds_for_ten_minutes(stack: Stack) -> None:
-    topic, records = stack.topic(PARTITIONS), 200_000
-    stack.produce(topic, *({"value": b"%d" % at, "partition": at % PARTITIONS} for at in range(records)))
-    config = stack.config({topic: {}})
-    archive_once(config)
-    with (
-        Nodes(config, 3) as nodes,
-        Readers(nodes.bootstrap, topic, 4, records=records, per_second=80) as readers,
-    ):
-        assert kill_while_they_read(nodes, readers, every=20.0) >= 15
-    assert readers.seen == {(each % PARTITIONS, each // PARTITIONS) for each in range(records)}
 
 
 def told_by(port: int, topic: str) -> tuple[list[int], int, str | None, dict[int, int]]:

@@ -1,0 +1,171 @@
+"""A group of members as processes: they join, leave, are killed and suspended, and are watched by their journals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from tests.fault.serving.journal import Journal
+from tests.fault.serving.judge import Verdict, judge
+
+MEMBER = Path(__file__).with_name("member.py")
+LOOK_S = 0.05
+LEAVE_S = 30.0
+
+
+class Group:
+    """Members of one group. What they got is in `folder`."""
+
+    def __init__(
+        self, folder: Path, *, bootstrap: str, name: str, topic: str, protocol: str, per_second: float, partitions: int
+    ) -> None:
+        folder.mkdir(parents=True)
+        self.name = name
+        self._folder = folder
+        self._options = {
+            "bootstrap": bootstrap,
+            "group": name,
+            "topic": topic,
+            "protocol": protocol,
+            "per_second": per_second,
+            "drain": str(folder / "drain"),
+        }
+        self._partitions = frozenset(range(partitions))
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._paused: set[str] = set()
+        self._journals: dict[str, Journal] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._running.values():
+            each.kill()
+        for each in self._running.values():
+            each.wait(LEAVE_S)
+
+    @property
+    def members(self) -> list[str]:
+        """Those that run, suspended or not."""
+        return sorted(self._running)
+
+    def join(self) -> str:
+        """Start one more."""
+        name = f"member-{len(self._journals):04d}"
+        log = self._folder / f"{name}.jsonl"
+        self._journals[name] = Journal(log)
+        given = json.dumps({**self._options, "log": str(log)})
+        with (self._folder / f"{name}.err").open("wb") as errors:
+            self._running[name] = subprocess.Popen([sys.executable, str(MEMBER), given], stderr=errors)
+        return name
+
+    def leave(self, name: str) -> None:
+        """Let one leave in order."""
+        self._running[name].terminate()
+        self._end(name)
+
+    def kill(self, name: str) -> None:
+        self._running[name].kill()
+        self._end(name)
+
+    def pause(self, name: str) -> None:
+        self._paused.add(name)
+        self._signal(name, signal.SIGSTOP)
+
+    def go_on(self, name: str) -> None:
+        self._signal(name, signal.SIGCONT)
+        self._paused.discard(name)
+
+    def drain(self) -> None:
+        """Let all read as fast as they can."""
+        (self._folder / "drain").touch()
+
+    def view(self) -> Mapping[str, Journal]:
+        """Those that run and aren't suspended."""
+        found = {name: self._journals[name] for name in self._running if name not in self._paused}
+        for each in found.values():
+            each.read_on()
+        return found
+
+    def all_journals(self) -> Mapping[str, Journal]:
+        for each in self._journals.values():
+            each.read_on()
+        return self._journals
+
+    def is_settled(self) -> bool:
+        """Whether each partition has one member, and each member a partition, where there are enough."""
+        view = self.view()
+        held = [partition for each in view.values() for partition in each.has]
+        if len(held) != len(self._partitions) or set(held) != self._partitions:
+            return False
+        return len(view) > len(held) or all(each.has for each in view.values())
+
+    def settles(self, seconds: float) -> float | None:
+        """Wait until it is settled; how long that took, None where it never was."""
+        began = time.monotonic()
+        while not self.is_settled():
+            if time.monotonic() - began > seconds:
+                return None
+            time.sleep(LOOK_S)
+        return time.monotonic() - began
+
+    def gets_records(self, ends: Mapping[int, int], seconds: float) -> list[str]:
+        """Wait until each member got a record since now, as long as there are any for it. Those that didn't."""
+        since, until = time.monotonic_ns(), time.monotonic() + seconds
+        while True:
+            reached = self.reached()
+            waiting = [
+                name
+                for name, each in self.view().items()
+                if each.last_got <= since and any(reached.get(one, -1) + 1 < ends[one] for one in each.has)
+            ]
+            if not waiting or time.monotonic() > until:
+                return waiting
+            time.sleep(LOOK_S)
+
+    def reached(self) -> dict[int, int]:
+        """The highest offset of each partition that anybody got."""
+        found: dict[int, int] = {}
+        for journal in self.all_journals().values():
+            for partition, offset in journal.reached.items():
+                found[partition] = max(offset, found.get(partition, -1))
+        return found
+
+    def has_reached(self, ends: Mapping[int, int], seconds: float) -> bool:
+        """Wait until the last record of each partition was got."""
+        until = time.monotonic() + seconds
+        while {each: at + 1 for each, at in self.reached().items()} != ends:
+            if time.monotonic() > until:
+                return False
+            time.sleep(4 * LOOK_S)
+        return True
+
+    def judged(self, ends: Mapping[int, int]) -> Verdict:
+        """Let all leave, and judge what was got."""
+        for each in self._running:
+            self._signal(each, signal.SIGCONT)
+            self._running[each].terminate()
+        for each in list(self._running):
+            self._end(each)
+        found = judge([each.path for each in self._journals.values()], ends)
+        found.wrong += [
+            f"{path.stem}: {path.read_text(errors='replace')[-300:]}"
+            for path in self._folder.glob("*.err")
+            if path.stat().st_size
+        ]
+        return found
+
+    def _end(self, name: str) -> None:
+        process = self._running[name]
+        process.wait(LEAVE_S)
+        self._running.pop(name)
+
+    def _signal(self, name: str, number: int) -> None:
+        os.kill(self._running[name].pid, number)

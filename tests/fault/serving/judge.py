@@ -1,0 +1,186 @@
+"""What a group's members got, held against what was archived: nothing lost, and nothing twice but what may be.
+
+At least once means: who takes a partition over begins where the group had last committed. It may get again what another
+got and hadn't committed yet, and nothing else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.fault.serving.journal import lines_of
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that was acknowledged, with when it was sent and when its member heard."""
+
+    sent: int
+    heard: int
+    offset: int
+
+
+@dataclass(slots=True)
+class Verdict:
+    """Counts over a group, and what was wrong."""
+
+    records: int = 0
+    delivered: int = 0
+    again: int = 0
+    """Delivered more than once, as may be after a member died."""
+    commits: int = 0
+    refused: int = 0
+    assignments: int = 0
+    longest_silence: float = 0.0
+    """Seconds in which no member got a record, while there were more."""
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "records": self.records,
+            "delivered": self.delivered,
+            "again": self.again,
+            "assignments": self.assignments,
+            "commits": self.commits,
+            "commits_refused": self.refused,
+            "longest_silence_s": round(self.longest_silence, 1),
+            "wrong": self.wrong,
+        }
+
+
+class _Commits:
+    """All commits of a partition."""
+
+    def __init__(self, acknowledged: Iterable[Commit], sent: Iterable[tuple[int, int]]) -> None:
+        self._acknowledged = _Highest((each.heard, each.offset) for each in acknowledged)
+        self._sent = _Highest(sent)
+
+    def least(self, at: int) -> int:
+        """Where a group is at least, by what was acknowledged before."""
+        return self._acknowledged.before(at)
+
+    def most(self, at: int) -> int:
+        """Where it is at most, by what was sent before."""
+        return self._sent.before(at)
+
+
+class _Highest:
+    """The highest of the offsets that were told before a time; 0 if there is none."""
+
+    def __init__(self, told: Iterable[tuple[int, int]]) -> None:
+        self._times, self._highest = [], [0]
+        for at, offset in sorted(told):
+            self._times.append(at)
+            self._highest.append(max(offset, self._highest[-1]))
+
+    def before(self, at: int) -> int:
+        return self._highest[bisect_left(self._times, at)]
+
+
+def judge(journals: Sequence[Path], ends: Mapping[int, int]) -> Verdict:
+    """Judge what the members with these journals got of a topic with so many records in each partition."""
+    notes = {path.name: list(lines_of(path)) for path in journals}
+    verdict = Verdict(records=sum(ends.values()))
+    commits = _commits(notes, verdict)
+    times = []
+    for name, lines in notes.items():
+        _follow(name, lines, commits, verdict)
+        times += [(line[1], line[4] - line[3] + 1) for line in lines if line[0] == "got"]
+        verdict.wrong += [f"{name}: {line[2:]} isn't the record" for line in lines if line[0] == "wrong"]
+    _cover(notes, ends, verdict)
+    heard = sorted(at for at, _ in times)
+    verdict.longest_silence = max((b - a for a, b in zip(heard, heard[1:], strict=False)), default=0) / 1e9
+    return verdict
+
+
+def _commits(notes: Mapping[str, list[list[Any]]], verdict: Verdict) -> Mapping[int, _Commits]:
+    acknowledged: dict[int, list[tuple[str, Commit]]] = defaultdict(list)
+    sent: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for name, lines in notes.items():
+        since = 0
+        for line in lines:
+            match line:
+                case ["committing", at, offsets]:
+                    since = at
+                    for partition, offset in offsets.items():
+                        sent[int(partition)].append((at, offset))
+                case ["committed", at, offsets]:
+                    verdict.commits += 1
+                    for partition, offset in offsets.items():
+                        acknowledged[int(partition)].append((name, Commit(since, at, offset)))
+                case ["refused", *_]:
+                    verdict.refused += 1
+    found = {}
+    for partition in {*sent, *acknowledged}:
+        found[partition] = _Commits([each for _, each in acknowledged[partition]], sent[partition])
+        for name, each in acknowledged[partition]:
+            if found[partition].least(each.sent) > each.offset:
+                verdict.wrong.append(
+                    f"{name}: a commit of {partition} went back to {each.offset},"
+                    f" after one of {found[partition].least(each.sent)}"
+                )
+    return found
+
+
+def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], verdict: Verdict) -> None:
+    """Each partition goes on without a gap or a repeat while a member has it, and begins where the group was."""
+    since: dict[int, int] = {}
+    following: dict[int, int] = {}
+    none = _Commits([], [])
+    for line in lines:
+        match line:
+            case ["assigned", at, places]:
+                verdict.assignments += 1
+                since |= dict.fromkeys(places, at)
+                for each in places:
+                    following.pop(each, None)
+            case ["got", at, partition, first, last]:
+                known = commits.get(partition, none)
+                if partition not in since:
+                    verdict.wrong.append(f"{name}: got {partition} at {first} without having it")
+                elif partition in following:
+                    if first != following[partition]:
+                        how = "skipped" if first > following[partition] else "got again"
+                        verdict.wrong.append(
+                            f"{name}: {how} records of {partition}: {first} after {following[partition] - 1}"
+                        )
+                elif first < known.least(since[partition]):
+                    verdict.wrong.append(
+                        f"{name}: began {partition} at {first}, though {known.least(since[partition])} was committed"
+                    )
+                elif first > known.most(at):
+                    verdict.wrong.append(f"{name}: began {partition} at {first}, though nobody had come so far")
+                following[partition] = last + 1
+
+
+def _cover(notes: Mapping[str, list[list[Any]]], ends: Mapping[int, int], verdict: Verdict) -> None:
+    """Every record was got, and none that isn't there."""
+    ranges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for lines in notes.values():
+        for line in lines:
+            if line[0] == "got":
+                ranges[line[2]].append((line[3], line[4]))
+    distinct = 0
+    for partition, end in ends.items():
+        at = 0
+        for first, last in sorted(ranges.pop(partition, [])):
+            verdict.delivered += last - first + 1
+            if first > at:
+                verdict.wrong.append(f"lost {at} to {first - 1} of {partition}")
+            distinct += max(0, last + 1 - max(first, at))
+            at = max(at, last + 1)
+        if at < end:
+            verdict.wrong.append(f"lost {at} to {end - 1} of {partition}")
+        if at > end:
+            verdict.wrong.append(f"got {end} to {at - 1} of {partition}, which aren't there")
+    verdict.wrong += [f"got records of {each}, which isn't there" for each in ranges]
+    verdict.again = verdict.delivered - distinct

@@ -1,0 +1,176 @@
+"""Groups whose members join, leave, die and are suspended, a round each: all is read, and nobody gets stuck."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.fault.serving.group import Group
+from tests.fault.serving.member import PROTOCOLS
+from tests.fault.serving.scene import Scene
+from tests.support.servers.serve_nodes import Nodes
+from tests.support.servers.stack import Stack, unique
+
+PARTITIONS = 24
+RECORD_BYTES = 60
+SERVE = {"refresh": "1s", "group_heartbeat": "500ms", "group_session": "3s"}
+SECONDS_A_ROUND = 3.5
+LONG_PAUSE_S = 4.5
+"""Longer than any session."""
+PATIENCE_S = 60.0
+"""How long a group may take until all members have partitions and get records."""
+FEWEST_OF_ALL = 0.8
+
+
+@dataclass(slots=True)
+class Course:
+    """What came of the rounds of one group."""
+
+    protocol: str
+    rounds: Counter[str] = field(default_factory=Counter)
+    settled: list[float] = field(default_factory=list)
+    """Seconds until all had partitions and got records, where that was waited for."""
+    wrong: list[str] = field(default_factory=list)
+    verdict: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "protocol": self.protocol,
+            "rounds": dict(sorted(self.rounds.items())),
+            "waited_for": len(self.settled),
+            "settled_s": {
+                "median": round(statistics.median(self.settled), 2) if self.settled else None,
+                "most": round(max(self.settled), 2) if self.settled else None,
+            },
+            **self.verdict,
+            "wrong": [*self.wrong, *self.verdict.get("wrong", [])],
+        }
+
+
+class _Rounds:
+    """Plays the rounds of one group."""
+
+    def __init__(self, group: Group, scene: Scene, course: Course, members: int, noise: Random) -> None:
+        self._group, self._scene, self._course = group, scene, course
+        self._members, self._noise = members, noise
+
+    def play(self, rounds: int) -> None:
+        for _ in range(self._members):
+            self._group.join()
+        self._settle("the beginning")
+        for number in range(rounds):
+            what = self._change()
+            self._course.rounds[what] += 1
+            if self._noise.random() < 0.5:
+                self._settle(f"round {number}: {what}")
+            else:  # the next comes into the middle of it
+                time.sleep(self._noise.uniform(0.0, 1.5))
+        self._group.drain()
+        self._settle("the end")
+        if not self._group.has_reached(self._scene.ends, 2 * PATIENCE_S):
+            self._course.wrong.append("the end was never reached")
+        self._course.verdict = self._group.judged(self._scene.ends).summary
+
+    def _change(self) -> str:
+        group, noise = self._group, self._noise
+        members = group.members
+        is_few = len(members) <= self._members * FEWEST_OF_ALL
+        if len(members) < self._members and (is_few or noise.random() < 0.5):
+            group.join()
+            return "join"
+        what = noise.choice(("leave", "kill", "pause", "long pause"))
+        chosen = noise.choice(members)
+        match what:
+            case "leave":
+                group.leave(chosen)
+            case "kill":
+                group.kill(chosen)
+            case "pause":
+                group.pause(chosen)
+                time.sleep(noise.uniform(0.1, 1.5))
+                group.go_on(chosen)
+            case _:
+                group.pause(chosen)
+                time.sleep(LONG_PAUSE_S)
+                self._settle("a member was suspended")
+                group.go_on(chosen)
+        return what
+
+    def _settle(self, when: str) -> None:
+        began = time.monotonic()
+        if self._group.settles(PATIENCE_S) is None:
+            view = {name: sorted(each.has) for name, each in self._group.view().items()}
+            self._course.wrong.append(f"{when}: partitions weren't shared: {view}")
+            return
+        if waiting := self._group.gets_records(self._scene.ends, PATIENCE_S):
+            self._course.wrong.append(f"{when}: {waiting} got no more records")
+            return
+        self._course.settled.append(time.monotonic() - began)
+
+
+def rebalances(
+    stack: Stack,
+    folder: Path,
+    *,
+    minutes: float,
+    rounds: int,
+    members: int,
+    groups: int,
+    seed: int,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Play so many rounds, as far as there is time, with so many groups at once; each takes fifty or fewer."""
+    a_group = min(50, max(1, rounds // groups))
+    per_second = 50.0
+    records = max(4_800, int(per_second * members * a_group * SECONDS_A_ROUND))
+    scene = Scene(stack, partitions=PARTITIONS, records=records, size=RECORD_BYTES, serve=SERVE)
+    until = time.monotonic() + 60 * minutes
+    courses: list[Course] = []
+
+    def play(number: int) -> None:
+        if time.monotonic() > until:
+            return
+        course = Course(list(PROTOCOLS)[number % len(PROTOCOLS)])
+        courses.append(course)
+        with Group(
+            folder / f"group-{number}",
+            bootstrap=nodes.bootstrap,
+            name=unique("group"),
+            topic=scene.topic,
+            protocol=course.protocol,
+            per_second=per_second,
+            partitions=PARTITIONS,
+        ) as group:
+            _Rounds(group, scene, course, members, Random(f"{seed} {number}")).play(a_group)
+        say(f"{number}: {course.summary}")
+
+    with Nodes(scene.config, 1, log=folder / "server.log") as nodes, ThreadPoolExecutor(groups) as pool:
+        began = time.monotonic()
+        list(pool.map(play, range(-(-rounds // a_group))))
+    return summary(courses, members=members, seconds=time.monotonic() - began)
+
+
+def summary(courses: list[Course], *, members: int, seconds: float) -> dict[str, Any]:
+    """Sums over all groups."""
+    told = [each.summary for each in courses]
+    settled = [one for each in courses for one in each.settled]
+    changes = sum((each.rounds for each in courses), Counter())
+    return {
+        "rounds": sum(changes.values()),
+        "changes": dict(sorted(changes.items())),
+        "members": members,
+        "seconds": round(seconds),
+        "settled_s": {"median": round(statistics.median(settled), 2), "most": round(max(settled), 2)},
+        **{key: sum(each[key] for each in told) for key in ("delivered", "again", "assignments", "commits")},
+        "wrong": sum(len(each["wrong"]) for each in told),
+        "groups": told,
+    }

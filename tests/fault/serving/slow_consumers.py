@@ -1,0 +1,217 @@
+"""Slow consumers and idle connections for minutes: the server's memory stays flat, and fast consumers are unharmed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.fault.serving.scene import Scene
+from tests.fault.serving.slow_readers import SlowReaders
+from tests.support.servers.serve_nodes import Nodes
+from tests.support.servers.stack import Stack
+
+PARTITIONS = 8
+RECORDS = 400_000
+RECORD_BYTES = 400
+MIB = 1 << 20
+SERVE = {
+    "refresh": "1s",
+    "cache_size": "64MiB",
+    "response_memory": "128MiB",
+    "max_connections": 1500,
+    "idle_timeout": "2h",
+}
+FAST = 2
+POLLED_SLOWLY = 0.25
+"""The share of slow consumers that are librdkafka's, and take a record a second. The others take bytes slowly."""
+BYTES_PER_SECOND = 32 << 10
+ALONE_S = 20.0
+WARM = 0.2
+"""The part of the time after which memory has to be flat."""
+MOST_GROWTH = 0.10
+LEAST_SHARE = 0.6
+SAMPLED_EVERY_S = 0.5
+
+
+class Memory:
+    """The resident bytes of a process, sampled."""
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+        self.samples: list[tuple[float, int]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def between(self, first: float, last: float) -> list[int]:
+        return [size for at, size in self.samples if first <= at <= last]
+
+    def _sample(self) -> None:
+        while not self._over.wait(SAMPLED_EVERY_S):
+            self.samples.append((time.monotonic(), self._process.memory_info().rss))
+
+
+class Pollers:
+    """Consumers of librdkafka that take a record a second each."""
+
+    def __init__(self, address: str, topic: str, ends: Mapping[int, int], count: int) -> None:
+        self._topic, self._ends = topic, ends
+        options = {"bootstrap.servers": address, "group.id": "slow", "enable.auto.commit": False, "log_level": 0}
+        self._consumers = [
+            Consumer({**options, "auto.offset.reset": "error", "queued.max.messages.kbytes": 512}) for _ in range(count)
+        ]
+        self.taken = 0
+        self.wrong: list[str] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._poll)
+
+    def __enter__(self) -> Pollers:
+        for number, each in enumerate(self._consumers):
+            partition = number % len(self._ends)
+            each.assign(
+                [TopicPartition(self._topic, partition, self._ends[partition] * number // (2 * len(self._consumers)))]
+            )
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        for each in self._consumers:
+            each.close()
+
+    def _poll(self) -> None:
+        following: dict[int, int] = {}
+        while not self._over.wait(1.0):
+            for number, each in enumerate(self._consumers):
+                message = each.poll(0.0)
+                if message is None:
+                    continue
+                if message.error() is not None:
+                    self.wrong.append(f"poller {number}: {message.error()}")
+                    continue
+                self.taken += 1
+                if following.setdefault(number, message.offset()) != message.offset():
+                    self.wrong.append(f"poller {number}: {message.offset()} instead of {following[number]}")
+                following[number] = message.offset() + 1
+
+
+@contextmanager
+def fast_readers(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Path]]:
+    """Processes that read as fast as they can, each a part of the partitions; their logs."""
+    program = Path(__file__).with_name("fast_reader.py")
+    logs, running = [], []
+    try:
+        for number in range(FAST):
+            ends = {each: end for each, end in scene.ends.items() if each % FAST == number}
+            logs.append(folder / f"fast-{number}.log")
+            given = {"bootstrap": bootstrap, "topic": scene.topic, "ends": ends, "log": str(logs[-1])}
+            running.append(subprocess.Popen([sys.executable, str(program), json.dumps(given)]))
+        yield logs
+        for number, each in enumerate(running):
+            if each.poll() is not None:
+                raise RuntimeError(f"fast consumer {number} ended by itself")
+    finally:
+        for each in running:
+            each.kill()
+            each.wait(20)
+
+
+def rate(logs: list[Path], first: float, last: float) -> float:
+    """Records a second that all readers together read between two times."""
+    sums = 0.0
+    for each in logs:
+        notes = [tuple(map(int, line.split())) for line in each.read_text().splitlines() if line.count(" ") == 1]
+        within = [(at, count) for at, count in notes if first <= at / 1e9 <= last]
+        (began, before), (ended, after) = within[0], within[-1]
+        sums += (after - before) / (ended - began) * 1e9
+    return sums
+
+
+def slow_consumers(
+    stack: Stack, folder: Path, *, minutes: float, slow: int, idle: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Fast consumers alone, then beside so many slow ones and idle connections for so long, then alone again."""
+    scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=SERVE)
+    polled = round(slow * POLLED_SLOWLY)
+    with ExitStack() as ending:
+        nodes = ending.enter_context(Nodes(scene.config, 1, log=folder / "server.log"))
+        memory = ending.enter_context(Memory(nodes.pid(0)))
+        logs = ending.enter_context(fast_readers(nodes.bootstrap, scene, folder))
+        time.sleep(5.0)
+        before = time.monotonic()
+        time.sleep(ALONE_S)
+        alone = rate(logs, before, time.monotonic())
+        say(f"alone: {alone:,.0f} records/s")
+        with (
+            SlowReaders(
+                nodes.bootstrap,
+                scene.topic,
+                scene.ends,
+                slow=slow - polled,
+                idle=idle,
+                bytes_per_second=BYTES_PER_SECOND,
+            ) as readers,
+            Pollers(nodes.bootstrap, scene.topic, scene.ends, polled) as pollers,
+        ):
+            began = time.monotonic()
+            while time.monotonic() < began + 60 * minutes:
+                time.sleep(min(20.0, 60 * minutes))
+                say(f"{memory.samples[-1][1] / MIB:,.0f} MiB, {readers.answers} answers to slow consumers")
+            ended = time.monotonic()
+            alive = readers.alive()
+        beside = rate(logs, began, ended)
+        time.sleep(5.0)
+        again = time.monotonic()
+        time.sleep(ALONE_S)
+        after = rate(logs, again, time.monotonic())
+    warm = began + WARM * (ended - began)
+    part = (ended - warm) / 4
+    first, last = memory.between(warm, warm + part), memory.between(ended - part, ended)
+    share = beside / statistics.mean((alone, after))
+    growth = statistics.median(last) / statistics.median(first) - 1
+    wrong = [*readers.wrong, *pollers.wrong]
+    if alive != idle:
+        wrong.append(f"{idle - alive} of {idle} idle connections were gone")
+    if growth > MOST_GROWTH:
+        wrong.append(f"memory grew by {growth:.0%}")
+    if share < LEAST_SHARE:
+        wrong.append(f"fast consumers came to {share:.0%}")
+    return {
+        "minutes": minutes,
+        "slow_consumers": slow,
+        "of_librdkafka": polled,
+        "idle_connections": idle,
+        "slow_bytes_taken": readers.taken_bytes,
+        "slow_answers": readers.answers,
+        "records_polled_slowly": pollers.taken,
+        "memory_mib": {
+            "alone": round(statistics.median(memory.between(before, began)) / MIB),
+            "warm": round(statistics.median(first) / MIB),
+            "end": round(statistics.median(last) / MIB),
+            "most": round(max(size for _, size in memory.samples) / MIB),
+        },
+        "growth": round(growth, 3),
+        "fast_records_per_second": {"before": round(alone), "beside": round(beside), "after": round(after)},
+        "fast_share": round(share, 2),
+        "wrong": len(wrong),
+        "troubles": wrong[:20],
+    }
