@@ -138,6 +138,11 @@ class Group:
                 found[partition] = max(offset, found.get(partition, -1))
         return found
 
+    @property
+    def total(self) -> int:
+        """How many records the group has behind it."""
+        return sum(at + 1 for at in self.reached().values())
+
     def has_reached(self, ends: Mapping[int, int], seconds: float) -> bool:
         """Wait until the last record of each partition was got."""
         until = time.monotonic() + seconds

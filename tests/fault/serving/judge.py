@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def judge(journals: Sequence[Path], ends: Mapping[int, int]) -> Verdict:
         verdict.wrong += [f"{name}: {line[2:]} isn't the record" for line in lines if line[0] == "wrong"]
     _cover(notes, ends, verdict)
     heard = sorted(at for at, _ in times)
-    verdict.longest_silence = max((b - a for a, b in zip(heard, heard[1:], strict=False)), default=0) / 1e9
+    verdict.longest_silence = max((b - a for a, b in pairwise(heard)), default=0) / 1e9
     return verdict
 
 
@@ -119,16 +120,19 @@ def _commits(notes: Mapping[str, list[list[Any]]], verdict: Verdict) -> Mapping[
                         acknowledged[int(partition)].append((name, Commit(since, at, offset)))
                 case ["refused", *_]:
                     verdict.refused += 1
-    found = {}
-    for partition in {*sent, *acknowledged}:
-        found[partition] = _Commits([each for _, each in acknowledged[partition]], sent[partition])
-        for name, each in acknowledged[partition]:
-            if found[partition].least(each.sent) > each.offset:
-                verdict.wrong.append(
-                    f"{name}: a commit of {partition} went back to {each.offset},"
-                    f" after one of {found[partition].least(each.sent)}"
-                )
+    found = {
+        each: _Commits([one for _, one in acknowledged[each]], sent[each]) for each in sorted({*sent, *acknowledged})
+    }
+    for partition, known in found.items():
+        verdict.wrong += _went_back(partition, acknowledged[partition], known)
     return found
+
+
+def _went_back(partition: int, acknowledged: Iterable[tuple[str, Commit]], known: _Commits) -> Iterator[str]:
+    for name, each in acknowledged:
+        least = known.least(each.sent)
+        if least > each.offset:
+            yield f"{name}: a commit of {partition} went back to {each.offset}, after one of {least}"
 
 
 def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], verdict: Verdict) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -66,21 +66,46 @@ class Killing:
         return self._nodes.ports.index(told.port)
 
 
+class Growing:
+    """Archives more every few seconds, while a block runs."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.count = 0
+        self._scene = scene
+        self._over = threading.Event()
+        self._failed: Exception | None = None
+        self._thread = threading.Thread(target=self._grow)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+
+    def _grow(self) -> None:
+        try:
+            while not self._over.wait(GROWN_EVERY_S):
+                self._scene.grow(GROWN_BY)
+                self.count += 1
+        except Exception as error:  # noqa: BLE001 - raised where the block ends
+            self._failed = error
+
+
+def not_settled(groups: list[Group], when: str) -> list[str]:
+    """Wait until each group has shared its partitions; the troubles of those that never did."""
+    return [f"{each.name}: partitions weren't shared {when}" for each in groups if each.settles(PATIENCE_S) is None]
+
+
 def killed_nodes(
     stack: Stack, folder: Path, *, minutes: float, every: float, seed: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Kill a node every so many seconds for so long; then let the groups read on to the end, and judge."""
     records = int(PER_SECOND * MEMBERS * 60 * minutes)
     scene = Scene(stack, partitions=PARTITIONS, records=records, size=RECORD_BYTES, serve={"refresh": "500ms"})
-    over = threading.Event()
-    grown = 0
-
-    def grow() -> None:
-        nonlocal grown
-        while not over.wait(GROWN_EVERY_S):
-            scene.grow(GROWN_BY)
-            grown += 1
-
     wrong: list[str] = []
     with ExitStack() as ending:
         nodes = ending.enter_context(Nodes(scene.config, NODES, log=folder / "nodes.log"))
@@ -101,28 +126,22 @@ def killed_nodes(
         for each in groups:
             for _ in range(MEMBERS):
                 each.join()
-        for each in groups:
-            if each.settles(PATIENCE_S) is None:
-                wrong.append(f"{each.name}: partitions weren't shared in the beginning")
-        growing = threading.Thread(target=grow)
-        growing.start()
-        ending.callback(growing.join)
-        ending.callback(over.set)
+        wrong += not_settled(groups, "in the beginning")
         killing = Killing(nodes, groups, Random(seed))
-        until = time.monotonic() + 60 * minutes
-        while (due := time.monotonic() + every) < until + 1:
-            killing.strike()
-            say(f"{killing.kills} kills, {[sum(each.reached().values()) for each in groups]} read of {scene.ends}")
-            time.sleep(max(0.0, due - time.monotonic()))
-        over.set()
-        growing.join()
+        with Growing(scene) as growing:
+            until = time.monotonic() + 60 * minutes
+            while (due := time.monotonic() + every) < until + 1:
+                killing.strike()
+                say(f"{killing.kills} kills, {[each.total for each in groups]} read of {sum(scene.ends.values())}")
+                time.sleep(max(0.0, due - time.monotonic()))
         for each in groups:
             each.drain()
-        for each in groups:
-            if each.settles(PATIENCE_S) is None:
-                wrong.append(f"{each.name}: partitions weren't shared in the end")
-            if not each.has_reached(scene.ends, 2 * PATIENCE_S):
-                wrong.append(f"{each.name}: the end was never reached")
+        wrong += not_settled(groups, "in the end")
+        wrong += [
+            f"{each.name}: the end was never reached"
+            for each in groups
+            if not each.has_reached(scene.ends, 2 * PATIENCE_S)
+        ]
         told = [
             {"protocol": name, **each.judged(scene.ends).summary} for name, each in zip(PROTOCOLS, groups, strict=True)
         ]
@@ -133,7 +152,7 @@ def killed_nodes(
         "of_coordinators": killing.of_coordinators,
         "away_until_given_up": killing.given_up,
         "ended_by_themselves": killing.ended_by_themselves,
-        "commits_of_the_archive": grown,
+        "commits_of_the_archive": growing.count,
         "records": sum(scene.ends.values()),
         **{key: sum(each[key] for each in told) for key in ("delivered", "again", "commits", "commits_refused")},
         "longest_silence_s": max(each["longest_silence_s"] for each in told),

@@ -1,10 +1,10 @@
 """A member of a group, as a process that may be killed or suspended: it notes what it got before it commits that.
 
-Usage: member.py OPTIONS, a JSON object with `bootstrap`, `group`, `topic`, `protocol`, `per_second`, `log`, `drain`. Once
-there is a file `drain` it reads as fast as it can; SIGTERM lets it leave its group. Each line of the log is a list in
-JSON: what happened, the time of the machine's clock in ns, and more. `assigned`, `revoked` and `lost` have partitions,
-`got` a partition with the first and the last of offsets that follow each other, `committing`, `committed` and `refused`
-the offsets of partitions.
+Usage: member.py OPTIONS, a JSON object with `bootstrap`, `group`, `topic`, `protocol`, `per_second`, `log`, `drain`.
+Once there is a file `drain` it reads as fast as it can; SIGTERM lets it leave its group. Each line of the log is a list
+in JSON: what happened, the time of the machine's clock in ns, and more. `assigned`, `revoked` and `lost` have
+partitions, `got` a partition with the first and the last of offsets that follow each other, `committing`, `committed`
+and `refused` the offsets of partitions.
 """
 
 from __future__ import annotations

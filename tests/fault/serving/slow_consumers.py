@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from confluent_kafka import Consumer, TopicPartition
@@ -53,7 +53,7 @@ class Memory:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample)
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -83,7 +83,7 @@ class Pollers:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._poll)
 
-    def __enter__(self) -> Pollers:
+    def __enter__(self) -> Self:
         for number, each in enumerate(self._consumers):
             partition = number % len(self._ends)
             each.assign(

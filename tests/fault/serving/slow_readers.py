@@ -73,7 +73,7 @@ class SlowReaders:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         bare = socket.socket()
         bare.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
-        bare.setblocking(False)
+        bare.setblocking(False)  # noqa: FBT003 - its only argument
         await asyncio.get_running_loop().sock_connect(bare, (self._host, self._port))
         return await asyncio.open_connection(sock=bare, limit=PIECE_BYTES)
 
