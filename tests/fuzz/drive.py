@@ -19,16 +19,30 @@ from tests.support.schemas.random_messages import damaged
 
 OPTIONS = ("-max_len=4096", "-timeout=30", "-rss_limit_mb=6000", "-print_final_stats=1")
 
+PYTHON_EDGES = {
+    "frames": ("archiver.serve.kafka.frames", "archiver.serve.kafka.request_reader", "archiver.serve.kafka.messages")
+}
+"""Python modules whose edges guide the search of a target, beside those of the kernels."""
+
 
 def target(name: str) -> Any:
     """The module of a target."""
     return import_module(f"tests.fuzz.{name}_target")
 
 
+def watched(name: str) -> Any:
+    """The module of a target, where the edges of Python modules that it names are counted with those of kernels."""
+    import atheris  # type: ignore[import-not-found,unused-ignore]
+
+    with atheris.instrument_imports(include=list(PYTHON_EDGES.get(name, ("nothing",)))):
+        return target(name)
+
+
 def guided(name: str, seconds: str, folder: str, *options: str) -> None:
     """Search for inputs that reach new edges, until the time is over or one breaks a promise."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
+    watched(name)
     corpus = Path(folder) / name
     corpus.mkdir(parents=True, exist_ok=True)
     for octets in (*target(name).seeds(), *read_corpus(name)):
@@ -43,6 +57,7 @@ def merge(name: str, folder: str, least: str) -> None:
     """Copy to a folder as few of the inputs found as reach everything that all of them reach."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
+    watched(name)
     # libFuzzer starts the first argument again, in a shell, for each input that might end the process.
     again = f"{sys.executable} {sys.argv[0]} inner {name}"
     atheris.Setup([again, "-merge=1", *OPTIONS, least, f"{folder}/{name}"], target(name).check)
@@ -53,7 +68,7 @@ def inner(name: str, *options: str) -> None:
     """What `merge` starts."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
-    atheris.Setup([sys.argv[0], *options], target(name).check)
+    atheris.Setup([sys.argv[0], *options], watched(name).check)
     atheris.Fuzz()
 
 

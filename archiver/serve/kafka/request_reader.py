@@ -25,6 +25,8 @@ _Read: TypeAlias = Callable[["Bytes"], Any]
 MOST_ELEMENTS: Final = 100_000
 """How many elements all arrays of a request have in all, tagged fields counted with them."""
 _MOST_VARINT_BITS: Final = 35
+_MOST_MILLIS: Final = 999_999_999 * 86_400_000
+"""The days that a `timedelta` can have at most, in milliseconds."""
 _NUMBERS: Final = {
     "int8": struct.Struct(">b"),
     "int16": struct.Struct(">h"),
@@ -143,7 +145,8 @@ def _field_reader(field: Field[Any], *, is_flexible: bool, is_tagged: bool) -> _
         if may_be_null and not is_array and not is_tagged:
             return lambda data: None if data.number(_INT8) < 0 else one(data)
     else:
-        one = _primitive(field.metadata["kafka_type"], is_flexible=is_flexible, may_be_null=may_be_null or is_tagged)
+        may_one_be_null = not is_array and (may_be_null or is_tagged)
+        one = _primitive(field.metadata["kafka_type"], is_flexible=is_flexible, may_be_null=may_one_be_null)
     return _array(one, is_flexible=is_flexible, may_be_null=may_be_null) if is_array else one
 
 
@@ -221,10 +224,15 @@ def _uuid(data: Bytes) -> UUID | None:
     return found if found.int else None
 
 
+def _clamped(millis: int) -> int:
+    """A time in milliseconds that `timedelta` can hold: clients may say that something is kept for ever."""
+    return max(-_MOST_MILLIS, min(millis, _MOST_MILLIS))
+
+
 _SIMPLE: Final[Mapping[str, _Read]] = {
     "bool": lambda data: data.number(_INT8) != 0,
     "uuid": _uuid,
     "error_code": lambda data: ErrorCode(data.number(_INT16)),
     "timedelta_i32": lambda data: timedelta(milliseconds=data.number(_INT32)),
-    "timedelta_i64": lambda data: timedelta(milliseconds=data.number(_INT64)),
+    "timedelta_i64": lambda data: timedelta(milliseconds=_clamped(data.number(_INT64))),
 }

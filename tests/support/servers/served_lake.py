@@ -285,12 +285,12 @@ def _blank(kind: Any, values: dict[str, Any]) -> Any:
 def _field(field: Any, values: dict[str, Any]) -> Any:
     if field.name in values:
         return values[field.name]
-    inner, is_array = _shape(field.type)
+    inner, is_array = shape(field.type)
     one = _blank(inner, values) if is_dataclass(inner) else _PLAIN.get(field.metadata["kafka_type"], 1)
     return (one,) if is_array else one
 
 
-def _shape(kind: Any) -> tuple[Any, bool]:
+def shape(kind: Any) -> tuple[Any, bool]:
     if NoneType in get_args(kind):
         (kind,) = (each for each in get_args(kind) if each is not NoneType)
     return (get_args(kind)[0], True) if get_origin(kind) is tuple else (kind, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -58,6 +59,25 @@ def test_a_frame_that_ends_early_is_refused(api_key: int, version: int) -> None:
 def test_lengths_beyond_the_frame_are_refused(version: int, frame: bytes) -> None:
     with pytest.raises(BadRequest):
         reader_of(load_request_schema(3, version))(Bytes(frame + b"\0" * 8))
+
+
+@pytest.mark.parametrize(
+    ("millis", "kept"),
+    [(-1, timedelta(milliseconds=-1)), (2**63 - 1, timedelta(999_999_999)), (-(2**63), timedelta(-999_999_999))],
+)
+def test_offsets_may_be_kept_for_ever(millis: int, kept: timedelta) -> None:
+    data = written(request(8, 2, retention_time=timedelta(milliseconds=7)))
+    mine = Bytes(data.replace(struct.pack(">q", 7), struct.pack(">q", millis)))
+    assert reader_of(load_request_schema(8, 2))(mine).retention_time == kept
+
+
+def test_an_array_may_be_null_and_its_elements_not() -> None:
+    data = written(request(32, 1, configuration_keys=("key",)))
+    read = reader_of(load_request_schema(32, 1))
+    key = struct.pack(">ih", 1, 3) + b"key"
+    assert read(Bytes(data.replace(key, struct.pack(">i", -1)))).resources[0].configuration_keys is None
+    with pytest.raises(BadRequest, match="null"):
+        read(Bytes(data.replace(key, struct.pack(">ih", 1, -1))))
 
 
 @given(st.sampled_from(VERSIONS), st.binary(max_size=120))

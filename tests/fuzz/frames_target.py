@@ -1,0 +1,237 @@
+"""Fuzz target: frames of Kafka's clients, of any bytes, good ones, and good ones spoilt, against kio's own reader.
+
+Whatever the bytes are, they end in a request or in BadRequest. What is read is what kio reads. Frames are cut out of a
+stream where they end, however it comes. Answers that handlers give are written so that kio reads the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import NoneType
+from typing import Any, get_args
+from uuid import UUID
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+from kio.serial.errors import DecodeError
+
+from archiver.errors import BadRequest
+from archiver.serve.kafka.apis import APIS, api_of, fallback
+from archiver.serve.kafka.frames import LEAST_BYTES, head_of, read_rest, read_size, request_of, response_head
+from archiver.serve.kafka.messages import answer, encoded
+from archiver.serve.kafka.service import Client
+from archiver.serve.security import OpenDoor
+from tests.fuzz.choices import FuzzedChoices
+from tests.support.schemas.random_choices import SeededChoices
+from tests.support.servers.served_lake import framed, request, shape, written
+
+VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.least, api.most + 1)]
+CLIENT = Client(address="here", login=OpenDoor().session(None))
+MOST_BYTES = 1 << 20
+MOST_ELEMENTS = 3
+MILLISECOND = timedelta(milliseconds=1)
+MOST_TIME = timedelta(days=10_000)
+"""kio writes longer times inexactly."""
+LOOP = asyncio.new_event_loop()
+
+
+def check(octets: bytes) -> None:
+    """Try one input; raises AssertionError where a promise is broken."""
+    choices = FuzzedChoices(octets)
+    (_anything, _good, _spoilt, _stream, _answered)[choices.integer(0, 4)](choices)
+
+
+def _anything(choices: FuzzedChoices) -> None:
+    # A right head, of a version that is known, before any bytes; now and then one that isn't known.
+    if choices.integer(0, 7):
+        api_key, version = VERSIONS[choices.integer(0, len(VERSIONS) - 1)]
+        _read(struct.pack(">hhi", api_key, version, 7) + choices.rest())
+    else:
+        _read(choices.rest())
+
+
+def _good(choices: FuzzedChoices) -> None:
+    message = _message(choices, load_request_schema)
+    frame = framed(message, 7)
+    found = _read(frame)
+    assert found == message, found
+
+
+def _spoilt(choices: FuzzedChoices) -> None:
+    frame = bytearray(framed(_message(choices, load_request_schema), 7))
+    for _ in range(choices.integer(1, 4)):
+        frame[choices.integer(0, 1 << 16) % len(frame)] = choices.integer(0, 255)
+    _read(bytes(frame[: len(frame) - choices.integer(0, 9)]))
+
+
+def _read(frame: bytes) -> Any:
+    """Read a frame as a connection does; its body, None where it is refused or isn't known."""
+    if len(frame) < LEAST_BYTES:
+        return None
+    head = head_of(frame)
+    if api_of(head) is None:
+        parts = fallback(head)
+        assert parts is None or all(parts)
+        return None
+    try:
+        found = request_of(head, frame, CLIENT)
+    except BadRequest:
+        return None
+    assert response_head(head)[:4] == frame[4:8]
+    theirs = _theirs(head.api_key, head.version, frame)
+    assert theirs in (found.body, None), theirs
+    if abs(getattr(found.body, "retention_time", MILLISECOND)) < MOST_TIME:
+        again = request_of(head, framed(found.body, 7), CLIENT).body
+        assert again == found.body, again
+    return found.body
+
+
+def _theirs(api_key: int, version: int, frame: bytes) -> Any:
+    """What kio reads of a frame that is a request; None where it takes fewer frames than a broker does.
+
+    It refuses tags that it doesn't know, texts that aren't UTF-8 in the header, lengths below -1, booleans other than 0
+    and 1, and times beyond what `timedelta` holds.
+    """
+    kind = load_request_schema(api_key, version)
+    try:
+        _, start = _reader(kind.__header_schema__)(frame, 0)
+        return _reader(kind)(frame, start)[0]
+    except (DecodeError, ValueError, KeyError):
+        return None
+
+
+def _stream(choices: FuzzedChoices) -> None:
+    # Frames and their lengths, in pieces: they are cut where they end, up to the first that is beyond the limits.
+    stream = b"".join(
+        struct.pack(">i", len(body) + choices.integer(-1, 1) * (choices.integer(0, 7) == 0)) + body
+        for body in (choices.data(choices.integer(0, 40)) for _ in range(choices.integer(0, 4)))
+    )
+    stream += choices.data(choices.integer(0, 6))
+    assert LOOP.run_until_complete(_cut(stream, choices)) == _expected(stream)
+
+
+async def _cut(stream: bytes, choices: FuzzedChoices) -> tuple[list[bytes], bool]:
+    reader = asyncio.StreamReader()
+
+    async def feed() -> None:
+        at = 0
+        while at < len(stream):
+            size = choices.integer(1, 32)
+            reader.feed_data(stream[at : at + size])
+            at += size
+            await asyncio.sleep(0)
+        reader.feed_eof()
+
+    feeding = asyncio.ensure_future(feed())
+    found = []
+    try:
+        while (size := await read_size(reader, LEAST_BYTES, MOST_BYTES, idle_seconds=10)) is not None:
+            found.append(await read_rest(reader, size, frame_seconds=10))
+    except BadRequest:
+        return found, False
+    else:
+        return found, True
+    finally:
+        await feeding
+
+
+def _expected(stream: bytes) -> tuple[list[bytes], bool]:
+    found = []
+    while stream:
+        size = int.from_bytes(stream[:4], "big", signed=True)
+        if len(stream) < 4 or not LEAST_BYTES <= size <= MOST_BYTES or len(stream) < 4 + size:
+            return found, False
+        found.append(stream[4 : 4 + size])
+        stream = stream[4 + size :]
+    return found, True
+
+
+def _answered(choices: FuzzedChoices) -> None:
+    message = _message(choices, load_response_schema)
+    kind = type(message)
+    again = encoded(answer(kind.__api_key__, kind.__version__, _values(message)))
+    assert again == written(message)
+    assert _reader(kind)(again, 0) == (message, len(again))
+
+
+def _values(message: Any) -> dict[str, Any]:
+    """What a handler says to have this message."""
+    return {each.name: _value(getattr(message, each.name)) for each in fields(message)}
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case tuple():
+            return [_value(each) for each in value]
+        case timedelta():
+            return value // MILLISECOND
+        case _:
+            return _values(value) if is_dataclass(value) else value
+
+
+_reader = cache(entity_reader)
+
+
+def _message(choices: FuzzedChoices, schema: Callable[[int, int], Any]) -> Any:
+    """A message of any API and version."""
+    return _entity(choices, schema(*VERSIONS[choices.integer(0, len(VERSIONS) - 1)]))
+
+
+def _entity(choices: FuzzedChoices, kind: Any) -> Any:
+    return kind(**{each.name: _field(choices, each) for each in fields(kind)})
+
+
+def _field(choices: FuzzedChoices, field: Any) -> Any:
+    inner, is_array = shape(field.type)
+    if NoneType in get_args(field.type) and choices.integer(0, 3) == 0:
+        return None
+    if is_array:
+        return tuple(_one(choices, field, inner) for _ in range(choices.integer(0, MOST_ELEMENTS)))
+    return _one(choices, field, inner)
+
+
+def _one(choices: FuzzedChoices, field: Any, inner: Any) -> Any:
+    return _entity(choices, inner) if is_dataclass(inner) else _PLAIN[field.metadata["kafka_type"]](choices)
+
+
+def _whole(bits: int, *, signed: bool = True) -> Callable[[FuzzedChoices], int]:
+    low = -(1 << bits - 1) if signed else 0
+    # zeros are the most common, so that short inputs make whole messages
+    return lambda choices: low + (choices.integer(0, (1 << bits) - 1) - low) % (1 << bits)
+
+
+def _bytes(choices: FuzzedChoices) -> bytes:
+    return choices.data(choices.integer(0, 12))
+
+
+_PLAIN: dict[str, Callable[[FuzzedChoices], Any]] = {
+    "int8": _whole(8),
+    "int16": _whole(16),
+    "int32": _whole(32),
+    "int64": _whole(64),
+    "uint16": _whole(16, signed=False),
+    "string": lambda choices: _bytes(choices).decode("latin-1"),
+    "bytes": _bytes,
+    "records": _bytes,
+    "bool": lambda choices: choices.integer(0, 1) == 1,
+    "uuid": lambda choices: UUID(int=choices.integer(1, 255)),
+    "error_code": lambda choices: tuple(ErrorCode)[choices.integer(0, len(ErrorCode) - 1)],
+    "timedelta_i32": lambda choices: timedelta(milliseconds=_whole(32)(choices)),
+    "timedelta_i64": lambda choices: timedelta(milliseconds=_whole(40)(choices)),
+    "datetime_i64": lambda choices: datetime.fromtimestamp(choices.integer(0, 1 << 31), UTC),
+}
+
+
+def seeds() -> Iterator[bytes]:
+    """Inputs to begin with: a frame of every version of every API, and choices of every kind."""
+    for place, (api_key, version) in enumerate(VERSIONS):
+        frame = framed(request(api_key, version), 7)
+        yield b"\0\1" + struct.pack("<B", place) + frame[LEAST_BYTES:]
+    for seed in range(60):
+        yield bytes([seed % 5]) + SeededChoices(seed).data(4 * seed)
