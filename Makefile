@@ -12,8 +12,10 @@ LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --gen
 FAULTS ?= 200
 SEED ?= 1
 OUT ?= docs/faults.json
+MINUTES ?= 1
+SERVE_OUT ?= build/serve-soak.json
 
-.PHONY: help setup demo test unit integration catalogs test-slow soak mutants check hooks format docs conformance interop fuzz fuzz-smoke bench wheel image package lock clean
+.PHONY: help setup demo test unit integration catalogs test-slow soak serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke bench wheel image package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,6 +42,9 @@ test-slow: setup  ## The tests that take minutes each
 
 soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; goes on where OUT (docs/faults.json) ends
 	$(PY) -m tests.fault.soak --faults $(FAULTS) --seed $(SEED) --out $(OUT) --resume
+
+serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalances, MINUTES (1) each; counts go to SERVE_OUT
+	$(PY) -m tests.fault.serving --minutes $(MINUTES) --out $(SERVE_OUT)
 
 mutants: setup  ## Each mended hole put back: a round of faults, or a test, must turn red
 	$(PY) -m tests.fault.mutants

@@ -50,6 +50,7 @@ def played(part: str, stack: Stack, folder: Path, given: argparse.Namespace) -> 
 
 def kept(path: Path, part: str, found: dict[str, Any]) -> None:
     """Put a part's counts into the file, beside those of other parts."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known[part] = found
     path.write_text(json.dumps({each: known[each] for each in PARTS if each in known}, indent=2) + "\n", "utf-8")
@@ -67,7 +68,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--members", type=int, default=20, help="members of a group")
     parser.add_argument("--groups", type=int, default=2, help="groups at once")
     parser.add_argument("--seed", type=int, default=1, help="which changes and kills these are")
-    parser.add_argument("--out", type=Path, default=Path("docs/serve-soak.json"), help="where counts are kept")
+    parser.add_argument("--out", type=Path, default=Path("build/serve-soak.json"), help="where counts are kept")
     parser.add_argument("--keep", type=Path, help="a folder for what members and servers noted")
     parser.add_argument("--stack", type=Path, help="the folder of a running stack (default: one of its own)")
     given = parser.parse_args(arguments)
