@@ -132,13 +132,17 @@ async def _cut(stream: bytes, choices: FuzzedChoices) -> tuple[list[bytes], bool
     found = []
     try:
         while (size := await read_size(reader, LEAST_BYTES, MOST_BYTES, idle_seconds=10)) is not None:
-            found.append(await read_rest(reader, size, frame_seconds=10))
+            found.append(await read_rest(reader, size, part_seconds=10, grow=_grow))
     except BadRequest:
         return found, False
     else:
         return found, True
     finally:
         await feeding
+
+
+async def _grow(_: int) -> None:
+    """There is room for everything."""
 
 
 def _expected(stream: bytes) -> tuple[list[bytes], bool]:
