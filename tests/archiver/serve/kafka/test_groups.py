@@ -206,3 +206,15 @@ def test_members_wait_for_each_other(endpoint: ServedLake, wire: Wire) -> None:
     left = wire.ask(request(13, 5, group_id="g", member_id=joined.member_id, group_instance_id=None))
     assert left.members[0].error_code == ErrorCode.none
     assert wire.ask(beat).error_code == ErrorCode.unknown_member_id
+
+
+@pytest.mark.parametrize("group_id", ["a\0b", "x" * 2001], ids=["NUL", "too long"])
+def test_an_id_that_no_group_can_have_is_refused_for_good(wire: Wire, endpoint: ServedLake, group_id: str) -> None:
+    refused = ErrorCode.invalid_group_id
+    assert commit(wire, 1, group_id=group_id) == refused
+    assert fetched(wire, version=9, group_id=group_id).error_code == refused
+    assert wire.ask(request(12, 4, group_id=group_id, member_id="m")).error_code == refused
+    assert wire.ask(request(42, 2, groups_names=(group_id,))).results[0].error_code == refused
+    (found,) = wire.ask(request(10, 4, key_type=0, coordinator_keys=(group_id,))).coordinators
+    assert found.error_code == refused
+    assert endpoint.cluster.groups == 0
