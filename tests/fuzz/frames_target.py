@@ -38,7 +38,6 @@ MOST_ELEMENTS = 3
 MILLISECOND = timedelta(milliseconds=1)
 MOST_TIME = timedelta(days=10_000)
 """kio writes longer times inexactly."""
-LOOP = asyncio.new_event_loop()
 
 
 def check(octets: bytes) -> None:
@@ -113,7 +112,7 @@ def _stream(choices: FuzzedChoices) -> None:
         for body in (choices.data(choices.integer(0, 40)) for _ in range(choices.integer(0, 4)))
     )
     stream += choices.data(choices.integer(0, 6))
-    assert LOOP.run_until_complete(_cut(stream, choices)) == _expected(stream)
+    assert asyncio.run(_cut(stream, choices)) == _expected(stream)
 
 
 async def _cut(stream: bytes, choices: FuzzedChoices) -> tuple[list[bytes], bool]:
