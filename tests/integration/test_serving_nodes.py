@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 from uuid import UUID, uuid4
 
+import psutil
 import psycopg
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from catalog.errors import CoordinatorDeposed
 from catalog.registry import Claimed, GroupClaim, GroupOffset, Registry, ServeNode
 from tests.support.archive.job_runs import archive_once
 from tests.support.kafka.java_records import java
+from tests.support.servers.free_ports import free_port
 from tests.support.servers.serve_nodes import Nodes
 from tests.support.servers.stack import Stack, unique
 
@@ -142,6 +150,54 @@ def test_nodes_are_killed_and_a_group_goes_on(archived: tuple[Path, str]) -> Non
     ):
         assert kill_while_they_read(nodes, readers, every=3.0) >= 1
     assert readers.seen == {(each % PARTITIONS, each // PARTITIONS) for each in range(RECORDS)}
+
+
+def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -> None:
+    """`--processes 2`: clients read all at either, one that is killed comes back, and SIGTERM ends all."""
+    config, topic = archived
+    first, second = two_free_ports()
+    command = [sys.executable, "-m", "archiver", "serve", "kafka", "--processes", "2", "--json"]
+    listen = ["--listen", f"127.0.0.1:{first}", "--config", str(config)]
+    with subprocess.Popen([*command, *listen], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+        assert {each["advertise"] for each in lines} == {f"127.0.0.1:{first}", f"127.0.0.1:{second}"}
+        children = psutil.Process(process.pid).children(recursive=True)
+        listening = {
+            one.laddr.port: each for each in children for one in each.net_connections() if one.status == "LISTEN"
+        }
+        assert all_read(f"127.0.0.1:{first}", topic) == all_read(f"127.0.0.1:{second}", topic) == RECORDS
+        listening[second].kill()
+        assert json.loads(process.stdout.readline())["advertise"] == f"127.0.0.1:{second}"
+        assert all_read(f"127.0.0.1:{second}", topic) == RECORDS
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        assert process.wait(20) == 128 + signal.SIGTERM
+        _, alive = psutil.wait_procs(children, timeout=5)
+        assert alive == []
+
+
+def two_free_ports() -> tuple[int, int]:
+    """A port that is free, and the one after it."""
+    while True:
+        found = free_port()
+        with socket.socket() as other, suppress(OSError, OverflowError):
+            other.bind(("127.0.0.1", found + 1))
+            return found, found + 1
+
+
+def all_read(bootstrap: str, topic: str) -> int:
+    """How many records a client gets from all partitions."""
+    reading = member(bootstrap, unique("group"), **{"enable.partition.eof": True, "max.partition.fetch.bytes": 1 << 20})
+    reading.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
+    count = ended = 0
+    while ended < PARTITIONS:
+        message = reading.poll(TIMEOUT_S)
+        assert message is not None
+        ended += message.error() is not None and message.error().code() == KafkaError._PARTITION_EOF
+        count += message.error() is None
+    reading.close()
+    return count
 
 
 def told_by(port: int, topic: str) -> tuple[list[int], int, str | None, dict[int, int]]:
