@@ -113,7 +113,9 @@ def test_a_log_is_cut_at_a_batch(tmp_path: Path, before: int, ends: int) -> None
     assert {each.name for each in tmp_path.iterdir()} == {segment.name, "leader-epoch-checkpoint"}
 
 
-@pytest.mark.parametrize("name", ["faults.json", "faults-compaction.json", "faults-removals.json"])
+@pytest.mark.parametrize(
+    "name", ["faults.json", "faults-compaction.json", "faults-removals.json", "faults-removals-54.json"]
+)
 def test_what_the_documentation_says_is_what_the_results_say(name: str) -> None:
     docs = Path(__file__).parents[2] / "docs"
     kept = json.loads((docs / name).read_text(encoding="utf-8"))
