@@ -132,6 +132,10 @@ async def _of_group(service: Service, request: Request, group_id: str, topics: S
     else:
         for each in topics:
             topic = await _topic(service, request, each)
+            if topic is None and any((_named(each)["name"], one) in known for one in each.partition_indexes):
+                # it may be there and can't be opened: who is told of no offset would begin anew, or at the end
+                _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", group_id, each.name)
+                return {"group_id": group_id, "error_code": ErrorCode.coordinator_not_available, "topics": []}
             told.append(_offsets(_named(each), topic, each.partition_indexes, known, by_id=request.version >= _BY_ID))
     return {"group_id": group_id, "error_code": ErrorCode.none, "topics": told}
 

@@ -95,6 +95,17 @@ def test_offsets_of_another_topic_of_the_name_do_not_hold(wire: Wire, endpoint: 
     assert found.committed_offset == -1
 
 
+@pytest.mark.parametrize("version", [2, 7, 8, 9])
+def test_offsets_of_a_topic_that_cannot_be_opened_are_not_taken_for_none(
+    wire: Wire, endpoint: ServedLake, version: int
+) -> None:
+    """Clients that are told of no offset begin anew, or at the end."""
+    endpoint.offsets.commit("g", {("away", 0): GroupOffset(topic_id=UUID(int=9), offset=5)})
+    told = fetched(wire, version=version, name="away")
+    assert (told.error_code, told.topics) == (ErrorCode.coordinator_not_available, ())
+    assert fetched(wire, version=version, name="never").error_code == ErrorCode.none
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
