@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
@@ -23,6 +24,7 @@ from archiver.upkeep.verify.choice import Choice
 from archiver.upkeep.verify.findings import FaultKind, GapKind
 from archiver.upkeep.verify.job import Verify
 from archiver.upkeep.verify.report import TopicReport
+from catalog.errors import RegistryNotMigrated
 from catalog.ranges.rewrite import RewriteGroup
 from tests.support.archive.injuries import INJURIES, Patient, healed
 from tests.support.archive.job_runs import archive_once, numbered
@@ -243,6 +245,17 @@ def test_an_unfinished_run_goes_on_and_a_changed_file_is_read_again(
     assert {fault.file for fault in found.faults if fault.file} == {path}
     with Patient.of(config) as patient:
         assert verified(config, topic).resumed_files == 0, "a finished run leaves nothing"
+
+
+def test_a_registry_that_waits_for_its_migration_makes_no_row_look_like_others(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    lines = config.read_text().splitlines(keepends=True)
+    config.write_text("".join(line for line in lines if not line.startswith('"journal"')))
+    Compact(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        connection.execute("DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)")
+    report = Verify(load_config(config), [topic], engine=InlineEngine()).run()
+    assert [type(each.error) for each in report.failed] == [RegistryNotMigrated], report.topics
 
 
 def test_every_kind_of_injury_is_found(untouched: tuple[Path, str]) -> None:

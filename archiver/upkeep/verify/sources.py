@@ -15,7 +15,7 @@ from archiver.errors import NotArchived
 from archiver.storage.journal import Journal
 from archiver.storage.journal_survey import JournalSurvey, survey
 from archiver.upkeep.verify.lost_catalog import find_table
-from catalog.errors import CatalogDenied, CatalogUnreachable, RegistryError
+from catalog.errors import CatalogDenied, CatalogUnreachable, RegistryError, RegistryNotMigrated, RegistryOutdated
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import history, since, summary_of
@@ -74,14 +74,17 @@ class SourceFinder:
     asks_registry: bool = True
 
     def find(self) -> Sources:
-        """Read everything. NotArchived where there is no table, and the leaves of StorageError and TableError."""
+        """Read everything. NotArchived where there is no table, and the leaves of StorageError and TableError.
+
+        RegistryNotMigrated or RegistryOutdated where there is no journal, and only another archiver reads the registry.
+        """
         told: dict[str, str] = {}
         load = self._loader(told)
         for left in reversed(range(LOOKS)):
             table = load()
             journal = Journal.of(self.config).of_table(table)
             entries = survey(journal)
-            registry = self._registry(table, told) if self.asks_registry else None
+            registry = self._registry(table, told, is_needed=entries.is_empty) if self.asks_registry else None
             later = load()
             is_same = _only_grew(table, later)
             if is_same and (not left or _has_newest(table, entries)):
@@ -139,7 +142,7 @@ class SourceFinder:
         told["table"] = f"as the catalog has it: {table.iceberg.metadata_location}"
         return table
 
-    def _registry(self, table: ArchiveTable, told: dict[str, str]) -> RegistryState | None:
+    def _registry(self, table: ArchiveTable, told: dict[str, str], *, is_needed: bool) -> RegistryState | None:
         try:
             with RegistryReader(self.config.registry.dsn, connections=1) as registry:
                 topic = registry.topics.find(
@@ -156,6 +159,9 @@ class SourceFinder:
                 root = self.config.archive.journal
                 journaled = 0 if root is None else registry.ledger.journaled(topic, root)
         except RegistryError as error:
+            # It is there, and another archiver can read it. Without it and a journal, compacted rows look like others'.
+            if is_needed and isinstance(error, RegistryNotMigrated | RegistryOutdated):
+                raise
             told["registry"] = f"can't be asked: {error.message}"
             return None
         told["registry"] = f"{len(ranges)} ranges"
