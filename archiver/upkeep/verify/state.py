@@ -1,8 +1,9 @@
 """What an unfinished verification has proven so far, on local disk, so that the next run goes on there.
 
 A file's result is believed for the same object (path, size, time of change) read by the same cuts. A store that tells
-no time of change has its files read again. Each line has a
-checksum; a line that a kill cut short is left out. Files with faults are read again.
+no time of change has its files read again, and so has an object that was young when the run began: stores tell
+whole seconds, so a change right after the first may have the same time. Each line has a checksum; a line that a kill
+cut short is left out. Files with faults are read again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from archiver.storage.private_folder import make_below, make_folder
 from archiver.upkeep.verify.file import FileResult, FileToRead
 
 FOLDER: Final = "verify"
+SETTLED_MS: Final = 10_000
+"""How old an object was at least when the run began, by our clock. It covers clocks that are some seconds apart."""
+
 _VERSION: Final = 1
 _SUM_BYTES: Final = 16
 
@@ -33,6 +37,7 @@ class VerifyState:
     path: Path
     _known: dict[str, tuple[int, FileResult]] = field(default_factory=dict)
     _descriptor: int = -1
+    _began_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
     @classmethod
     def open(cls, spool: Path, table_uuid: UUID, *, max_age: float) -> VerifyState:
@@ -58,6 +63,7 @@ class VerifyState:
             known is None
             or modified_ms is None
             or (known[1].size_bytes, known[1].modified_ms) != (size_bytes, modified_ms)
+            or known[0] - modified_ms < SETTLED_MS
         ):
             return None
         return known[1]
@@ -69,8 +75,7 @@ class VerifyState:
         """Keep a result without faults. Nothing is raised where the disk doesn't take it."""
         if result.faults:
             return
-        now_ms = time.time_ns() // 1_000_000
-        body = {"version": _VERSION, "key": _key(wanted), "at": now_ms, "result": result.to_json()}
+        body = {"version": _VERSION, "key": _key(wanted), "at": self._began_ms, "result": result.to_json()}
         text = json.dumps(body, separators=(",", ":"))
         line = f"{_sum(text)} {text}\n".encode()
         with suppress(OSError):

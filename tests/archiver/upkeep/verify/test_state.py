@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -9,7 +10,7 @@ from uuid import uuid4
 from archiver.archive.table_files import Bounds, TableFile
 from archiver.upkeep.verify.file import FileResult, FileToRead
 from archiver.upkeep.verify.findings import Fault, FaultKind
-from archiver.upkeep.verify.state import VerifyState
+from archiver.upkeep.verify.state import SETTLED_MS, VerifyState
 from archiver.upkeep.verify.tally import Cut, Piece
 
 CUT = Cut(partition=0, start_offset=0, end_offset=10)
@@ -61,6 +62,20 @@ def test_a_store_without_times_of_change_has_its_files_read_again(tmp_path: Path
     state.keep(WANTED, replace(RESULT, modified_ms=None))
     state.close()
     assert VerifyState.open(tmp_path / "spool", table, max_age=60).find(WANTED, 9, None) is None
+
+
+def test_an_object_that_was_young_when_the_run_began_is_read_again(tmp_path: Path) -> None:
+    """Its store tells whole seconds: another object in the same second would look the same."""
+    table, now_ms = uuid4(), time.time_ns() // 1_000_000
+    state = VerifyState.open(tmp_path / "spool", table, max_age=60)
+    young, old = now_ms - SETTLED_MS + 2_000, now_ms - SETTLED_MS - 2_000
+    other = replace(WANTED, file=replace(WANTED.file, path="s3://b/b.parquet"))
+    state.keep(WANTED, replace(RESULT, modified_ms=young))
+    state.keep(other, replace(RESULT, modified_ms=old))
+    state.close()
+    again = VerifyState.open(tmp_path / "spool", table, max_age=60)
+    assert again.find(WANTED, 9, young) is None
+    assert again.find(other, 9, old) is not None
 
 
 def test_cut_and_changed_lines_and_old_results_dont_count(tmp_path: Path) -> None:
