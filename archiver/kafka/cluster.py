@@ -113,13 +113,16 @@ class Cluster:
                 timeout_ms = (deadline - time.monotonic()) * 1000 / (len(brokers) - place)
                 if timeout_ms <= 0:
                     break
+                until = time.monotonic() + timeout_ms / 1000
                 try:
                     return self._run(request(), broker.node_id, timeout_ms)
                 except KafkaError as error:
                     self._give_up_unless_transient(error, broker.node_id)
                     address = self.address(broker.node_id)
-                    if address not in reasons or not isinstance(error, KafkaTimeoutError):
-                        reasons[address] = str(error)  # the last attempt may fail only because time is up
+                    # The last attempt may fail only because time is up: then an earlier one tells more.
+                    is_late = isinstance(error, KafkaTimeoutError) or time.monotonic() >= until
+                    if address not in reasons or not is_late:
+                        reasons[address] = str(error)
                 finally:
                     self._manager.close(broker.node_id)
             if time.monotonic() >= deadline:

@@ -12,7 +12,7 @@ from archiver.wire.attributes import Codec
 
 _GZIP_LEVEL: Final = 6
 _ZSTD_LEVEL: Final = 1
-"""Records take 2 percent more bytes than at 3, the default of Kafka's clients, and two thirds of the time."""
+"""Records take 1 to 2 percent more bytes than at 3, the default of Kafka's clients, and two thirds of the time."""
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 """The header of a frame: independent blocks of at most 64 KiB, no block checksums, no length; then its own checksum."""
 _LZ4_BLOCK: Final = 64 << 10

@@ -121,10 +121,22 @@ class Readers:
         reading.close()
 
 
-def coordinator_of(bootstrap: str, group: str) -> str:
+def coordinator_or_none(bootstrap: str, group: str) -> str | None:
+    """The address of a group's coordinator; None while no node is it, and where librdkafka left the node it asked."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    told = admin.describe_consumer_groups([group])[group].result(TIMEOUT_S).coordinator
+    try:
+        told = admin.describe_consumer_groups([group])[group].result(TIMEOUT_S).coordinator
+    except KafkaException:
+        return None
     return f"{told.host}:{told.port}"
+
+
+def coordinator_of(bootstrap: str, group: str) -> str:
+    deadline = time.monotonic() + TIMEOUT_S
+    while (told := coordinator_or_none(bootstrap, group)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return told
 
 
 def kill_while_they_read(nodes: Nodes, readers: Readers, *, every: float) -> int:
@@ -265,13 +277,6 @@ def committed(asking: Consumer, place: TopicPartition) -> int:
             time.sleep(0.1)
         else:
             return int(found.offset)
-
-
-def coordinator_or_none(bootstrap: str, group: str) -> str | None:
-    try:
-        return coordinator_of(bootstrap, group)
-    except KafkaException:
-        return None
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import wait_until_decided
-from tests.support.clients.serving import serving
 from tests.support.kafka import odd_records
 from tests.support.kafka.java_records import java
 from tests.support.kafka.raw_batches import raw_batches
+from tests.support.servers.serve_command import serving
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.interop

@@ -27,8 +27,8 @@ from tests.support.clients.found import FEATURES, MISSING, NONE, keep, kept
 from tests.support.clients.in_python import Aiokafka, ConfluentKafka, KafkaPython
 from tests.support.clients.kafka_client import KafkaClient
 from tests.support.clients.mirror_maker import mirroring
-from tests.support.clients.serving import serving
 from tests.support.kafka import odd_records
+from tests.support.servers.serve_command import serving
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.interop

@@ -281,7 +281,7 @@ def test_no_more_connections_from_one_address_than_allowed(lake: Lake) -> None:
 
 
 def test_who_is_over_a_quota_is_told_and_has_to_wait(lake: Lake) -> None:
-    quotas = Quotas([Quota(principal="User:alice", requests_per_second=4.0)])
+    quotas = Quotas([Quota(principal="User:alice", requests_per_second=1.0)])
     with (
         ServedLake(lake, door=GuardedDoor(), quotas=quotas) as served,
         Wire(served.port) as wire,
@@ -290,11 +290,10 @@ def test_who_is_over_a_quota_is_told_and_has_to_wait(lake: Lake) -> None:
         come_in(wire)
         come_in(bob, "bob")
         began = time.monotonic()
-        told = [wire.ask(request(3, 12, topics=None)).throttle_time.total_seconds() for _ in range(8)]
-        assert told[:4] == [0.0] * 4
-        assert any(told), "on a slow machine not each of them: the time that a request takes counts"
-        assert max(told) <= 0.26
-        assert time.monotonic() - began >= 0.7, "the connection is muted for what it was told"
+        told = [wire.ask(request(3, 12, topics=None)).throttle_time.total_seconds() for _ in range(4)]
+        assert told[0] == 0.0
+        assert all(0.4 < each <= 1.04 for each in told[1:]), told
+        assert time.monotonic() - began >= 0.95 * sum(told[:-1]), "the connection is muted for what it was told"
         assert [bob.ask(request(3, 12, topics=None)).throttle_time.total_seconds() for _ in range(20)] == [0.0] * 20
 
 

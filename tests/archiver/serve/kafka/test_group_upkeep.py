@@ -140,6 +140,27 @@ def test_a_group_that_joins_or_commits_meanwhile_keeps_its_offsets() -> None:
     played(scene)
 
 
+def test_a_group_that_is_joined_after_it_was_found_old_keeps_its_offsets() -> None:
+    async def scene(made: Scene) -> None:
+        upkeep = made.upkeep()
+        await made.committed("g")
+        made.now = 8 * DAY
+        claim = made.store.claim
+
+        def claimed(group_id: str, **options: Any) -> Any:
+            asyncio.run_coroutine_threadsafe(made.coordinator.join("g", JOINING), loop).result(10)
+            return claim(group_id, **options)
+
+        loop = asyncio.get_running_loop()
+        await made.cluster.release_unused(0.0)
+        made.store.claim = claimed  # type: ignore[method-assign]
+        await upkeep.look()
+        assert "g" in made.coordinator.groups
+        assert made.offsets.groups() == ("g",)
+
+    played(scene)
+
+
 def test_a_registry_that_is_away_is_asked_again() -> None:
     async def scene(made: Scene) -> None:
         upkeep = made.upkeep()

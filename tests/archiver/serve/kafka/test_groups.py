@@ -13,9 +13,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.errors import StorageUnavailable
-from catalog.registry import GroupOffset
+from catalog.registry import GroupClaim, GroupOffset
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.nodes_in_memory import NodesInMemory
 from tests.support.servers.served_lake import ServedLake, Wire, request
 
 ORDERS = "orders"
@@ -229,3 +230,46 @@ def test_an_id_that_no_group_can_have_is_refused_for_good(wire: Wire, endpoint: 
     (found,) = wire.ask(request(10, 4, key_type=0, coordinator_keys=(group_id,))).coordinators
     assert found.error_code == refused
     assert endpoint.cluster.groups == 0
+
+
+@pytest.fixture
+def nodes() -> NodesInMemory:
+    return NodesInMemory()
+
+
+@pytest.fixture
+def claiming(tmp_path: Path, nodes: NodesInMemory) -> Iterator[Wire]:
+    """A client of an endpoint whose claims on groups can be seen."""
+    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
+    with ServedLake(lake, nodes=nodes) as served, Wire(served.port) as client:
+        yield client
+
+
+def test_names_that_clients_make_up_are_answered_without_a_claim(claiming: Wire, nodes: NodesInMemory) -> None:
+    unknown = ErrorCode.unknown_member_id
+    member = {"member_id": "m", "group_instance_id": None}
+    asked = request(12, 4, group_id="a", generation_id=1, **member)
+    assert claiming.ask(asked).error_code == unknown
+    assert claiming.ask(request(13, 5, group_id="b", **member)).members[0].error_code == unknown
+    syncing = request(14, 5, group_id="c", generation_id=1, protocol_type="consumer", protocol_name="range", **member)
+    assert claiming.ask(syncing).error_code == unknown
+    beating = {"group_id": "d", "member_id": "m", "member_epoch": 3, "instance_id": None, "rack_id": None}
+    assert claiming.ask(request(68, 1, **beating)).error_code == unknown
+    assert commit(claiming, 1, group_id="e", generation_id_or_member_epoch=3, member_id="m") == unknown
+    assert fetched(claiming, group_id="f").error_code == ErrorCode.none
+    (deleted,) = claiming.ask(request(42, 2, groups_names=("g",))).results
+    assert deleted.error_code == ErrorCode.group_id_not_found
+    forgetting = request(47, 0, group_id="h", name=ORDERS, partition_index=0)
+    assert claiming.ask(forgetting).error_code == ErrorCode.group_id_not_found
+    assert nodes.claims == {}
+    assert commit(claiming, 1, group_id="i") == ErrorCode.none
+    assert set(nodes.claims) == {"i"}
+
+
+@pytest.mark.parametrize("version", [7, 9])
+def test_offsets_are_told_by_who_has_claimed_the_group(claiming: Wire, nodes: NodesInMemory, version: int) -> None:
+    nodes.with_offsets.update({"mine", "theirs"})
+    nodes.claims["theirs"] = GroupClaim(cluster_id="archive", node_id=2, epoch=99)
+    assert fetched(claiming, version=version, group_id="mine").error_code == ErrorCode.none
+    assert set(nodes.claims) == {"mine", "theirs"}
+    assert fetched(claiming, version=version, group_id="theirs").error_code == ErrorCode.not_coordinator

@@ -195,6 +195,7 @@ def test_who_is_ahead_waits_for_the_records(lake: Lake) -> None:
     with Two(lake) as two:
         timer = threading.Timer(0.2, lambda: more(lake))
         timer.start()
+        # The record ends right before the offset, so the client waits as long as it allows.
         found = fetch(two.wires[1], END + 1, max_wait=timedelta(seconds=5))
         timer.join()
         assert (found.error_code, found.high_watermark) == (ErrorCode.none, END + 1)
