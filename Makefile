@@ -1,6 +1,8 @@
 # Everything runs in .venv, which `make setup` makes; each target below calls it first.
 SHELL := /bin/bash
 export JAVA_HOME := $(shell scripts/java-home)
+# Commands, workers and tests are thousands of processes: each would compile all that it imports for two seconds.
+export PYTHONDONTWRITEBYTECODE :=
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes
 WORKERS ?= 2

@@ -10,6 +10,7 @@ import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.light_arrow import spare_pandas
 
 _TO_FILE = "To a file or standard output"
 _TO_KAFKA = "To a Kafka topic"
@@ -149,6 +150,7 @@ def replay(
     With --to-kafka they go to a Kafka topic instead, each exactly once, however often the command is stopped and
     started again.
     """
+    spare_pandas()
     from archiver.cli.replay_options import check_together
     from archiver.replay.selection import Selection
 

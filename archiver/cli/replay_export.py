@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from archiver.light_arrow import spare_pandas
-
 if TYPE_CHECKING:
     from archiver.replay.output_file import OutputFile, StandardOutput
     from archiver.replay.selection import Selection
@@ -33,7 +31,6 @@ def export(
     as_json: bool,
 ) -> None:
     """Write the selected records. Progress and notes go to standard error; the summary too, unless there is a file."""
-    spare_pandas()
     from archiver.config import load_config
     from archiver.observe.console import Terminal
     from archiver.observe.json_lines import write_line

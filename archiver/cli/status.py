@@ -41,6 +41,7 @@ def status(
     _verbose: Verbose = False,
 ) -> None:
     """Print how far topics are archived and how far they lag; exits with 1 if one can't go on. Archives nothing."""
+    spare_pandas()
     from archiver.cli.status_screen import status_json, status_screen
 
     with reported(as_json=as_json):
@@ -115,7 +116,6 @@ def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
 
 @contextmanager
 def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
-    spare_pandas()
     from archiver.config import load_config
     from archiver.ingest.topic.catalog_pool import CatalogPool
     from archiver.ingest.topic.status import StatusReader

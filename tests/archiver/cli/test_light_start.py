@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,32 @@ def test_short_commands_do_without_pandas(command: str) -> None:
     run = f"import archiver.light_arrow as arrow; arrow.spare_pandas(); import {command}, pyarrow; pyarrow.array([1])"
     assert "pandas" not in loaded(run)
     assert "pandas" in loaded(f"import {command}")  # or nothing is spared
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["replay", "orders"]])
+def test_the_commands_themselves_do_without_pandas(tmp_path: Path, arguments: list[str]) -> None:
+    """Up to the first thing that they ask of a server, which isn't there."""
+    config = tmp_path / "archiver.toml"
+    config.write_text(
+        """
+[kafka]
+"bootstrap.servers" = "127.0.0.1:1"
+[catalog]
+uri = "http://127.0.0.1:1"
+[registry]
+dsn = "postgresql://127.0.0.1:1/none?connect_timeout=1"
+[topics.orders]
+"""
+    )
+    run = f"""
+from archiver.cli.app import app
+try:
+    app({[*arguments, "--config", str(config)]!r}, standalone_mode=False)
+except BaseException as error:
+    print(repr(error))"""
+    found = loaded(run)
+    assert {"pyarrow", "pyiceberg"} <= found
+    assert "pandas" not in found
 
 
 def test_pandas_is_there_for_who_asks() -> None:
