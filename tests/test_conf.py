@@ -168,7 +168,8 @@ def declared_by_servers() -> dict[str, set[str]]:
     traffic = Traffic(instruments.registry)
     traffic.answered(Answered(api="Fetch", version=12, client="", client_id="", seconds=0, sent_bytes=0))
     traffic.partition_error("kafka_storage_error")
-    numbers = dict.fromkeys(("connections", "cache_bytes", "cache_chunks", "cache_hits", "cache_misses"), lambda: 1)
+    names = ("connections", "cache_bytes", "cache_chunks", "cache_hits", "cache_misses", "disk_bytes", "disk_hits")
+    numbers = dict.fromkeys(names, lambda: 1)
     sources = Sources(
         **numbers,
         decode_seconds=lambda: 1.0,

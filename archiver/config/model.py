@@ -295,6 +295,8 @@ class ServeSection(Section):
     cache_size: Bytes = Field(default=256 << 20, ge=1 << 20)
     read_ahead: Bytes = Field(default=4 << 20, ge=0, le=1 << 30)
     open_streams: int = Field(default=16, ge=0, le=4096)
+    disk_cache: Bytes = Field(default=1 << 30, ge=0)
+    disk_cache_folder: Path | None = None
     response_memory: Bytes = Field(default=256 << 20, ge=1 << 20)
     refresh: Seconds = Field(default=2.0, ge=0.1, le=3600.0)
     group_heartbeat: Seconds = Field(default=5.0, ge=0.1, le=60.0)

@@ -40,6 +40,7 @@ def share(config: Config, index: int, count: int) -> Mapping[str, str]:
     keys = {
         "ARCHIVER__SERVE__LISTEN": shifted(serve.listen, index, "serve.listen"),
         "ARCHIVER__SERVE__CACHE_SIZE": str(max(_LEAST_CACHE, serve.cache_size // count)),
+        "ARCHIVER__SERVE__DISK_CACHE": str(serve.disk_cache // count),
         "ARCHIVER__SERVE__RESPONSE_MEMORY": str(max(_LEAST_CACHE, serve.response_memory // count)),
     }
     if serve.advertise is not None:

@@ -6,7 +6,7 @@ client that reads in order finds its files open and its rows decoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from archiver.archive.batches.borders import BatchSizes
 from archiver.archive.batches.open_streams import OpenStreams
-from archiver.archive.batches.stream import BatchStream
+from archiver.archive.batches.stream import BatchStream, TakenBatches
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ReplayError
 from archiver.wire.columns import Int64Array
@@ -125,7 +125,7 @@ class ArchivedBatches:
         """`streams` is what sources share that keep few streams open in all; without it the options say how many."""
         self._archive = archive
         self._options = options or BatchOptions()
-        self._streams = streams or OpenStreams(self._options.open_streams)
+        self._streams = OpenStreams(self._options.open_streams) if streams is None else streams
         self._is_closed = False
 
     def fetch(
@@ -138,25 +138,41 @@ class ArchivedBatches:
         is_cancelled: Callable[[], bool] = never,
     ) -> FetchedBatches:
         """Return the next batches; see BatchSource."""
-        stream = self._stream(cursor, compression)
+        stream = self._streams.take(self, (cursor, compression))
+        goes_on = stream is not None
+        stream = stream or self._opened(cursor, compression)
         is_kept = False
         try:
             taken = stream.take(max_bytes, must_give=must_give, is_cancelled=is_cancelled)
-            if taken.error is not None and not taken.parts:
-                raise self._placed(taken.error, cursor.partition, stream.offset)
-            after = BatchCursor(partition=cursor.partition, offset=max(stream.offset, cursor.offset))
+            found = self._found(stream, cursor, taken)
             is_kept = taken.error is None and not stream.is_at_end
-            is_kept = is_kept and self._streams.keep(self, (after, compression), stream)
-            return FetchedBatches(
-                parts=tuple(taken.parts),
-                cursor=after,
-                end=self._archive.end(cursor.partition),
-                sizes=_joined(taken.sizes),
-                last_offsets=_joined(taken.last_offsets),
-            )
+            is_kept = is_kept and self._streams.keep(self, (found.cursor, compression), stream, is_proven=goes_on)
+            return found
         finally:
             if not is_kept:
                 stream.close()
+
+    def run(
+        self, cursor: BatchCursor, max_bytes: int, *, compression: Compression = "original"
+    ) -> Generator[FetchedBatches, None, None]:
+        """Fetch again and again from the cursor on, up to the end, with a stream of its own that nobody else closes.
+
+        Close the generator to close the files. Raises as `fetch` does.
+        """
+        stream = self._streams.take(self, (cursor, compression)) or self._opened(cursor, compression)
+        try:
+            while True:
+                taken = stream.take(max_bytes, must_give=True, is_cancelled=lambda: self._is_closed)
+                yield (found := self._found(stream, cursor, taken))
+                if taken.error is not None or stream.is_at_end or found.cursor == cursor:
+                    return
+                cursor = found.cursor
+        finally:
+            stream.close()
+
+    def is_open_at(self, cursor: BatchCursor, *, compression: Compression = "original") -> bool:
+        """Whether a stream is open that goes on at the cursor, so that fetching there opens no file."""
+        return self._streams.has(self, (cursor, compression))
 
     def close(self) -> None:
         """Close all files."""
@@ -169,8 +185,8 @@ class ArchivedBatches:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _stream(self, cursor: BatchCursor, compression: Compression) -> BatchStream:
-        """Return the open stream at the cursor, else a new one."""
+    def _opened(self, cursor: BatchCursor, compression: Compression) -> BatchStream:
+        """A new stream from the cursor on."""
         if self._is_closed:
             raise ReplayError(
                 "the batches of a topic were asked for after they were closed: open its archive again",
@@ -178,9 +194,6 @@ class ArchivedBatches:
                 partition=cursor.partition,
                 offset=cursor.offset,
             )
-        found = self._streams.take(self, (cursor, compression))
-        if found is not None:
-            return found
         return BatchStream(
             self._archive,
             cursor.partition,
@@ -188,6 +201,18 @@ class ArchivedBatches:
             compression=compression,
             sizes=self._options.sizes,
             spans_gaps=self._options.spans_gaps,
+        )
+
+    def _found(self, stream: BatchStream, cursor: BatchCursor, taken: TakenBatches) -> FetchedBatches:
+        """What was taken at the cursor. Raises the error before which there was nothing."""
+        if taken.error is not None and not taken.parts:
+            raise self._placed(taken.error, cursor.partition, stream.offset)
+        return FetchedBatches(
+            parts=tuple(taken.parts),
+            cursor=BatchCursor(partition=cursor.partition, offset=max(stream.offset, cursor.offset)),
+            end=self._archive.end(cursor.partition),
+            sizes=_joined(taken.sizes),
+            last_offsets=_joined(taken.last_offsets),
         )
 
     def _placed(self, error: ContextError, partition: int, offset: int) -> ContextError:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import logging
+import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from archiver.archive.batches import OpenStreams
 from archiver.archive.tables import CatalogTables
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.config import Config
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, StorageError
 from archiver.serve.groups import Coordinator, GroupTimes
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.group_upkeep import GroupUpkeep
@@ -22,12 +25,13 @@ from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
 from archiver.serve.nodes import Beats, Cluster, FencedOffsets, RegistryNodes, cluster_id_of
-from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
+from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, SpilledChunks, Workers
 from archiver.serve.security import Security
 from archiver.wire import Codec
 from archiver.wire.encode import Compression
 from catalog.registry import RegistryReader
 
+_LOG = logging.getLogger(__name__)
 _LEAST_RESPONSE: Final = 1 << 20
 _LOADS_PER_THREAD: Final = 3
 _DRAIN_SECONDS: Final = 5.0
@@ -127,11 +131,14 @@ class Endpoint:
             bound = Address(self._listen.host, await server.listen(self._listen.host, self._listen.port))
             advertised = self._advertise or bound
             workers = ending.enter_context(Workers(section.threads))
-            cache = ChunkCache(section.cache_size)
-            topics = self._topics(workers, cache)
+            cache, spilled = ChunkCache(section.cache_size), self._spilled()
+            topics = self._topics(workers, cache, spilled)
             ending.push_async_callback(topics.close)
             reader = PartitionReader(
-                cache, read_ahead=section.read_ahead, most_loads=_LOADS_PER_THREAD * section.threads
+                cache,
+                read_ahead=section.read_ahead,
+                most_loads=_LOADS_PER_THREAD * section.threads,
+                spilled=spilled,
             )
             ending.push_async_callback(reader.close)
             coordinator = Coordinator(times=GroupTimes(interval=section.group_heartbeat, session=section.group_session))
@@ -189,11 +196,29 @@ class Endpoint:
             is_used=coordinator.groups.__contains__,
         )
 
-    def _topics(self, workers: Workers, cache: ChunkCache) -> ServedTopics:
+    def _spilled(self) -> SpilledChunks | None:
+        """Room on disk for slow readers. ConfigError where a folder that is named for it can't be used."""
+        size, named = self._section.disk_cache, self._section.disk_cache_folder
+        if not size:
+            return None
+        try:
+            return SpilledChunks(named or Path(tempfile.gettempdir()), size)
+        except StorageError as error:
+            if named is not None:
+                raise ConfigError(str(error), key="serve.disk_cache_folder") from error
+            _LOG.warning("slow readers are served without a disk", exc_info=error)
+            return None
+
+    def _topics(self, workers: Workers, cache: ChunkCache, spilled: SpilledChunks | None) -> ServedTopics:
         tables = CatalogTables(self._config)
         streams = OpenStreams(self._section.open_streams)
         codec = self._section.compression
         compression: Compression = "original" if codec == "original" else Codec[codec.upper()]
+
+        def forget(topic: str) -> None:
+            cache.forget(topic)
+            if spilled is not None:
+                spilled.forget(topic)
 
         async def open_topic(name: str) -> ServedTopic:
             archive = await workers.lookup(open_archive, self._config, name, tables)
@@ -204,7 +229,7 @@ class Endpoint:
                 compression=compression,
                 interval=self._section.refresh,
                 begins=lambda: _begins(self._config, archive),
-                on_rewrite=cache.forget,
+                on_rewrite=forget,
             )
 
         return ServedTopics(tables, open_topic, workers, interval=self._section.refresh)

@@ -23,7 +23,7 @@ from archiver.serve.kafka.fetch_response import FetchedPartition
 from archiver.serve.kafka.fetch_sessions import FINAL, Begun, Place, Wanted
 from archiver.serve.kafka.list_offsets import error_of
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.reading import Chunk, ServedTopic
+from archiver.serve.reading import CHUNK_BYTES, Chunk, ServedTopic
 from archiver.serve.security import Access, Operation
 from schema_mapping.errors import ContextError
 
@@ -81,6 +81,8 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     """Answer a Fetch request with a packed body."""
     body = request.body
     by_id = request.version >= fetch_response.BY_ID
+    pace, clock = request.client.pace, asyncio.get_running_loop().time
+    soon = pace.asked(clock())
     begun = request.client.sessions.begin(
         getattr(body, "session_id", 0),
         getattr(body, "session_epoch", FINAL),
@@ -91,7 +93,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     if not isinstance(begun, Begun):
         return fetch_response.packed(request.version, (), error=begun)
     sources = await _sources(service, request.access, begun)
-    found = await _gathered(service, request, sources)
+    found = await _gathered(service, request, sources, is_slow=None if soon is None else soon < CHUNK_BYTES)
     for source in sources:
         if source.is_ahead and source.topic is not None:
             source.topic.note_ahead(source.partition, source.wanted.offset)
@@ -100,7 +102,8 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
             service.traffic.partition_error(source.error.name)
     for source, offset in found.following:
         assert source.topic is not None
-        service.reader.read_ahead(source.topic, source.partition, offset)
+        service.reader.read_ahead(source.topic, source.partition, offset, soon or 0)
+    pace.answered(found.size, clock())
     return fetch_response.packed(
         request.version,
         _told(begun, sources, found),
@@ -180,7 +183,7 @@ def _leads(service: Service, topic: ServedTopic, partition: int) -> bool:
     return service.cluster.members.leaders(topic.topic_id, partition)[0].node_id == service.cluster.own.node_id
 
 
-async def _gathered(service: Service, request: Request, sources: list[_Source]) -> _Round:
+async def _gathered(service: Service, request: Request, sources: list[_Source], *, is_slow: bool | None) -> _Round:
     """What there is to answer with, once it is enough, or the client has waited as long as it wanted to."""
     loop = asyncio.get_running_loop()
     body = request.body
@@ -196,7 +199,7 @@ async def _gathered(service: Service, request: Request, sources: list[_Source]) 
         left = (max(until, began + _PATIENCE_SECONDS) if is_being_decoded else until) - loop.time()
         if left <= 0 or service.ending.done():
             return found
-        loads = _loads(service, found)
+        loads = _loads(service, found, budget, is_slow=is_slow)
         waits: set[asyncio.Future[Any]] = {*loads, *(() if loads else _looks(sources))}
         if not waits:
             await asyncio.wait({service.ending}, timeout=left)
@@ -232,12 +235,14 @@ def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
     return found
 
 
-def _loads(service: Service, found: _Round) -> dict[asyncio.Future[Any], _Source]:
-    """The decoding of what is missing, a few chunks at a time."""
+def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None) -> dict[asyncio.Future[Any], _Source]:
+    """The decoding of what is missing, a few chunks at a time. Whose pace isn't known counts as slow in a crowd."""
     loads: dict[asyncio.Future[Any], _Source] = {}
     for source, offset in found.missing[:_MOST_LOADS]:
         assert source.topic is not None
-        loads[service.reader.load(source.topic, source.partition, offset)] = source
+        counts_as_slow = source.topic.is_crowded if is_slow is None else is_slow
+        takes = min(source.wanted.max_bytes, budget) if counts_as_slow else None
+        loads[service.reader.load(source.topic, source.partition, offset, slow_takes=takes)] = source
     return loads
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.group_topics import GroupTopics
+from archiver.serve.kafka.pace import Pace
 from archiver.serve.nodes import Cluster
 from archiver.serve.observing import Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
@@ -52,6 +53,7 @@ class Client:
     address: str
     login: Session
     sessions: FetchSessions = field(default_factory=FetchSessions)
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def host(self) -> str:

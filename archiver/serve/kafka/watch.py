@@ -86,6 +86,8 @@ class Watch:
                 cache_chunks=lambda: len(reader.cache),
                 cache_hits=lambda: reader.hits,
                 cache_misses=lambda: reader.misses,
+                disk_bytes=lambda: reader.spilled.bytes if reader.spilled is not None else 0,
+                disk_hits=lambda: reader.spilled_hits,
                 decode_seconds=lambda: workers.batch_seconds,
                 members=members,
                 nodes=lambda: len(cluster.members.nodes),

@@ -22,6 +22,8 @@ class Sources:
     cache_chunks: Callable[[], int]
     cache_hits: Callable[[], int]
     cache_misses: Callable[[], int]
+    disk_bytes: Callable[[], int]
+    disk_hits: Callable[[], int]
     decode_seconds: Callable[[], float]
     members: Callable[[], Mapping[str, int]]
     """The members of each group that this node coordinates."""
@@ -64,6 +66,8 @@ class _Read(Collector):
         yield _gauge("cache_chunks", "Chunks of encoded batches in memory", at.cache_chunks())
         yield _counter("cache_hits", "Chunks that were given out of memory", at.cache_hits())
         yield _counter("cache_misses", "Chunks that had to be decoded", at.cache_misses())
+        yield _gauge("disk_cache_bytes", "Bytes of encoded batches on disk, for slow readers", at.disk_bytes())
+        yield _counter("disk_cache_hits", "Chunks that were read from disk", at.disk_hits())
         yield _counter("decode_seconds", "Seconds that threads read and encoded", at.decode_seconds())
         yield _gauge("groups", "Groups with members that this node coordinates", len(members))
         yield _gauge("group_members", "Their members", sum(members.values()))

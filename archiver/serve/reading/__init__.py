@@ -4,12 +4,25 @@
 - `served_topic`: one topic, with what is asked of its archive in worker threads
 - `topics`: all topics, opened when they are first seen and kept up to date
 - `partition_reader`: batches from an offset on; decodes what isn't cached, each range once, and reads ahead
+- `spilled_chunks`: chunks on a local disk, for readers that take their time
+- `workers`, `turns`: threads that read and decode, and whose turn it is to use one
 """
 
-from archiver.serve.reading.chunks import Chunk, ChunkCache
+from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk, ChunkCache
 from archiver.serve.reading.partition_reader import PartitionReader, Piece
 from archiver.serve.reading.served_topic import ServedTopic
+from archiver.serve.reading.spilled_chunks import SpilledChunks
 from archiver.serve.reading.topics import ServedTopics
 from archiver.serve.reading.workers import Workers
 
-__all__ = ["Chunk", "ChunkCache", "PartitionReader", "Piece", "ServedTopic", "ServedTopics", "Workers"]
+__all__ = [
+    "CHUNK_BYTES",
+    "Chunk",
+    "ChunkCache",
+    "PartitionReader",
+    "Piece",
+    "ServedTopic",
+    "ServedTopics",
+    "SpilledChunks",
+    "Workers",
+]

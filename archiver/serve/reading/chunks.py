@@ -17,6 +17,8 @@ from archiver.archive.batches import FetchedBatches
 from archiver.wire import gap_batch
 from archiver.wire.gap import MOST_OFFSETS
 
+CHUNK_BYTES: Final = 1 << 20
+"""How much is decoded at once, about. A batch above it is a chunk of its own."""
 _OVERHEAD_BYTES: Final = 1024
 """What a chunk takes beside its batches, about. It keeps many tiny chunks from taking more than the cache may."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
+from weakref import WeakValueDictionary
 
-from archiver.serve.reading.chunks import Chunk, ChunkCache
+from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk, ChunkCache
 from archiver.serve.reading.served_topic import ServedTopic
+from archiver.serve.reading.spilled_chunks import SpilledChunks
 
-CHUNK_BYTES: Final = 1 << 20
-"""How much is decoded at once, about. A batch above it is a chunk of its own."""
-
+_LOG = logging.getLogger(__name__)
 _Key: TypeAlias = tuple[ServedTopic, int, int, int]
 
 
@@ -33,14 +34,20 @@ class Piece:
 class PartitionReader:
     """Reads partitions for all clients of a server, in one event loop."""
 
-    def __init__(self, cache: ChunkCache, *, read_ahead: int, most_loads: int) -> None:
+    def __init__(
+        self, cache: ChunkCache, *, read_ahead: int, most_loads: int, spilled: SpilledChunks | None = None
+    ) -> None:
         """After each read, so many bytes are decoded ahead, unless `most_loads` chunks are being decoded already.
 
-        `hits` counts chunks that were given out of memory, `misses` those that were decoded.
+        What slow readers will ask for is `spilled`, if that is there. `hits` counts chunks that were given out of
+        memory, `spilled_hits` those that were on disk, `misses` those that were decoded.
         """
         self.cache = cache
+        self.spilled = spilled
         self.hits = 0
+        self.spilled_hits = 0
         self.misses = 0
+        self._spilling: WeakValueDictionary[tuple[ServedTopic, int], asyncio.Lock] = WeakValueDictionary()
         self._read_ahead = read_ahead
         self._most_loads = most_loads
         self._loads: dict[_Key, asyncio.Task[Chunk | None]] = {}
@@ -75,19 +82,28 @@ class PartitionReader:
                 return Piece(parts=tuple(parts), next_offset=following, is_missing=False)
             offset = following
 
-    def load(self, topic: ServedTopic, partition: int, offset: int) -> asyncio.Task[Chunk | None]:
-        """Decode a chunk from an offset on, and keep it. All who ask for the same share the work."""
+    def load(
+        self, topic: ServedTopic, partition: int, offset: int, *, slow_takes: int | None = None
+    ) -> asyncio.Task[Chunk | None]:
+        """Decode a chunk from an offset on, and keep it. All who ask for the same share the work.
+
+        A reader that is slow says how many bytes it takes at a time. It gets them from disk; there, more is put ready.
+        """
         key = topic, topic.edition, partition, offset
         task = self._loads.get(key)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._load(topic, partition, offset))
+            task = asyncio.get_running_loop().create_task(self._load(topic, partition, offset, slow_takes))
             self._loads[key] = task
             task.add_done_callback(lambda done: self._loaded(key, done))
         return task
 
-    def read_ahead(self, topic: ServedTopic, partition: int, offset: int) -> None:
-        """Decode what a reader that goes on at an offset will ask for next."""
-        self._go_on(topic, partition, offset, self._read_ahead)
+    def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
+        """Decode what a reader that goes on at an offset will ask for soon: about `wanted` bytes.
+
+        Less than a chunk isn't worth it: by the time such a reader comes, others may have put it out of the cache.
+        """
+        if wanted >= CHUNK_BYTES:  # else the reader is slow
+            self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 
     async def close(self) -> None:
         """Give up all loads."""
@@ -114,13 +130,57 @@ class PartitionReader:
         if chunk is not None:
             self._go_on(topic, partition, chunk.next_offset, left - chunk.size)
 
-    async def _load(self, topic: ServedTopic, partition: int, offset: int) -> Chunk | None:
+    async def _load(self, topic: ServedTopic, partition: int, offset: int, slow_takes: int | None) -> Chunk | None:
         edition = topic.edition
-        self.misses += 1
-        chunk = await topic.chunk(partition, offset, CHUNK_BYTES)
+        chunk = await self._unspilled(topic, partition, offset, slow_takes)
+        if chunk is None and slow_takes is not None:
+            await self._spill(topic, partition, offset)
+            chunk = await self._unspilled(topic, partition, offset, slow_takes)
+        if chunk is not None and slow_takes is not None:
+            return chunk  # no memory is kept for a reader that comes back late, and asks for other batches then
+        if chunk is None:
+            self.misses += 1
+            edition = topic.edition
+            chunk = await topic.chunk(partition, offset, CHUNK_BYTES)
         if chunk is not None and edition == topic.edition:
             self.cache.put(topic.key, partition, chunk)
         return chunk
+
+    async def _unspilled(self, topic: ServedTopic, partition: int, offset: int, most: int | None) -> Chunk | None:
+        """A chunk from disk, whole or what is asked for at a time; None if it isn't there."""
+        found = self.spilled and self.spilled.find(topic.key, partition, offset)
+        if not found:
+            return None
+        try:
+            chunk = await topic.unspilled(found, offset, most)
+        except OSError as error:
+            _LOG.warning(
+                "batches of %s-%d that were put aside are decoded again", topic.name, partition, exc_info=error
+            )
+            assert self.spilled is not None
+            self.spilled.give_up(topic.key, partition, found)
+            return None
+        self.spilled_hits += 1
+        return chunk
+
+    async def _spill(self, topic: ServedTopic, partition: int, offset: int) -> None:
+        """Put ready on disk what slow readers will ask for from an offset on.
+
+        It is done once at a time for a partition: others may find what they need afterwards.
+        """
+        spilled = self.spilled
+        if spilled is None:
+            return
+        lock = self._spilling.setdefault((topic, partition), asyncio.Lock())
+        async with lock:
+            if not spilled.is_usable or spilled.find(topic.key, partition, offset) is not None:
+                return
+            edition = topic.edition
+            self.misses += 1
+            until = spilled.next_start(topic.key, partition, offset)
+            for each in await topic.spill(partition, offset, spilled.share, into=spilled, until=until):
+                if edition == topic.edition:
+                    spilled.put(topic.key, partition, each)
 
     def _loaded(self, key: _Key, done: asyncio.Task[Chunk | None]) -> None:
         del self._loads[key]

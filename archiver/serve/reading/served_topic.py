@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -19,7 +20,8 @@ from archiver.archive.table_files import TableFile
 from archiver.archive.topic_archive import TopicArchive
 from archiver.archive.watermarks import high_watermark
 from archiver.errors import ReplayError
-from archiver.serve.reading.chunks import Chunk
+from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk
+from archiver.serve.reading.spilled_chunks import SpilledChunk, SpilledChunks
 from archiver.serve.reading.workers import Workers
 from archiver.wire.encode import Compression
 from schema_mapping.errors import ContextError
@@ -89,6 +91,11 @@ class ServedTopic:
         return age >= max(self._interval, _UNSEEN_SECONDS)
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether many wait for files to be opened: then who comes first had better decode for those after it."""
+        return self._workers.is_crowded
+
+    @property
     def partitions(self) -> int:
         """How many partitions there are: all up to the highest archived one."""
         return max(self._ends, default=-1) + 1
@@ -155,7 +162,10 @@ class ServedTopic:
         while True:
             batches = self._batches
             try:
-                fetched = await self._workers.batches(batches.fetch, cursor, max_bytes, compression=self._compression)
+                fetched = await self._workers.batches(
+                    partial(batches.fetch, cursor, max_bytes, compression=self._compression),
+                    opens=not batches.is_open_at(cursor, compression=self._compression),
+                )
             except ReplayError:
                 if batches is self._batches:
                     raise
@@ -163,6 +173,44 @@ class ServedTopic:
                 return Chunk.of(offset, fetched)
             finally:
                 self._note(self._archive.snapshot)  # a file that was gone made the archive look for others
+
+    async def spill(
+        self, partition: int, offset: int, max_bytes: int, *, into: SpilledChunks, until: int | None
+    ) -> list[SpilledChunk]:
+        """Decode from an offset on and write it to disk: about `max_bytes`, or up to the offset `until` or the end.
+
+        The files are opened once for all of it. An error stops it where it is; it comes again when that is asked for.
+        """
+        batches = self._batches
+        cursor = BatchCursor(partition=partition, offset=offset)
+
+        def spilled() -> list[SpilledChunk]:
+            found: list[SpilledChunk] = []
+            start, left = offset, max_bytes
+            try:
+                with closing(batches.run(cursor, min(CHUNK_BYTES, max_bytes), compression=self._compression)) as run:
+                    for fetched in run:
+                        chunk = Chunk.of(start, fetched)
+                        if chunk is None:
+                            break
+                        found.append(into.write(chunk))
+                        start, left = chunk.next_offset, left - chunk.size
+                        if left <= 0 or (until is not None and start >= until):
+                            break
+            except ContextError as error:
+                _LOG.debug("%s-%d was spilled up to %d only", self.name, partition, start, exc_info=error)
+            return found
+
+        try:
+            return await self._workers.batches(spilled, opens=True)
+        finally:
+            self._note(self._archive.snapshot)
+
+    async def unspilled(self, chunk: SpilledChunk, offset: int, most_bytes: int | None) -> Chunk:
+        """What `spill` wrote: all of it, or so many bytes from an offset on. Raises OSError."""
+        if most_bytes is None:
+            return await self._workers.batches(partial(chunk.read, chunk.start, chunk.size))
+        return await self._workers.batches(partial(chunk.read, offset, most_bytes))
 
     async def since(self, partition: int, timestamp: int) -> tuple[int, int, int] | None:
         """The first offset whose timestamp (ms) is `timestamp` or later, its timestamp and its leader epoch."""

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Final, ParamSpec, Self, TypeVar
 
+from archiver.serve.reading.turns import Turns
+
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -26,21 +28,29 @@ class Workers:
 
     def __init__(self, threads: int) -> None:
         self.batch_seconds = 0.0
+        self._turns = Turns(threads)
         self._batches = ThreadPoolExecutor(threads, thread_name_prefix="batches")
         self._lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="lookups")
         self._offsets = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="offsets")
 
-    async def batches(
-        self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> _Result:
-        """Run what reads and encodes batches. `batch_seconds` adds up how long that took."""
+    @property
+    def is_crowded(self) -> bool:
+        """Whether many wait for files to be opened."""
+        return self._turns.is_crowded
+
+    async def batches(self, function: Callable[[], _Result], *, opens: bool = False) -> _Result:
+        """Run what reads and encodes batches; `opens` says that it has to open files, which takes long.
+
+        `batch_seconds` adds up how long that took.
+        """
 
         def timed() -> tuple[_Result, float]:
             began = time.perf_counter()
-            found = function(*args, **kwargs)
+            found = function()
             return found, time.perf_counter() - began
 
-        found, seconds = await asyncio.get_running_loop().run_in_executor(self._batches, timed)
+        async with self._turns.turn(opens=opens):
+            found, seconds = await asyncio.get_running_loop().run_in_executor(self._batches, timed)
         self.batch_seconds += seconds
         return found
 

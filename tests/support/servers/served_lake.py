@@ -29,7 +29,7 @@ from archiver.serve.kafka.server import Door, Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
 from archiver.serve.nodes import Beats, Cluster, NodeStore
-from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, Workers
+from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, SpilledChunks, Workers
 from archiver.serve.security import OpenDoor, Quotas
 from tests.support.archive.archived_batches import KnownRows
 from tests.support.archive.lake import Lake
@@ -96,6 +96,7 @@ class ServedLake:
         *,
         cache: int = 64 << 20,
         read_ahead: int = 0,
+        spilled: SpilledChunks | None = None,
         interval: float = 0.05,
         most_request_bytes: int = 1 << 20,
         idle_seconds: float = 60.0,
@@ -118,6 +119,7 @@ class ServedLake:
         self.watch = watch or Watch(ServeSection())
         self._beats = beats or Beats(every=0.05, lost_after=60.0)
         self._cache, self._read_ahead, self._interval = cache, read_ahead, interval
+        self._spilled = spilled
         self._limits = ConnectionLimits(
             most_request_bytes=most_request_bytes,
             idle_seconds=idle_seconds,
@@ -154,17 +156,22 @@ class ServedLake:
             door=self._door,
         )
         self.port = await self.server.listen("127.0.0.1", 0)
-        cache, streams = ChunkCache(self._cache), OpenStreams(4)
+        cache, streams, spilled = ChunkCache(self._cache), OpenStreams(4), self._spilled
         with Workers(2) as workers:
+
+            def forget(topic: str) -> None:
+                cache.forget(topic)
+                if spilled is not None:
+                    spilled.forget(topic)
 
             async def open_topic(name: str) -> ServedTopic:
                 if name not in self.lake.topics():
                     raise ReplayError("the topic has no archive yet", topic=name)
                 archive = await workers.lookup(self.lake.archive, **self._archive)
-                return ServedTopic(archive, workers, streams=streams, interval=self._interval, on_rewrite=cache.forget)
+                return ServedTopic(archive, workers, streams=streams, interval=self._interval, on_rewrite=forget)
 
             self.topics = ServedTopics(self.lake, open_topic, workers, interval=self._interval)
-            self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4)
+            self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4, spilled=spilled)
             coordinator = Coordinator(initial_delay=0.05)
             await self.topics.load()
             self.cluster = Cluster(

@@ -170,7 +170,7 @@ def test_only_so_many_readers_are_kept(log: Lake):
     with ArchivedBatches(log.archive(formats=SegmentFormats(written=counting)), BatchOptions(open_streams=2)) as source:
         for offset in (0, 1, 2, 3, 4):
             source.fetch(at(offset), 1, compression=Codec.NONE)
-            assert len(source._streams._idle) <= 2
+            assert counting.still_open <= 2
         assert counting.still_open <= 2 * 2
     assert counting.still_open == 0
 

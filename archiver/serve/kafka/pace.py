@@ -1,0 +1,32 @@
+"""How fast a client takes records, from the time between an answer and its next request."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SOON_SECONDS: Final = 2.0
+_LEAST_SECONDS: Final = 1e-3
+
+
+class Pace:
+    """The pace of one connection."""
+
+    __slots__ = ("_answered_at", "_size")
+
+    def __init__(self) -> None:
+        self._answered_at = 0.0
+        self._size = 0
+
+    def asked(self, now: float) -> int | None:
+        """How many bytes the client will take within `SOON_SECONDS`, if it goes on as it did; call it when it asks.
+
+        It takes an answer, and does what it does with it, before it asks again. What it waits for the server doesn't
+        count. None where its last answer had no records, or there was none.
+        """
+        if not self._size:
+            return None
+        return round(self._size * SOON_SECONDS / max(now - self._answered_at, _LEAST_SECONDS))
+
+    def answered(self, size: int, now: float) -> None:
+        """Note that the client has an answer to take, with so many bytes of records."""
+        self._size, self._answered_at = size, now

@@ -1,0 +1,213 @@
+"""Chunks on a local disk, for readers that take their time: what they will ask for next is decoded once and waits here.
+
+The files have no names: nobody else can open them, and they are gone when the process ends, also after a crash. A file
+is written once, from its start on. Its room is given back when its chunks were given up and nobody reads it any more,
+so what is read is always what was written.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+import weakref
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from archiver.errors import StorageError
+from archiver.serve.reading.chunks import Chunk
+
+_FILES: Final = 16
+"""Of so many files the oldest one is given up for another."""
+_LEAST_FILE: Final = 1 << 20
+_SHARES: Final = 256
+_MOST_SHARE: Final = 16 << 20
+_NUMBER_BYTES: Final = 8
+_REST_SECONDS: Final = 60.0
+_LOG = logging.getLogger(__name__)
+
+_Place: TypeAlias = tuple[str, int]
+
+
+class _File:
+    """A file without a name. It is closed when nobody refers to it."""
+
+    def __init__(self, folder: Path) -> None:
+        file = tempfile.TemporaryFile(dir=folder, prefix="archiver-", buffering=0)  # noqa: SIM115 - closed by finalize
+        weakref.finalize(self, file.close)
+        self._number = file.fileno()
+        self.size = 0
+
+    def write(self, parts: Iterable[memoryview], at: int) -> None:
+        for part in parts:
+            left = part.cast("B")
+            while left:
+                count = os.pwrite(self._number, left, at)
+                left, at = left[count:], at + count
+
+    def read(self, at: int, size: int) -> memoryview:
+        found = np.empty(size, np.uint8)
+        left = found.data
+        while left:
+            count = os.preadv(self._number, [left], at)
+            if count == 0:
+                raise OSError("a file of spilled batches is shorter than what was written to it")
+            left, at = left[count:], at + count
+        return found.data
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpilledChunk:
+    """Where a chunk lies: its batches, then where each ends, then the last offset of each."""
+
+    start: int
+    next_offset: int
+    file: _File
+    at: int
+    size: int
+    batches: int
+
+    def read(self, offset: int, max_bytes: int) -> Chunk:
+        """The batches from the one with `offset` on that fit into `max_bytes`, and at least one. Raises OSError."""
+        numbers = np.frombuffer(self.file.read(self.at + self.size, 2 * _NUMBER_BYTES * self.batches), np.int64)
+        ends, last_offsets = numbers[: self.batches], numbers[self.batches :]
+        first = min(int(np.searchsorted(last_offsets, offset, side="left")), self.batches - 1)
+        before = int(ends[first - 1]) if first else 0
+        end = max(int(np.searchsorted(ends, before + max_bytes, side="right")), first + 1)
+        is_whole = end == self.batches
+        return Chunk(
+            start=int(last_offsets[first - 1]) + 1 if first else self.start,
+            next_offset=self.next_offset if is_whole else int(last_offsets[end - 1]) + 1,
+            parts=(self.file.read(self.at + before, int(ends[end - 1]) - before),),
+            ends=ends[first:end] - before,
+            last_offsets=last_offsets[first:end].copy(),
+        )
+
+
+class SpilledChunks:
+    """At most `most_bytes` of chunks in files; the oldest are given up for others.
+
+    `write` and what is found may be used in any thread, all else in one event loop.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        """StorageError where the folder can't be used."""
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._file_bytes = max(_LEAST_FILE, most_bytes // _FILES)
+        self._lock = Lock()
+        self._rests_until = float("-inf")
+        self._kept: OrderedDict[_File, dict[tuple[_Place, int], None]] = OrderedDict()
+        self._chunks: dict[tuple[_Place, int], SpilledChunk] = {}
+        self._starts: dict[_Place, list[int]] = {}
+        try:
+            self._writing = _File(folder)  # room for nothing yet, but it says whether the folder can be used
+        except OSError as error:
+            raise self._failure(error) from error
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether writing is worth a try. For a while after it failed it isn't."""
+        return time.monotonic() >= self._rests_until
+
+    @property
+    def share(self) -> int:
+        """How much is decoded at a time for one reader, so that several hundred of them have room."""
+        return max(min(self._most_bytes // _SHARES, _MOST_SHARE), _LEAST_FILE)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all files with chunks. Any thread may ask."""
+        return sum(each.size for each in tuple(self._kept))
+
+    def write(self, chunk: Chunk) -> SpilledChunk:
+        """Write a chunk. Nobody finds it before it is put. StorageError where that fails, as on a full disk."""
+        numbers = [np.ascontiguousarray(each, np.int64).data for each in (chunk.ends, chunk.last_offsets)]
+        size = chunk.size
+        needed = size + sum(each.nbytes for each in numbers)
+        try:
+            with self._lock:
+                file = self._writing
+                if file.size and file.size + needed > self._file_bytes:
+                    file = self._writing = _File(self._folder)
+                at = file.size
+                file.size += needed
+            file.write((*chunk.parts, *numbers), at)
+        except OSError as error:
+            failure = self._failure(error)
+            self._rests_until = time.monotonic() + _REST_SECONDS
+            _LOG.warning("slow readers are served without a disk for a while", exc_info=failure)
+            raise failure from error
+        return SpilledChunk(chunk.start, chunk.next_offset, file, at, size, len(chunk.ends))
+
+    def put(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
+        """Let a chunk be found, and give up the oldest file if there are too many."""
+        place = topic, partition
+        key = place, chunk.start
+        self._drop(key)
+        self._chunks[key] = chunk
+        starts = self._starts.setdefault(place, [])
+        starts.insert(bisect_right(starts, chunk.start), chunk.start)
+        self._kept.setdefault(chunk.file, {})[key] = None
+        while len(self._kept) > 1 and self.bytes > self._most_bytes:
+            for old in self._kept.pop(next(iter(self._kept))):
+                self._remove(old)
+
+    def find(self, topic: str, partition: int, offset: int) -> SpilledChunk | None:
+        """The chunk that has an offset; None if none has."""
+        starts = self._starts.get((topic, partition), [])
+        index = bisect_right(starts, offset) - 1
+        if index < 0:
+            return None
+        found = self._chunks[(topic, partition), starts[index]]
+        return found if offset < found.next_offset else None
+
+    def next_start(self, topic: str, partition: int, offset: int) -> int | None:
+        """Where the next chunk after an offset starts; None if there is none."""
+        starts = self._starts.get((topic, partition), [])
+        index = bisect_right(starts, offset)
+        return starts[index] if index < len(starts) else None
+
+    def give_up(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
+        """Give up a chunk that can't be read."""
+        key = (topic, partition), chunk.start
+        if self._chunks.get(key) is chunk:
+            self._drop(key)
+
+    def forget(self, topic: str) -> None:
+        """Give up all chunks of a topic."""
+        for key in [key for key in self._chunks if key[0][0] == topic]:
+            self._drop(key)
+
+    def _drop(self, key: tuple[_Place, int]) -> None:
+        found = self._chunks.get(key)
+        if found is None:
+            return
+        del self._kept[found.file][key]
+        if not self._kept[found.file]:
+            del self._kept[found.file]
+        self._remove(key)
+
+    def _remove(self, key: tuple[_Place, int]) -> None:
+        place, start = key
+        del self._chunks[key]
+        starts = self._starts[place]
+        starts.pop(bisect_right(starts, start) - 1)
+        if not starts:
+            del self._starts[place]
+
+    def _failure(self, error: OSError) -> StorageError:
+        return StorageError(
+            "batches for slow readers can't be put aside: give the folder room, name another with"
+            " `serve.disk_cache_folder`, or set `serve.disk_cache` to 0",
+            folder=str(self._folder),
+            cause=str(error),
+        )

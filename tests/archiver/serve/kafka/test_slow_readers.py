@@ -1,0 +1,252 @@
+"""Readers that take their time: what they ask for is decoded once for all of them, and is what it would be anyway."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import time
+from contextlib import ExitStack
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka import pace
+from archiver.serve.reading import SpilledChunks, partition_reader, served_topic
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.parquet import ParquetFormat
+from tests.support.archive.archived_batches import archived, records_in, split
+from tests.support.archive.lake import Lake
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.served_lake import Wire, request, served
+
+COUNT = 60
+BATCHES = [build([Record(value=b"x" * 200)] * 5, base_offset=at, leader_epoch=0) for at in range(0, 5 * COUNT, 5)]
+END = 5 * COUNT + 3
+SHARE = 20_000
+READERS = 30
+
+
+@pytest.fixture(autouse=True)
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks a second time is slow, and what is decoded at a time is small."""
+    monkeypatch.setattr(pace, "SOON_SECONDS", 0.0)
+    for module in (served_topic, partition_reader):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 3_000)
+    monkeypatch.setattr(SpilledChunks, "share", SHARE)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=2)
+
+
+@pytest.fixture
+def spilled(tmp_path: Path) -> SpilledChunks:
+    return SpilledChunks(tmp_path, 64 << 20)
+
+
+def fetch(wire: Wire, offset: int, **changes: Any) -> Any:
+    asked: dict[str, Any] = {
+        "topic": "orders",
+        "partition": 0,
+        "fetch_offset": offset,
+        "max_bytes": 1 << 20,
+        "partition_max_bytes": 2_500,
+        "min_bytes": 1,
+        "max_wait": timedelta(0),
+        "session_id": 0,
+        "session_epoch": -1,
+        "forgotten_topics_data": (),
+    }
+    (partition,) = wire.ask(request(1, 12, **asked | changes)).responses[0].partitions
+    assert partition.error_code == ErrorCode.none, partition.error_code.name
+    return partition
+
+
+class Reader:
+    """A client at a place of its own. It remembers the batches that it got."""
+
+    def __init__(self, wire: Wire, position: int) -> None:
+        self.wire, self.position = wire, position
+        self.batches: list[bytes] = []
+        self.has_gap = False
+
+    def read(self) -> bool:
+        """Ask once. False at the end."""
+        found = split(fetch(self.wire, self.position).records)
+        for batch in found:
+            base, last = struct.unpack_from(">q", batch)[0], struct.unpack_from(">i", batch, 23)[0]
+            assert self.position <= base + last
+            self.has_gap |= base > self.position
+            self.position = base + last + 1
+        self.batches += found
+        return bool(found)
+
+    def read_all(self) -> None:
+        """Ask up to the end."""
+        while self.read():
+            pass
+
+    @property
+    def offsets(self) -> list[int]:
+        """The offsets of all records that it got."""
+        data = [each for each in self.batches if not struct.unpack_from(">h", each, 21)[0] & 0x20]
+        return [offset for each in data for offset in records_in(each).column("offset").to_pylist()]
+
+
+class CountingFormat:
+    """Counts the files that are opened."""
+
+    name, extension = "parquet", "parquet"
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def open(self, objects: Any, path: str) -> Any:
+        self.opened += 1
+        return ParquetFormat().open(objects, path)
+
+    def describe(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    start = describe
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_many_slow_readers_make_a_file_be_decoded_once(lake: Lake, spilled: SpilledChunks, on_disk: bool) -> None:
+    counting = CountingFormat()
+    options = {"cache": 1, "spilled": spilled if on_disk else None, "formats": SegmentFormats(written=counting)}
+    with served(lake, **options) as (endpoint, _), ExitStack() as ending:
+        readers = [
+            Reader(ending.enter_context(Wire(endpoint.port)), 5 * COUNT * each // READERS) for each in range(READERS)
+        ]
+        for each in readers:
+            each.read()
+        counting.opened = 0
+        while sum(each.read() for each in readers):
+            pass
+        for number, each in enumerate(readers):
+            first = 5 * COUNT * number // READERS
+            assert each.offsets == list(range(first, 5 * COUNT))
+            assert not each.has_gap
+            assert each.batches[:-1] == BATCHES[first // 5 :]
+        shares = sum(map(len, BATCHES)) // SHARE + 3
+        if on_disk:
+            assert counting.opened <= 2 * shares, "a share of the topic is decoded at a time, once"
+            assert endpoint.reader.spilled_hits > endpoint.reader.misses
+        else:
+            assert counting.opened > 4 * shares, "else there is nothing to mend"
+
+
+def test_batches_on_disk_are_not_given_once_the_table_was_rewritten(lake: Lake, spilled: SpilledChunks) -> None:
+    with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
+        reader = Reader(wire, 0)
+        reader.read_all()
+        assert reader.offsets == list(range(5 * COUNT))
+        assert endpoint.reader.spilled_hits
+        lake.rewrite(without_20_to_40, drop=True)
+        deadline = time.monotonic() + 10
+        while endpoint.topics.open[0].edition == 0:
+            assert time.monotonic() < deadline
+            fetch(wire, END, max_wait=timedelta(milliseconds=100))
+        hits = endpoint.reader.spilled_hits
+        for _ in range(2):
+            again = Reader(wire, 0)
+            again.read_all()
+            assert again.offsets == [*range(20), *range(40, 5 * COUNT)]
+        assert endpoint.reader.spilled_hits > hits
+
+
+def without_20_to_40(table: pa.Table) -> pa.Table:
+    offsets = pc.struct_field(table["kafka"], "offset")
+    return table.filter(pc.or_(pc.less(offsets, 20), pc.greater_equal(offsets, 40)))
+
+
+def test_a_rewrite_while_chunks_are_spilled_leaves_none_of_before(
+    lake: Lake, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is rewritten and looked at between the decoding of two chunks."""
+    with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
+        reader = Reader(wire, 0)
+        reader.read()
+        topic = endpoint.topics.open[0]
+        write, rewrites = spilled.write, iter([True])
+
+        async def look() -> None:
+            await topic.caught_up()
+
+        def rewritten(chunk: Any) -> Any:
+            if next(rewrites, False):
+                lake.rewrite(without_20_to_40, drop=True)
+                endpoint.call(look())
+            return write(chunk)
+
+        monkeypatch.setattr(spilled, "write", rewritten)
+        reader.read()
+        assert topic.edition == 1
+        again = Reader(wire, 0)
+        again.read_all()
+        assert again.offsets == [*range(20), *range(40, 5 * COUNT)]
+
+
+def test_readers_go_on_over_rewrites_without_a_gap_or_a_repeat(lake: Lake, spilled: SpilledChunks) -> None:
+    with served(lake, spilled=spilled, cache=1) as (_, wire):
+        reader, steps = Reader(wire, 0), 0
+        while reader.read():
+            steps += 1
+            if steps % 10 == 5:
+                lake.rewrite(drop=True)
+        assert reader.offsets == list(range(5 * COUNT))
+
+
+def test_what_cannot_be_read_from_disk_is_decoded_again(
+    lake: Lake, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read, calls = os.preadv, count()
+
+    def spoilt(*arguments: Any) -> int:
+        if next(calls) % 10 == 9:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(*arguments)
+
+    monkeypatch.setattr(os, "preadv", spoilt)
+    with served(lake, spilled=spilled, cache=1) as (_, wire):
+        reader = Reader(wire, 0)
+        reader.read_all()
+        assert reader.offsets == list(range(5 * COUNT))
+        assert any("decoded again" in each.message for each in caplog.records)
+
+
+def test_a_full_disk_slows_readers_down_and_no_more(
+    lake: Lake, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with served(lake, spilled=spilled) as (_, wire):
+        reader = Reader(wire, 0)
+        reader.read_all()
+        assert reader.offsets == list(range(5 * COUNT))
+    assert sum("without a disk" in each.message for each in caplog.records) == 1
+
+
+def test_an_error_is_told_where_it_is_and_skips_nothing(lake: Lake, spilled: SpilledChunks) -> None:
+    with served(lake, spilled=spilled, cache=1) as (_, wire):
+        path = Path(max(each.file_path for each in lake.files()).removeprefix("file://"))
+        kept = path.read_bytes()
+        path.write_bytes(b"not Parquet")
+        reader = Reader(wire, 0)
+        with pytest.raises(AssertionError, match=r"unknown_server_error|kafka_storage_error"):
+            reader.read_all()
+        assert 0 < reader.position < 5 * COUNT
+        path.write_bytes(kept)
+        reader.read_all()
+        assert reader.offsets == list(range(5 * COUNT))
