@@ -21,7 +21,7 @@ AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 
 MOST_GROUPS: Final = 10_000
 MOST_BYTES: Final = 256 << 20
-"""What members of classic groups said and were assigned, over all groups of a server."""
+"""What members said and were assigned, over all groups of a server."""
 LEAST_SESSION: Final = 1.0
 MOST_SESSION: Final = 1800.0
 _MOST_ID_BYTES: Final = 2000
@@ -132,6 +132,8 @@ class Coordinator:
             return Beaten(error=ErrorCode.unknown_member_id, message=f"group {group_id} has no members")
         if group is None and len(self._groups) >= MOST_GROUPS:
             return Beaten(error=ErrorCode.coordinator_not_available, message=f"there are {MOST_GROUPS} groups")
+        if beat.size and self._all_bytes + beat.size > MOST_BYTES:
+            return Beaten(error=ErrorCode.coordinator_not_available, message="there is no room for more members")
         if group is None:
             group = ConsumerGroup(group_id, self.times)
         told = group.beat(self._now(), beat, topics)
@@ -212,9 +214,8 @@ class Coordinator:
         if group.is_unused:
             self._groups.pop(group.group_id, None)
             return
-        if isinstance(group, ClassicGroup):
-            self._bytes[group.group_id] = group.size
-            self._all_bytes += self._bytes[group.group_id]
+        self._bytes[group.group_id] = group.size
+        self._all_bytes += self._bytes[group.group_id]
         deadline = group.deadline()
         if deadline < float("inf"):
             loop = asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from archiver.serve.security.scram import (
 from archiver.serve.security.users import KnownUsers
 from catalog.registry import Registry, ScramKeys
 
+_LOG = logging.getLogger(__name__)
 _MOST_NAME = 256
 _LEAST_PASSWORD = 8
 _ANSWERS_WITHIN = 5.0
@@ -43,6 +45,7 @@ class RegistryUsers:
         self._dsn = dsn
         self._lock = Lock()
         self._registry: Registry | None = None
+        self._unusable: frozenset[str] = frozenset()
 
     def load(self) -> KnownUsers:
         """All users. Raises the registry's errors."""
@@ -50,10 +53,24 @@ class RegistryUsers:
             if self._registry is None:
                 self._registry = Registry(self._dsn, connections=1, answers_within=_ANSWERS_WITHIN)
             found = self._registry.users.every()
+        stored = {name: [*map(_stored, keys)] for name, keys in found.keys.items()}
+        self._tell(frozenset(name for name, keys in stored.items() if not all(map(_is_usable, keys))))
         return KnownUsers.of(
-            {name: {each.mechanism: each for each in map(_stored, keys)} for name, keys in found.keys.items()},
+            {name: {each.mechanism: each for each in keys if _is_usable(each)} for name, keys in stored.items()},
             found.secret,
         )
+
+    def _tell(self, unusable: frozenset[str]) -> None:
+        """Name users whose keys can't be used, once."""
+        if unusable - self._unusable:
+            _LOG.error(
+                "users can't come in, as their passwords aren't hashed %d to %d times: %s. Give them a password again,"
+                " with `archiver users password`",
+                LEAST_ITERATIONS,
+                MOST_ITERATIONS,
+                ", ".join(sorted(unusable)),
+            )
+        self._unusable = unusable
 
     def close(self) -> None:
         """Close the registry."""
@@ -121,6 +138,11 @@ def _check(name: str, password: str, iterations: int) -> None:
         raise ConfigError(
             f"{iterations} iterations can't be used: {LEAST_ITERATIONS} to {MOST_ITERATIONS}", option="--iterations"
         )
+
+
+def _is_usable(keys: StoredKeys) -> bool:
+    """Whether the registry asks for no more hashing than a server does for a client it doesn't know yet."""
+    return LEAST_ITERATIONS <= keys.iterations <= MOST_ITERATIONS
 
 
 def _stored(keys: ScramKeys) -> StoredKeys:

@@ -8,7 +8,7 @@
 """
 
 from archiver.serve.groups.consumer.assignors import ASSIGNORS
-from archiver.serve.groups.consumer.group import ConsumerGroup, GroupTimes
+from archiver.serve.groups.consumer.group import MOST_BYTES, ConsumerGroup, GroupTimes
 from archiver.serve.groups.consumer.members import (
     JOINING_EPOCH,
     LEAVING_EPOCH,
@@ -26,6 +26,7 @@ __all__ = [
     "ASSIGNORS",
     "JOINING_EPOCH",
     "LEAVING_EPOCH",
+    "MOST_BYTES",
     "PAUSING_EPOCH",
     "Beat",
     "Beaten",

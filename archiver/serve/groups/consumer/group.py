@@ -31,6 +31,8 @@ from archiver.serve.groups.consumer.reconciliation import HeldPlaces, reconcile
 from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics, pattern_error, wanted
 
 _MOST_MEMBERS: Final = 10_000
+MOST_BYTES: Final = 4 << 20
+"""What members say of what they want, in all."""
 _DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 
@@ -57,11 +59,17 @@ class ConsumerGroup:
         self._topics: Topics = {}
         self._seen: dict[UUID, KnownTopic] = {}
         self._held = HeldPlaces()
+        self._size = 0
 
     @property
     def is_unused(self) -> bool:
         """Whether nobody is in it."""
         return not self.members
+
+    @property
+    def size(self) -> int:
+        """How much members said of what they want."""
+        return self._size
 
     @property
     def state(self) -> ConsumerState:
@@ -92,6 +100,8 @@ class ConsumerGroup:
             return told
         if beat.epoch < JOINING_EPOCH:
             return self._leave(now, beat)
+        if beat.size and not self._has_room_for(beat):
+            return _refused(ErrorCode.group_max_size_reached, f"members of the group name more than {MOST_BYTES} bytes")
         found = self._joining(beat) if beat.epoch == JOINING_EPOCH else self._known(beat)
         if isinstance(found, Beaten):
             return found
@@ -131,6 +141,14 @@ class ConsumerGroup:
         if member_id is None and epoch < JOINING_EPOCH:
             return ErrorCode.none
         return self._asked(member_id or "", None, epoch)[0]
+
+    def _has_room_for(self, beat: Beat) -> bool:
+        """Whether the group stays within its bounds with what a heartbeat says. What it leaves out stays as it was."""
+        known = self.members.get(self._static.get(beat.instance_id or "", beat.member_id))
+        if known is None:
+            return self._size + beat.size <= MOST_BYTES
+        kept = (known.names_size if beat.names is None else 0) + (len(known.pattern) if beat.pattern is None else 0)
+        return self._size - known.size + kept + beat.size <= MOST_BYTES
 
     def _asked(self, member_id: str, instance_id: str | None, epoch: int) -> tuple[ErrorCode, ConsumerMember | None]:
         if instance_id is not None and self._static.get(instance_id, member_id) != member_id:
@@ -225,6 +243,7 @@ class ConsumerGroup:
 
     def _remove(self, member: ConsumerMember) -> None:
         del self.members[member.member_id]
+        self._size -= member.size
         self.targets.pop(member.member_id, None)
         if member.instance_id is not None and self._static.get(member.instance_id) == member.member_id:
             del self._static[member.instance_id]
@@ -251,10 +270,12 @@ class ConsumerGroup:
         wants_others = (names is not None and names != member.names) or (
             pattern is not None and pattern != member.pattern
         )
+        self._size -= member.size
         if names is not None:
-            member.names = names
+            member.names, member.names_size = names, sum(map(len, names))
         if pattern is not None:
             member.pattern = pattern
+        self._size += member.size
         if wants_others or beat.rights is not member.rights:
             member.rights, before = beat.rights, member.topics
             member.topics = wanted(member.names, member.pattern, self._topics, member.rights)

@@ -65,6 +65,11 @@ class Beat:
         has_topics = self.names is not None or self.pattern is not None
         return self.owned is not None and self.rebalance_seconds is not None and has_topics
 
+    @property
+    def size(self) -> int:
+        """How much it says of what its member wants."""
+        return sum(map(len, self.names or ())) + len(self.pattern or "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beaten:
@@ -88,6 +93,7 @@ class ConsumerMember:
     host: str = ""
     rebalance_seconds: float = 0.0
     names: frozenset[str] = frozenset()
+    names_size: int = 0
     pattern: str = ""
     assignor: str | None = None
     rights: Rights | None = None
@@ -102,6 +108,11 @@ class ConsumerMember:
     """The topics that its subscription means, as far as its rights go."""
     expires: float = float("inf")
     revokes_by: float = float("inf")
+
+    @property
+    def size(self) -> int:
+        """How much it said of what it wants."""
+        return self.names_size + len(self.pattern)
 
     @property
     def is_away(self) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from archiver.serve.security.registry_users import _ANSWERS_WITHIN, RegistryUsers
 from archiver.serve.security.users import KnownUsers, Users
 from catalog.errors import RegistryUnreachable
+from catalog.registry import EveryUser, ScramKeys
 from tests.support.servers.guarded_door import known_users
 
 FIRST, LATER = known_users({"alice": "alice"}), known_users({"alice": "alice", "bob": "bob"})
@@ -73,3 +74,31 @@ def test_a_registry_that_takes_connections_and_says_nothing_is_away() -> None:
         with pytest.raises(RegistryUnreachable):
             users.load()
         assert time.monotonic() - began < 2 * _ANSWERS_WITHIN
+
+
+@pytest.mark.parametrize("iterations", [4095, 250_001, 2**31 - 1])
+def test_keys_that_ask_for_too_much_hashing_or_too_little_let_nobody_in(
+    iterations: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def keys(count: int) -> ScramKeys:
+        return ScramKeys(
+            mechanism="SCRAM-SHA-256", salt=b"s", iterations=count, stored_key=b"x" * 32, server_key=b"y" * 32
+        )
+
+    class Opened:
+        def __init__(self, *_: object, **__: object) -> None:
+            self.users = self
+
+        def every(self) -> EveryUser:
+            return EveryUser(keys={"odd": (keys(iterations),), "good": (keys(4096),)}, secret=b"z")
+
+    monkeypatch.setattr("archiver.serve.security.registry_users.Registry", Opened)
+    users = RegistryUsers("postgresql://u@h/x")
+    for _ in range(2):
+        known = users.load()
+        nobody, is_known = known.any_keys_of("odd")
+        assert not is_known
+        assert nobody.iterations == 16_384, "what who isn't known is hashed with"
+        assert known.any_keys_of("good")[1]
+    assert caplog.text.count("users can't come in") == 1
+    assert "odd" in caplog.text

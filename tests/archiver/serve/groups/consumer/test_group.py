@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups.consumer import (
+    MOST_BYTES,
     Beat,
     Beaten,
     ConsumerGroup,
@@ -480,3 +481,40 @@ def test_rights_that_are_taken_away_take_partitions_away(subscription: dict[str,
     assert told.epoch > joined.epoch
     again = course.beat("a", told.epoch, rights=both)
     assert again.assigned == places(ORDERS, 0) | places(REFUNDS, 0)
+
+
+def test_members_that_name_more_than_a_group_has_room_for_are_refused() -> None:
+    course = Course()
+    half = MOST_BYTES // 2
+
+    def named(letter: str, size: int) -> dict[str, Any]:
+        return {"names": frozenset({letter * (size - 6), "orders"})}
+
+    assert course.join("a", **named("a", half)).error is OK
+    refused = course.join("b", **named("b", half + 1))
+    assert refused.error is ErrorCode.group_max_size_reached
+    assert set(course.group.members) == {"a"}
+    assert course.join("b", **named("b", half)).error is OK
+    assert course.group.size == MOST_BYTES
+    assert course.join("a", **named("c", half)).error is OK, "in place of what it said before"
+    assert course.join("a", pattern="c", **named("c", half)).error is ErrorCode.group_max_size_reached
+    course.group.tick(course.now + TIMES.session)
+    assert course.group.size == 0, "who is gone says nothing"
+
+
+def test_what_a_heartbeat_leaves_out_still_counts() -> None:
+    course = Course()
+    joined = course.join("a", names=frozenset({"n" * (MOST_BYTES - 10)}))
+    assert course.beat("a", joined.epoch, pattern="p" * 11).error is ErrorCode.group_max_size_reached
+    assert course.beat("a", joined.epoch, pattern="p" * 10).error is OK
+    assert course.group.size == MOST_BYTES
+
+
+def test_who_takes_the_place_of_a_static_member_counts_in_its_stead() -> None:
+    course = Course()
+    names = frozenset({"n" * (MOST_BYTES // 2 + 1)})
+    joined = course.join("a", instance_id="i", names=names)
+    assert course.beat("a", -2, instance_id="i").error is OK
+    assert course.join("b", instance_id="i", names=names).error is OK
+    assert course.group.size == MOST_BYTES // 2 + 1
+    assert joined.error is OK
