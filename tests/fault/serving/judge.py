@@ -147,23 +147,30 @@ def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], 
                 since |= dict.fromkeys(places, at)
                 for each in places:
                     following.pop(each, None)
+            case ["revoked" | "lost", _, places]:
+                for each in places:
+                    since.pop(each, None)
             case ["got", at, partition, first, last]:
-                known = commits.get(partition, none)
                 if partition not in since:
-                    verdict.wrong.append(f"{name}: got {partition} at {first} without having it")
+                    trouble: str | None = f"got {partition} at {first} without having it"
                 elif partition in following:
-                    if first != following[partition]:
-                        how = "skipped" if first > following[partition] else "got again"
-                        verdict.wrong.append(
-                            f"{name}: {how} records of {partition}: {first} after {following[partition] - 1}"
-                        )
-                elif first < known.least(since[partition]):
-                    verdict.wrong.append(
-                        f"{name}: began {partition} at {first}, though {known.least(since[partition])} was committed"
-                    )
-                elif first > known.most(at):
-                    verdict.wrong.append(f"{name}: began {partition} at {first}, though nobody had come so far")
+                    trouble = _jumped(partition, first, following[partition])
+                else:
+                    trouble = _began(partition, first, commits.get(partition, none), since[partition], at)
+                if trouble is not None:
+                    verdict.wrong.append(f"{name}: {trouble}")
                 following[partition] = last + 1
+
+
+def _jumped(partition: int, first: int, following: int) -> str | None:
+    how = "skipped" if first > following else "got again"
+    return None if first == following else f"{how} records of {partition}: {first} after {following - 1}"
+
+
+def _began(partition: int, first: int, known: _Commits, since: int, at: int) -> str | None:
+    if first < known.least(since):
+        return f"began {partition} at {first}, though {known.least(since)} was committed"
+    return f"began {partition} at {first}, though nobody had come so far" if first > known.most(at) else None
 
 
 def _cover(notes: Mapping[str, list[list[Any]]], ends: Mapping[int, int], verdict: Verdict) -> None:
