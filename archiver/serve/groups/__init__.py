@@ -3,6 +3,7 @@
 - `classic`: groups whose members join, sync, and assign by themselves
 - `consumer`: groups whose members send heartbeats, and that assign (KIP-848)
 - `coordinator`: all groups, with the clock and the requests that wait
+- `heard_time`: a clock that stands still while members can't be heard
 - `offsets`: committed offsets, kept in the registry
 """
 

@@ -2,12 +2,17 @@
 
 A group has one protocol as long as it has members; an empty one takes that of the next member. Members live in memory.
 After a restart of the server nobody is known; clients join again, and go on at the offsets that they committed.
+
+Nobody's session runs out because the server is slow: time passes for groups only while members can be heard, and a
+member whose request is worked on is there. A connection's requests are answered in turn, so that its heartbeats wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +20,7 @@ from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups.classic import INITIAL_DELAY, ClassicGroup, Joined, Joining, Reply, Synced, Syncing
 from archiver.serve.groups.consumer import JOINING_EPOCH, Beat, Beaten, ConsumerGroup, GroupTimes, Place, Topics
+from archiver.serve.groups.heard_time import HeardTime
 
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 """A group of either protocol."""
@@ -38,8 +44,17 @@ def is_group_id(group_id: str) -> bool:
 class Coordinator:
     """The groups of a server. Use it from one event loop."""
 
-    def __init__(self, *, initial_delay: float = INITIAL_DELAY, times: GroupTimes | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        initial_delay: float = INITIAL_DELAY,
+        times: GroupTimes | None = None,
+        hears: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`hears` says whether requests of members are answered at the moment."""
         self.times = times or GroupTimes()
+        self._time = HeardTime(hears)
+        self._asking: dict[str, Counter[str]] = {}
         self._initial_delay = initial_delay
         self._groups: dict[str, AnyGroup] = {}
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -175,6 +190,23 @@ class Coordinator:
         group = self.consumer(group_id)
         return ErrorCode.none if group is None else group.fetch_error(member_id, epoch)
 
+    @contextmanager
+    def asking(self, group_id: str, member_id: str) -> Iterator[None]:
+        """While a request of a member is worked on, its session goes on, and begins anew when it is answered."""
+        asking = self._asking.setdefault(group_id, Counter())
+        asking[member_id] += 1
+        try:
+            yield
+        finally:
+            asking[member_id] -= 1
+            if not asking[member_id]:
+                del asking[member_id]
+            if not asking:
+                self._asking.pop(group_id, None)
+            group = self._groups.get(group_id)
+            if group is not None:
+                group.seen(self._now(), member_id)
+
     def forget(self, group_id: str) -> None:
         """Let a group go to another coordinator. Whoever waits is told elsewhere."""
         self._groups.pop(group_id, None)
@@ -185,6 +217,7 @@ class Coordinator:
 
     def close(self) -> None:
         """Give up all groups, and the requests that wait."""
+        self._time.close()
         for timer in self._timers.values():
             timer.cancel()
         for each in self._waiting.values():
@@ -219,9 +252,11 @@ class Coordinator:
         deadline = group.deadline()
         if deadline < float("inf"):
             loop = asyncio.get_running_loop()
-            self._timers[group.group_id] = loop.call_at(deadline, self._tick, group)
+            self._timers[group.group_id] = loop.call_later(max(0.0, deadline - self._now()), self._tick, group)
 
     def _tick(self, group: AnyGroup) -> None:
+        for each in self._asking.get(group.group_id, ()):
+            group.seen(self._now(), each)
         match group:
             case ConsumerGroup():
                 group.tick(self._now())
@@ -229,6 +264,5 @@ class Coordinator:
             case ClassicGroup():
                 self._reply(group, group.tick(self._now()))
 
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()
+    def _now(self) -> float:
+        return self._time.now()

@@ -7,6 +7,7 @@ this node's; the others get the error by which clients look for their coordinato
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -16,6 +17,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups import JOINING_EPOCH, is_group_id
 from archiver.serve.kafka.guards import Handler
 from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.refused_offsets import no_offsets
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Need, Standing
 
@@ -29,6 +31,8 @@ _DELETE_GROUPS: Final = 42
 _OFFSET_DELETE: Final = 47
 _GROUPS_FROM: Final = 8
 """From this version on, OffsetFetch asks for several groups."""
+_SLOW: Final = frozenset({_OFFSET_COMMIT, _OFFSET_FETCH})
+"""These wait for the registry, and the heartbeats of their member behind them on the connection."""
 _KEPT: Final = frozenset({_OFFSET_COMMIT, _OFFSET_DELETE, _DELETE_GROUPS})
 """What these did is in the registry, whatever became of the node meanwhile."""
 _ERRORS: Final[Mapping[Standing, ErrorCode]] = {
@@ -95,6 +99,22 @@ _SINGLE: Final[Mapping[int, Values]] = {
 
 async def answered(handler: Handler, service: Service, request: Request) -> Answer:
     """Have a request answered, as far as it is about groups of this node."""
+    with _asking(service, request):
+        return await _answered(handler, service, request)
+
+
+def _asking(service: Service, request: Request) -> AbstractContextManager[None]:
+    """Let the session of a member go on while its request is worked on. OffsetFetch needn't say whose it is."""
+    group_id, member_id = getattr(request.body, "group_id", ""), getattr(request.body, "member_id", "")
+    group = service.coordinator.groups.get(group_id)
+    if group is not None and member_id in group.members:
+        request.client.member = group_id, member_id
+    member = request.client.member
+    is_slow = request.api_key in _SLOW and member is not None
+    return service.coordinator.asking(*member) if is_slow and member is not None else nullcontext()
+
+
+async def _answered(handler: Handler, service: Service, request: Request) -> Answer:
     key = request.api_key
     if key == _LIST_GROUPS:
         return await _listed(service, request, handler)
@@ -152,7 +172,9 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
                 own.append(each)
             else:
                 error = _ERRORS[standing]
-        if error is not ErrorCode.none:
+        if error is not ErrorCode.none and request.api_key == _OFFSET_FETCH:
+            refused.append(no_offsets(request.version, each, error))
+        elif error is not ErrorCode.none:
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
     if own or not (refused or answers):
         answers += _told(await handler(service, _about(request, several, own)), several)
@@ -182,26 +204,18 @@ async def _listed(service: Service, request: Request, handler: Handler) -> Answe
 def _refusal(request: Request, error: ErrorCode) -> Values:
     body = request.body
     if request.api_key == _OFFSET_FETCH:
-        return _no_offsets(request, error)
+        return no_offsets(request.version, body, error)
     if request.api_key == _OFFSET_COMMIT:
-        return {"topics": [_with(each, ("partitions", {}), error) for each in body.topics]}
+        return {"topics": [_with(each, error) for each in body.topics]}
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text
     named = {"member_id": getattr(body, "member_id", ""), "protocol_name": None if may_be_null else ""}
     return {**named, **_SINGLE[request.api_key], "error_code": error}
 
 
-def _no_offsets(request: Request, error: ErrorCode) -> Values:
-    topics = request.body.topics or ()
-    none = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
-    return {"error_code": error, "topics": [_with(each, ("partition_indexes", none), error) for each in topics]}
-
-
-def _with(topic: Any, partitions: tuple[str, Values], error: ErrorCode) -> Values:
-    """A topic of a request as its answer has it, with an error for each partition."""
-    asked, entry = partitions
-    numbers = [each if isinstance(each, int) else each.partition_index for each in getattr(topic, asked)]
+def _with(topic: Any, error: ErrorCode) -> Values:
+    """A topic of a commit as its answer has it, with an error for each partition."""
     return {
         "name": getattr(topic, "name", None),
         "topic_id": getattr(topic, "topic_id", None),
-        "partitions": [{"partition_index": each, "error_code": error, **entry} for each in numbers],
+        "partitions": [{"partition_index": each.partition_index, "error_code": error} for each in topic.partitions],
     }

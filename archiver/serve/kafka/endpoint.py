@@ -141,7 +141,10 @@ class Endpoint:
                 spilled=spilled,
             )
             ending.push_async_callback(reader.close)
-            coordinator = Coordinator(times=GroupTimes(interval=section.group_heartbeat, session=section.group_session))
+            coordinator = Coordinator(
+                times=GroupTimes(interval=section.group_heartbeat, session=section.group_session),
+                hears=lambda: cluster.is_leased,
+            )
             ending.callback(coordinator.close)
             host, port = advertised.host, advertised.port or bound.port
             cluster = self._cluster(host, port, coordinator, watch)

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups import ClassicGroup
 from archiver.serve.kafka.group_topics import subscribed
 from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.refused_offsets import no_offsets
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.reading import ServedTopic
 from catalog.registry import GroupOffset
@@ -110,16 +111,18 @@ async def _of_member(service: Service, request: Request, asked: Any) -> dict[str
         asked.group_id, getattr(asked, "member_id", None), getattr(asked, "member_epoch", _NONE)
     )
     if error is not ErrorCode.none:
-        return {"group_id": asked.group_id, "error_code": error, "topics": []}
-    return await _of_group(service, request, asked.group_id, asked.topics)
+        return no_offsets(request.version, asked, error)
+    return await _of_group(service, request, asked)
 
 
-async def _of_group(service: Service, request: Request, group_id: str, topics: Sequence[Any] | None) -> dict[str, Any]:
+async def _of_group(service: Service, request: Request, asked: Any) -> dict[str, Any]:
+    group_id: str = asked.group_id
+    topics: Sequence[Any] | None = asked.topics
     try:
         known = await service.kept(service.offsets.load, group_id)
     except ContextError as error:
         _LOG.warning("offsets of group %s can't be read", group_id, exc_info=error)
-        return {"group_id": group_id, "error_code": ErrorCode.coordinator_not_available, "topics": []}
+        return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
     told = []
     if topics is None:
         names = sorted({name for name, _ in known})
@@ -135,7 +138,7 @@ async def _of_group(service: Service, request: Request, group_id: str, topics: S
             if topic is None and any((_named(each)["name"], one) in known for one in each.partition_indexes):
                 # it may be there and can't be opened: who is told of no offset would begin anew, or at the end
                 _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", group_id, each.name)
-                return {"group_id": group_id, "error_code": ErrorCode.coordinator_not_available, "topics": []}
+                return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
             told.append(_offsets(_named(each), topic, each.partition_indexes, known, by_id=request.version >= _BY_ID))
     return {"group_id": group_id, "error_code": ErrorCode.none, "topics": told}
 

@@ -54,6 +54,8 @@ class Client:
     login: Session
     sessions: FetchSessions = field(default_factory=FetchSessions)
     pace: Pace = field(default_factory=Pace)
+    member: tuple[str, str] | None = None
+    """The group and the id of the member that sends its heartbeats here."""
 
     @property
     def host(self) -> str:

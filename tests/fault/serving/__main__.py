@@ -15,6 +15,7 @@ from typing import Any
 
 from archiver.local import LocalStack
 from tests.fault.serving.killed_nodes import killed_nodes
+from tests.fault.serving.member import PROTOCOLS
 from tests.fault.serving.rebalances import rebalances
 from tests.fault.serving.slow_consumers import slow_consumers
 from tests.support.servers.stack import Stack
@@ -43,6 +44,7 @@ def played(part: str, stack: Stack, folder: Path, given: argparse.Namespace) -> 
                 rounds=given.rounds,
                 members=given.members,
                 groups=given.groups,
+                protocols=given.protocols,
                 seed=given.seed,
                 say=say,
             )
@@ -67,6 +69,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=1000, help="changes of groups, as far as there is time")
     parser.add_argument("--members", type=int, default=20, help="members of a group")
     parser.add_argument("--groups", type=int, default=2, help="groups at once")
+    parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS), help="of groups")
     parser.add_argument("--seed", type=int, default=1, help="which changes and kills these are")
     parser.add_argument("--out", type=Path, default=Path("build/serve-soak.json"), help="where counts are kept")
     parser.add_argument("--keep", type=Path, help="a folder for what members and servers noted")

@@ -50,6 +50,7 @@ class Member:
             {
                 "bootstrap.servers": given["bootstrap"],
                 "group.id": given["group"],
+                "client.id": Path(given["log"]).stem,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "max.partition.fetch.bytes": 16_384,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 from tests.fault.serving.group import Group
-from tests.fault.serving.member import PROTOCOLS
 from tests.fault.serving.scene import Scene
 from tests.support.servers.serve_nodes import Nodes
 from tests.support.servers.stack import Stack, unique
@@ -125,6 +124,7 @@ def rebalances(
     rounds: int,
     members: int,
     groups: int,
+    protocols: Sequence[str],
     seed: int,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def rebalances(
     def play(number: int) -> None:
         if time.monotonic() > until:
             return
-        course = Course(list(PROTOCOLS)[number % len(PROTOCOLS)])
+        course = Course(protocols[number % len(protocols)])
         courses.append(course)
         with Group(
             folder / f"group-{number}",

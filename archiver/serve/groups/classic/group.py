@@ -127,6 +127,11 @@ class ClassicGroup:
         self.members[member_id].seen(now)
         return ErrorCode.rebalance_in_progress if self.state is GroupState.PREPARING else ErrorCode.none
 
+    def seen(self, now: float, member_id: str) -> None:
+        """Begin a member's session anew, if it is one."""
+        if member_id in self.members:
+            self.members[member_id].seen(now)
+
     def leave(self, now: float, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Reply]]:
         """Let a member go; a static one by its instance id alone."""
         if instance_id is not None:

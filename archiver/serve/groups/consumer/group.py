@@ -125,6 +125,12 @@ class ConsumerGroup:
         is_told = beat.is_full or beat.epoch != found.epoch or found.assigned != assigned
         return Beaten(member_id=found.member_id, epoch=found.epoch, assigned=found.assigned if is_told else None)
 
+    def seen(self, now: float, member_id: str) -> None:
+        """Begin a member's session anew, if it is one that is there."""
+        member = self.members.get(member_id)
+        if member is not None:
+            member.expires = now + self._times.session
+
     def commit_error(self, member_id: str, instance_id: str | None, epoch: int, places: Collection[Place]) -> ErrorCode:
         """Whether a member may commit offsets of these partitions.
 

@@ -115,7 +115,7 @@ def test_offsets_are_for_members_at_their_epoch(wire: Wire) -> None:
         return told.error_code, [each.committed_offset for topic in told.topics for each in topic.partitions]
 
     assert fetch("a", 1) == fetch(None, -1) == (OK, [3])
-    assert fetch("a", 2) == (ErrorCode.stale_member_epoch, [])
+    assert fetch("a", 2) == (ErrorCode.stale_member_epoch, [-1])
     assert fetch("b", 1) == (ErrorCode.unknown_member_id, [])
 
 

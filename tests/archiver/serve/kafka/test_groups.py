@@ -103,7 +103,11 @@ def test_offsets_of_a_topic_that_cannot_be_opened_are_not_taken_for_none(
     """Clients that are told of no offset begin anew, or at the end."""
     endpoint.offsets.commit("g", {("away", 0): GroupOffset(topic_id=UUID(int=9), offset=5)})
     told = fetched(wire, version=version, name="away")
-    assert (told.error_code, told.topics) == (ErrorCode.coordinator_not_available, ())
+    assert told.error_code == ErrorCode.coordinator_load_in_progress
+    assert {one.error_code for each in told.topics for one in each.partitions} <= {
+        ErrorCode.coordinator_load_in_progress,
+        ErrorCode.stale_member_epoch,
+    }
     assert fetched(wire, version=version, name="never").error_code == ErrorCode.none
 
 
@@ -128,7 +132,13 @@ def test_commits_that_cannot_be_are_refused(wire: Wire, changes: dict[str, Any],
 def test_without_a_registry_clients_are_told_to_try_again(wire: Wire, endpoint: ServedLake) -> None:
     endpoint.offsets.error = StorageUnavailable("the registry is away")
     assert commit(wire, 1) == ErrorCode.coordinator_not_available
-    assert fetched(wire).error_code == ErrorCode.coordinator_not_available
+    told = fetched(wire)
+    assert told.error_code == ErrorCode.coordinator_load_in_progress
+    (found,) = told.topics[0].partitions
+    assert found.error_code == ErrorCode.stale_member_epoch, "librdkafka asks again for what is named so only"
+    assert fetched(wire, version=8).topics == ()
+    (found,) = fetched(wire, version=7).topics[0].partitions
+    assert (found.error_code, found.committed_offset) == (ErrorCode.coordinator_load_in_progress, -1)
     assert wire.ask(request(16, 5)).error_code == ErrorCode.coordinator_not_available
     endpoint.offsets.error = None
     assert commit(wire, 1) == ErrorCode.none

@@ -518,3 +518,53 @@ def test_who_takes_the_place_of_a_static_member_counts_in_its_stead() -> None:
     assert course.join("b", instance_id="i", names=names).error is OK
     assert course.group.size == MOST_BYTES // 2 + 1
     assert joined.error is OK
+
+
+MEMBERS, PARTITIONS = 20, 24
+MOST_BEATS = 5
+"""One to hear of the change, one to say that partitions were given up, and one to get others; and two for the order."""
+
+
+def beats_until_shared(course: Course, clients: list[Client]) -> int:
+    """Let all members send heartbeats in turns until all is shared; how many each of them sent."""
+    for beats in range(1, 30):
+        for each in clients:
+            each.beat()
+            each.carry_out()
+        course.wait(TIMES.interval)
+        held = sorted(place for each in clients for place in each.held)
+        is_shared = len(held) == PARTITIONS and len(set(held)) == PARTITIONS
+        if is_shared and all(each.held for each in clients) and course.group.state is ConsumerState.STABLE:
+            return beats
+    pytest.fail("the group doesn't settle")
+
+
+def bury(course: Course, client: Client, clients: list[Client]) -> None:
+    """Let one die, and the others go on until its session is over."""
+    clients.remove(client)
+    for _ in range(int(TIMES.session / TIMES.interval) + 1):
+        assert client.name in course.group.members
+        for each in clients:
+            each.beat()
+        course.wait(TIMES.interval)
+        if client.name not in course.group.members:
+            return
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_a_group_settles_within_a_few_heartbeats(assignor: str) -> None:
+    course = Course(topics=topics(orders=PARTITIONS))
+    clients = [Client(course, f"m{number:02}") for number in range(MEMBERS)]
+    for each in clients:
+        each.beat()
+        course.group.members[each.name].assignor = assignor
+    assert beats_until_shared(course, clients) <= MOST_BEATS
+    for place in (0, MEMBERS // 2, -1):
+        bury(course, clients[place], clients)
+        assert beats_until_shared(course, clients) <= MOST_BEATS
+        clients.append(Client(course, f"n{place:02}"))
+        assert beats_until_shared(course, clients) <= MOST_BEATS
+    for each in clients[:3]:  # these come back after they were let go
+        bury(course, each, clients)
+        clients.append(each)
+        assert beats_until_shared(course, clients) <= MOST_BEATS

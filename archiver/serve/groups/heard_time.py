@@ -1,0 +1,57 @@
+"""The time in which members can be heard. It stands still while the event loop does, or the server may not answer.
+
+Who is silent because nobody listens loses no part of its session by that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+_PULSE: Final = 0.25
+_LATE: Final = 0.25
+"""A pulse that comes so much later than it should says that the loop stood still."""
+
+
+class HeardTime:
+    """A clock in seconds. Use it from one event loop; it begins to look at that with the first question."""
+
+    def __init__(self, hears: Callable[[], bool] = lambda: True) -> None:
+        """`hears` says whether requests of members are answered at the moment."""
+        self._hears = hears
+        self._deaf = 0.0
+        self._due: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def now(self) -> float:
+        """Seconds in which members were heard, counted from any moment."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if self._due is None:
+            self._listen_on(loop)
+        elif now - self._due > _LATE:  # the pulse itself may come only after this question
+            self._pulse()
+        return now - self._deaf
+
+    def close(self) -> None:
+        """Look at the event loop no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._due = None
+
+    def _pulse(self) -> None:
+        assert self._due is not None
+        loop = asyncio.get_running_loop()
+        late = loop.time() - self._due
+        if not self._hears():
+            self._deaf += late + _PULSE
+        elif late > _LATE:
+            self._deaf += late
+        self._listen_on(loop)
+
+    def _listen_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = loop.time() + _PULSE
+        self._timer = loop.call_at(self._due, self._pulse)

@@ -1,0 +1,119 @@
+"""All groups of a server: no member is let go because the server was slow, and each that is silent is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.groups import Beat, Coordinator, GroupTimes, Joined, Joining, KnownTopic, Synced, Syncing
+
+SESSION = 1.0
+TOPICS = {"orders": KnownTopic(UUID(int=1), 2)}
+JOINING = Joining(
+    member_id="",
+    instance_id=None,
+    client_id="c",
+    host="/h",
+    session_seconds=SESSION,
+    rebalance_seconds=5.0,
+    protocol_type="consumer",
+    protocols=(("range", b""),),
+    needs_id=False,
+)
+
+
+class Scene:
+    """Members of a classic group and of one that assigns."""
+
+    def __init__(self) -> None:
+        self.hears = True
+        self.coordinator = Coordinator(
+            initial_delay=0.0, times=GroupTimes(interval=0.1, session=SESSION), hears=lambda: self.hears
+        )
+
+    async def joined(self) -> None:
+        beat = Beat(member_id="a", epoch=0, rebalance_seconds=5.0, names=frozenset({"orders"}), owned=frozenset())
+        assert self.coordinator.beat("assigning", beat, TOPICS).error is ErrorCode.none
+        told: Joined = await self.coordinator.join("classic", JOINING)
+        self.member = told.member_id
+        asked = Syncing(member_id=self.member, instance_id=None, generation=1, assignments={self.member: b""})
+        synced: Synced = await self.coordinator.sync("classic", asked)
+        assert synced.error is ErrorCode.none
+
+    @property
+    def present(self) -> set[str]:
+        return set(self.coordinator.groups)
+
+
+def played(scene: Callable[[Scene], Awaitable[None]]) -> None:
+    async def play() -> None:
+        made = Scene()
+        await made.joined()
+        try:
+            await scene(made)
+        finally:
+            made.coordinator.close()
+
+    asyncio.run(play())
+
+
+def test_silent_members_are_let_go() -> None:
+    async def scene(made: Scene) -> None:
+        await asyncio.sleep(0.8 * SESSION)
+        assert made.present == {"assigning", "classic"}
+        await asyncio.sleep(0.6 * SESSION)
+        assert made.present == set()
+
+    played(scene)
+
+
+def test_members_that_nobody_heard_while_the_loop_stood_still_stay() -> None:
+    async def scene(made: Scene) -> None:
+        for _ in range(2):
+            time.sleep(1.5 * SESSION)  # noqa: ASYNC251 - what a busy machine does to the loop
+            await asyncio.sleep(0.1 * SESSION)
+        assert made.present == {"assigning", "classic"}
+        await asyncio.sleep(1.3 * SESSION)
+        assert made.present == set()
+
+    played(scene)
+
+
+def test_members_whose_heartbeats_cannot_be_answered_stay() -> None:
+    async def scene(made: Scene) -> None:
+        made.hears = False
+        await asyncio.sleep(1.6 * SESSION)
+        assert made.present == {"assigning", "classic"}
+        made.hears = True
+        await asyncio.sleep(1.6 * SESSION)
+        assert made.present == set()
+
+    played(scene)
+
+
+def test_a_member_whose_request_is_worked_on_stays_and_has_a_session_from_its_answer_on() -> None:
+    async def scene(made: Scene) -> None:
+        with made.coordinator.asking("assigning", "a"), made.coordinator.asking("classic", made.member):
+            with made.coordinator.asking("assigning", "a"):
+                await asyncio.sleep(0.9 * SESSION)
+            await asyncio.sleep(0.9 * SESSION)
+        await asyncio.sleep(0.6 * SESSION)
+        assert made.present == {"assigning", "classic"}
+        await asyncio.sleep(0.8 * SESSION)
+        assert made.present == set()
+
+    played(scene)
+
+
+def test_who_asks_for_a_group_that_is_gone_meanwhile_leaves_nothing_behind() -> None:
+    async def scene(made: Scene) -> None:
+        with made.coordinator.asking("assigning", "a"), made.coordinator.asking("other", "nobody"):
+            made.coordinator.forget("assigning")
+        assert made.present == {"classic"}
+        assert not made.coordinator._asking
+
+    played(scene)
