@@ -131,8 +131,13 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
     work = partial(handler, service, request)
-    is_kept = request.api_key in _KEPT
-    found = await service.cluster.coordinating(group_id, work, is_kept=is_kept, need=_need(request))
+    found = await service.cluster.coordinating(
+        group_id,
+        work,
+        is_kept=request.api_key in _KEPT,
+        joins=request.api_key == _OFFSET_COMMIT,
+        need=_need(request),
+    )
     if found is Standing.UNUSED and request.api_key not in _ENDING:
         answer = await work()  # nothing is known of the group: the answer says so, and leaves no trace of it
         standing = service.cluster.standing(group_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -56,7 +57,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
         told.append({**_named(each), "partitions": partitions})
     if offsets:
         try:
-            await service.kept(service.offsets.commit, body.group_id, offsets)
+            await service.commits.commit(partial(service.kept, service.offsets.commit), body.group_id, offsets)
         except ContextError as error:
             _LOG.warning("offsets of group %s can't be kept", body.group_id, exc_info=error)
             for each in told:

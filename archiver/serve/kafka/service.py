@@ -12,7 +12,7 @@ from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.kafka.pace import Pace
-from archiver.serve.nodes import Cluster
+from archiver.serve.nodes import Cluster, JointCommits
 from archiver.serve.observing import Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
 from archiver.serve.security import Access, Attempts, Quotas, Session
@@ -32,6 +32,7 @@ class Service:
     offsets: OffsetStore
     kept: Kept
     """Calls the store of offsets, in a worker's thread."""
+    commits: JointCommits = field(default_factory=JointCommits)
     group_topics: GroupTopics = field(default_factory=GroupTopics)
     quotas: Quotas = field(default_factory=Quotas)
     traffic: Traffic = field(default_factory=Traffic)

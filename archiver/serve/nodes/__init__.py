@@ -4,6 +4,7 @@
 - `membership`: this node's heartbeats and its lease; takes in views
 - `claims`: the groups that this node coordinates, each with its fence in the registry
 - `turns`: what is kept of a group, in the order in which it was asked for
+- `joint_commits`: commits of a group that wait for each other, kept together
 - `node_store`: the calls of both, answered by the registry
 - `fenced_offsets`: offsets of groups that only their coordinator commits
 - `cluster_ids`: the id that nodes of one catalog have in common
@@ -14,6 +15,7 @@ from archiver.serve.nodes.claims import Need, Standing
 from archiver.serve.nodes.cluster import Cluster
 from archiver.serve.nodes.cluster_ids import cluster_id_of
 from archiver.serve.nodes.fenced_offsets import FencedOffsets
+from archiver.serve.nodes.joint_commits import JointCommits
 from archiver.serve.nodes.members import Members, Node
 from archiver.serve.nodes.membership import Beats
 from archiver.serve.nodes.node_store import NodeStore, RegistryNodes
@@ -22,6 +24,7 @@ __all__ = [
     "Beats",
     "Cluster",
     "FencedOffsets",
+    "JointCommits",
     "Members",
     "Need",
     "Node",

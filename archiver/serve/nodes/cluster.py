@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 from archiver.serve.nodes.claims import Claims, Need, Standing
@@ -12,7 +13,7 @@ from archiver.serve.nodes.fenced_offsets import CLAIM
 from archiver.serve.nodes.members import Members, Node
 from archiver.serve.nodes.membership import Beats, Membership, boot_clock
 from archiver.serve.nodes.node_store import NodeStore
-from archiver.serve.nodes.turns import Turn, Turns
+from archiver.serve.nodes.turns import PASS_ON, Turn, Turns
 from catalog.registry import GroupClaim
 from schema_mapping.errors import ContextError
 
@@ -127,17 +128,23 @@ class Cluster:
         self._loop.call_soon_threadsafe(self._claims.lost, group_id, claim)
 
     async def coordinating(
-        self, group_id: str, work: Callable[[], Awaitable[_Answer]], *, is_kept: bool, need: Need = Need.GROUP
+        self,
+        group_id: str,
+        work: Callable[[], Awaitable[_Answer]],
+        *,
+        is_kept: bool,
+        joins: bool = False,
+        need: Need = Need.GROUP,
     ) -> _Answer | Standing:
         """Do something as the coordinator of a group; what this node is to the group instead, if it isn't that.
 
         Work that waits is given up when the group moves, or nobody waits for its answer. With `is_kept` it goes on to
         its end, after all such work that was asked for before, and what was done holds also if the lease ended
-        meanwhile: the registry has it, or refused it.
+        meanwhile: the registry has it, or refused it. Work that `joins` comes already when that before has passed on.
         """
         if is_kept:
             turn = self._turns.take(group_id)
-            keeping = asyncio.ensure_future(self._kept(turn, work, need))
+            keeping = asyncio.ensure_future(self._kept(turn, work, need, joins=joins))
             self._keeping.add(keeping)
             keeping.add_done_callback(self._keeping.discard)
             return await asyncio.shield(keeping)
@@ -166,7 +173,9 @@ class Cluster:
         """Give up groups that have no members and that nobody asked for in so many seconds; how many there were."""
         return await self._claims.release_unused(unasked_for)
 
-    async def _kept(self, turn: Turn, work: Callable[[], Awaitable[_Answer]], need: Need) -> _Answer | Standing:
+    async def _kept(
+        self, turn: Turn, work: Callable[[], Awaitable[_Answer]], need: Need, *, joins: bool
+    ) -> _Answer | Standing:
         group_id = turn.group_id
         try:
             claim = await self._claims.claimed(group_id, need)
@@ -174,8 +183,9 @@ class Cluster:
             if isinstance(claim, Standing) or ended is None:
                 return claim if isinstance(claim, Standing) else Standing.LOADING
             try:
-                await turn.come()
+                await turn.come(joins=joins)
                 CLAIM.set(claim)  # in this task's own context
+                PASS_ON.set(partial(self._turns.pass_on, turn))
                 return await work()
             finally:
                 self._claims.answered(group_id, ended)

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Final
+
+PASS_ON: Final[ContextVar[Callable[[], None]]] = ContextVar("pass_on", default=lambda: None)
+"""Lets the next one come who may join the work at hand. Whoever calls it sees to the order from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    passed: asyncio.Future[None]
+    ended: asyncio.Future[None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,35 +23,50 @@ class Turn:
     """A place in a group's queue."""
 
     group_id: str
-    before: asyncio.Future[None] | None
-    ended: asyncio.Future[None]
+    before: _Place | None
+    own: _Place
 
-    async def come(self) -> None:
-        """Wait until all work before is done."""
+    async def come(self, *, joins: bool = False) -> None:
+        """Wait until all work before is done; who `joins`, until those before have passed on."""
         if self.before is not None:
-            await asyncio.wait({self.before})
+            await asyncio.wait({self.before.passed if joins else self.before.ended})
 
 
 class Turns:
     """The queues of groups. Use it from one event loop. A group without work has none."""
 
     def __init__(self) -> None:
-        self._last: dict[str, asyncio.Future[None]] = {}
+        self._last: dict[str, _Place] = {}
 
     def take(self, group_id: str) -> Turn:
         """Be the last in a group's queue. Each turn has to be ended."""
-        turn = Turn(group_id, self._last.get(group_id), asyncio.get_running_loop().create_future())
-        self._last[group_id] = turn.ended
+        loop = asyncio.get_running_loop()
+        turn = Turn(group_id, self._last.get(group_id), _Place(loop.create_future(), loop.create_future()))
+        self._last[group_id] = turn.own
         return turn
+
+    def pass_on(self, turn: Turn) -> None:
+        """Let the next one come if it joins, before this one's work is done."""
+        before = turn.before
+        if before is None or before.passed.done():
+            _set(turn.own.passed)
+        else:
+            before.passed.add_done_callback(lambda _: _set(turn.own.passed))
 
     def end(self, turn: Turn) -> None:
         """Let the next one come, once all before are done too."""
-        if turn.before is None or turn.before.done():
+        self.pass_on(turn)
+        if turn.before is None or turn.before.ended.done():
             self._ended(turn)
         else:
-            turn.before.add_done_callback(lambda _: self._ended(turn))
+            turn.before.ended.add_done_callback(lambda _: self._ended(turn))
 
     def _ended(self, turn: Turn) -> None:
-        turn.ended.set_result(None)
-        if self._last.get(turn.group_id) is turn.ended:
+        _set(turn.own.ended)
+        if self._last.get(turn.group_id) is turn.own:
             del self._last[turn.group_id]
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,160 @@
+"""Commits that wait for each other are kept together, in their order, and each hears what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.serve.groups import CommittedOffsets
+from archiver.serve.nodes.fenced_offsets import CLAIM
+from archiver.serve.nodes.joint_commits import JointCommits
+from archiver.serve.nodes.turns import PASS_ON, Turns
+from catalog.errors import RegistryUnreachable
+from catalog.registry import GroupClaim, GroupOffset
+
+
+def at(offset: int, partition: int = 0) -> Mapping[tuple[str, int], GroupOffset]:
+    return {("orders", partition): GroupOffset(topic_id=UUID(int=1), offset=offset)}
+
+
+class Store:
+    """Keeps offsets slowly. While `is_away` nothing is kept."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, GroupClaim | None, dict[tuple[str, int], int]]] = []
+        self.is_away = False
+
+    async def keep(self, group_id: str, offsets: CommittedOffsets) -> None:
+        told = {place: each.offset for place, each in offsets.items()}
+        await asyncio.sleep(0.001)
+        if self.is_away:
+            raise RegistryUnreachable("the registry is away")
+        self.calls.append((group_id, CLAIM.get(), told))
+
+
+def test_commits_that_wait_are_kept_in_one_call_and_the_last_of_a_partition_holds() -> None:
+    async def scene() -> None:
+        store, commits = Store(), JointCommits()
+        await asyncio.gather(*(commits.commit(store.keep, "g", at(each, each % 3)) for each in range(50)))
+        assert store.calls == [("g", None, {("orders", 0): 48, ("orders", 1): 49, ("orders", 2): 47})]
+        first = asyncio.ensure_future(commits.commit(store.keep, "g", at(60)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.gather(*(commits.commit(store.keep, "g", at(each)) for each in (61, 62)), first)
+        assert [each[2] for each in store.calls[1:]] == [{("orders", 0): 60}, {("orders", 0): 62}]
+        assert not commits._waiting
+        assert not commits._keeping
+
+    asyncio.run(scene())
+
+
+def test_groups_do_not_wait_for_each_other_and_claims_are_not_mixed() -> None:
+    async def scene() -> None:
+        store, commits = Store(), JointCommits()
+        claims = [GroupClaim(cluster_id="c", node_id=1, epoch=each) for each in (1, 2)]
+
+        async def commit(group: str, claim: GroupClaim, offset: int) -> None:
+            CLAIM.set(claim)
+            await commits.commit(store.keep, group, at(offset))
+
+        asked = [
+            ("g", claims[0], 1),
+            ("h", claims[0], 5),
+            ("g", claims[0], 2),
+            ("g", claims[1], 3),
+            ("g", claims[0], 4),
+        ]
+        await asyncio.gather(*(commit(*each) for each in asked))
+        of_g = [(claim, told["orders", 0]) for group, claim, told in store.calls if group == "g"]
+        assert of_g == [(claims[0], 2), (claims[1], 3), (claims[0], 4)]
+        assert ("h", claims[0], {("orders", 0): 5}) in store.calls
+
+    asyncio.run(scene())
+
+
+def test_what_cannot_be_kept_is_told_to_each_and_what_follows_is_kept() -> None:
+    async def scene() -> None:
+        store, commits = Store(), JointCommits()
+        store.is_away = True
+        failed = await asyncio.gather(
+            *(commits.commit(store.keep, "g", at(each, each)) for each in range(3)), return_exceptions=True
+        )
+        assert [type(each) for each in failed] == [RegistryUnreachable] * 3
+        store.is_away = False
+        await commits.commit(store.keep, "g", at(1))
+        assert store.calls == [("g", None, {("orders", 0): 1})]
+
+    asyncio.run(scene())
+
+
+def test_who_goes_away_stops_no_commit() -> None:
+    async def scene() -> None:
+        store, commits = Store(), JointCommits()
+        gone, stays = (asyncio.ensure_future(commits.commit(store.keep, "g", at(each, each))) for each in range(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        await stays
+        assert store.calls == [("g", None, {("orders", 0): 0, ("orders", 1): 1})]
+
+    asyncio.run(scene())
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["commit", "commit", "commit", "forget", "refused"]), st.booleans()), max_size=30
+)
+
+
+@given(steps)
+def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_asked_for(
+    asked: list[tuple[str, bool]],
+) -> None:
+    """As the cluster does it: a commit passes its turn on once it waits with others, what forgets does not."""
+
+    async def scene() -> None:
+        turns, store, commits = Turns(), Store(), JointCommits()
+        held: dict[tuple[str, int], int] = {}
+        expected: dict[tuple[str, int], int] = {}
+
+        async def keep(group_id: str, offsets: CommittedOffsets) -> None:
+            await store.keep(group_id, offsets)
+            held.update(store.calls[-1][2])
+
+        async def act(what: str, number: int) -> None:
+            turn = turns.take("g")
+            try:
+                if what == "refused":
+                    return
+                await turn.come(joins=what == "commit")
+                if what == "forget":
+                    await asyncio.sleep(0.0005)
+                    held.clear()
+                    return
+                PASS_ON.set(partial(turns.pass_on, turn))
+                await commits.commit(keep, "g", at(number))
+                acknowledged.append(number)
+            finally:
+                turns.end(turn)
+
+        acknowledged: list[int] = []
+        tasks = []
+        for number, (what, waits) in enumerate(asked):
+            tasks.append(asyncio.ensure_future(act(what, number)))
+            await asyncio.sleep(0.001 if waits else 0)
+            if what == "forget":
+                expected.clear()
+            elif what == "commit":
+                expected["orders", 0] = number
+        await asyncio.gather(*tasks)
+        assert held == expected
+        assert acknowledged == sorted(acknowledged)
+        assert not turns._last
+
+    asyncio.run(scene())
