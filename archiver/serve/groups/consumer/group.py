@@ -109,7 +109,7 @@ class ConsumerGroup:
         self._look_at(topics)
         if self.assignment_epoch != self.epoch:
             self._assign()
-        assigned, revoking = found.assigned, found.revoking
+        revoking = found.revoking
         reconcile(
             found,
             epoch=self.assignment_epoch,
@@ -122,7 +122,8 @@ class ConsumerGroup:
             found.revokes_by = float("inf")
         elif found.revoking != revoking:
             found.revokes_by = now + found.rebalance_seconds
-        is_told = beat.is_full or beat.epoch != found.epoch or found.assigned != assigned
+        # An answer may be lost, and not every client says all again then: it is told until it says that it knows.
+        is_told = beat.is_full or beat.epoch != found.epoch or found.assigned != found.owned
         return Beaten(member_id=found.member_id, epoch=found.epoch, assigned=found.assigned if is_told else None)
 
     def seen(self, now: float, member_id: str) -> None:
@@ -201,9 +202,8 @@ class ConsumerGroup:
         member = self.members.get(beat.member_id)
         if member is None:
             return _refused(ErrorCode.unknown_member_id, f"{beat.member_id} is no member of the group")
-        has_missed_one = (
-            beat.epoch == member.previous_epoch and beat.owned is not None and beat.owned <= member.assigned
-        )
+        owned = member.owned if beat.owned is None else beat.owned
+        has_missed_one = beat.epoch == member.previous_epoch and owned <= member.assigned
         if beat.epoch == member.epoch or (beat.epoch < member.epoch and has_missed_one):
             return member
         return _refused(
@@ -267,6 +267,7 @@ class ConsumerGroup:
     def _take_in(self, member: ConsumerMember, beat: Beat) -> None:
         """Take in what a heartbeat says of its member."""
         member.client_id, member.host = beat.client_id, beat.host
+        member.owned = member.owned if beat.owned is None else beat.owned
         member.rack_id = beat.rack_id if beat.rack_id is not None else member.rack_id
         if beat.rebalance_seconds is not None:
             member.rebalance_seconds = beat.rebalance_seconds

@@ -73,7 +73,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beaten:
-    """The answer to a heartbeat. `assigned` is None where the member knows what it may read."""
+    """The answer to a heartbeat. `assigned` is None where the member has said that it holds just that."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -100,6 +100,8 @@ class ConsumerMember:
     epoch: int = JOINING_EPOCH
     previous_epoch: int = JOINING_EPOCH
     state: MemberState = MemberState.STABLE
+    owned: frozenset[Place] = frozenset()
+    """What it last said that it holds. A heartbeat that leaves this out says that nothing changed."""
     assigned: frozenset[Place] = frozenset()
     revoking: frozenset[Place] = frozenset()
     since: dict[Place, int] = field(default_factory=dict)

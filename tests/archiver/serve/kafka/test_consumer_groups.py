@@ -41,6 +41,8 @@ def beat(wire: Wire, member_id: str, epoch: int, *, version: int = 1, **changes:
         "topic_partitions": None,
     }
     values = {"group_id": "g", "member_id": member_id, "member_epoch": epoch}
+    if "partitions" in changes:
+        del silent["topic_partitions"]
     return wire.ask(request(68, version, **{**silent, **values, **changes}))
 
 
@@ -70,6 +72,9 @@ def test_a_member_joins_goes_on_and_leaves(wire: Wire, endpoint: ServedLake, ver
     assert told.heartbeat_interval == timedelta(seconds=5)
     (given,) = told.assignment.topic_partitions
     assert (given.topic_id, given.partitions) == (endpoint.topics.open[0].topic_id, (0,))
+    assert beat(wire, "a", 1, version=version).assignment == told.assignment, "until it says that it knows"
+    known = {"topic_id": given.topic_id, "partitions": (0,)}
+    assert beat(wire, "a", 1, version=version, **known).assignment is None
     assert beat(wire, "a", 1, version=version).assignment is None
     assert beat(wire, "a", -1, version=version).member_epoch == -1
     assert beat(wire, "a", 1, version=version).error_code == ErrorCode.unknown_member_id

@@ -81,6 +81,8 @@ def test_the_first_member_gets_everything() -> None:
     told = course.join("a")
     assert (told.error, told.epoch, told.assigned) == (OK, 1, places(ORDERS, 0, 1, 2, 3))
     assert course.group.state is ConsumerState.STABLE
+    assert course.beat("a", 1).assigned == told.assigned, "it hasn't said that it knows"
+    assert course.beat("a", 1, owned=told.assigned).assigned is None
     assert course.beat("a", 1).assigned is None, "nothing has changed"
 
 
@@ -93,7 +95,7 @@ def test_a_partition_is_given_only_after_its_owner_said_that_it_gave_it_up() -> 
     assert told.assigned is not None
     assert len(told.assigned) == 2
     assert course.beat("b", 2).assigned is None, "not yet"
-    assert course.beat("a", 1).assigned is None
+    assert course.beat("a", 1).assigned == told.assigned, "the answer may have been lost"
     assert course.beat("a", 1, owned=told.assigned).epoch == 2
     given = course.beat("b", 2).assigned
     assert given == places(ORDERS, 0, 1, 2, 3) - told.assigned
@@ -133,7 +135,7 @@ def test_who_leaves_makes_room_at_once() -> None:
     assert (course.group.state, course.group.is_unused) == (ConsumerState.EMPTY, True)
 
 
-@pytest.mark.parametrize(("epoch", "owned"), [(3, None), (1, None), (1, places(ORDERS, 0, 1, 2, 3))])
+@pytest.mark.parametrize(("epoch", "owned"), [(3, None), (0x7FFF, None), (1, places(ORDERS, 0, 1, 2, 3))])
 def test_a_member_at_another_epoch_is_fenced(epoch: int, owned: frozenset[Place] | None) -> None:
     course = Course()
     course.two()
@@ -145,8 +147,9 @@ def test_a_member_that_missed_its_epoch_is_told_again() -> None:
     course = Course()
     course.two()
     held = course.group.members["a"].assigned
-    told = course.beat("a", 1, owned=held)
-    assert (told.error, told.epoch, told.assigned) == (OK, 2, held)
+    for owned in (held, None):
+        told = course.beat("a", 1, owned=owned)
+        assert (told.error, told.epoch, told.assigned) == (OK, 2, held)
 
 
 def test_a_static_member_that_comes_back_finds_what_it_had() -> None:
@@ -285,24 +288,25 @@ class Client:
     said: frozenset[Place] | None = None
     names: frozenset[str] = frozenset({"orders", "refunds"})
     pattern: str = ""
+    again: tuple[int, dict[str, Any]] | None = None
 
     def carry_out(self) -> None:
         if self.told is not None:
             self.held, self.told = self.told, None
 
     def beat(self, *, loses: str = "") -> None:
-        """Send a heartbeat; the request or its answer may be lost, and then the next one says everything."""
-        is_full = self.said is None
-        values: dict[str, Any] = {"instance_id": self.instance}
-        if is_full:
-            values |= {"rebalance_seconds": REBALANCE, "names": self.names, "pattern": self.pattern}
-        if is_full or self.held != self.said:
-            values["owned"] = self.held
-        self.said = self.held
+        """Send a heartbeat; the request or its answer may be lost, and then the next one says everything.
+
+        Where the answer comes too late, the same request is sent once more, as librdkafka does.
+        """
+        epoch, values = self.again or (self.epoch, self._said())
+        self.again = (epoch, values) if loses == "time" else None
         if loses == "request":
             self.said = None
             return
-        answer = self.course.beat(self.name, self.epoch, **values)
+        answer = self.course.beat(self.name, epoch, **values)
+        if loses == "time":
+            return
         if loses == "answer":
             self.said = None
             self.told = None  # it carries out nothing old once it knows that it missed something
@@ -318,11 +322,36 @@ class Client:
             case _:
                 self.epoch, self.held, self.told, self.said = 0, frozenset(), None, None
 
+    def _said(self) -> dict[str, Any]:
+        is_full = self.said is None
+        values: dict[str, Any] = {"instance_id": self.instance}
+        if is_full:
+            values |= {"rebalance_seconds": REBALANCE, "names": self.names, "pattern": self.pattern}
+        if is_full or self.held != self.said:
+            values["owned"] = self.held
+        self.said = self.held
+        return values
+
     def leave(self, *, epoch: int = -1) -> None:
         self.course.beat(self.name, epoch, instance_id=self.instance)
 
 
-ACTS = ["beat", "beat", "beat", "beat", "apply", "apply", "kill", "leave", "away", "lost", "dropped", "wait", "sleep"]
+ACTS = [
+    "beat",
+    "beat",
+    "beat",
+    "beat",
+    "apply",
+    "apply",
+    "kill",
+    "leave",
+    "away",
+    "lost",
+    "dropped",
+    "late",
+    "wait",
+    "sleep",
+]
 acts = st.tuples(
     st.integers(0, 19), st.sampled_from([*ACTS, "names", "pattern", "topics", "restart"]), st.integers(0, 3)
 )
@@ -348,8 +377,8 @@ class Crowd:
             client = Client(self.course, f"m{self.born}", instance=f"i{slot}" if slot % 4 == 0 else None)
             self.clients[slot] = client
         match act:
-            case "beat" | "lost" | "dropped":
-                client.beat(loses={"lost": "answer", "dropped": "request"}.get(act, ""))
+            case "beat" | "lost" | "dropped" | "late":
+                client.beat(loses={"lost": "answer", "dropped": "request", "late": "time"}.get(act, ""))
             case "apply":
                 client.carry_out()
             case "kill" | "leave" | "away":
@@ -473,7 +502,7 @@ def test_rights_that_are_taken_away_take_partitions_away(subscription: dict[str,
     both = Rights(seen=BOTH, read=BOTH)
     joined = course.join("a", rights=both, **subscription)
     assert joined.assigned == places(ORDERS, 0) | places(REFUNDS, 0)
-    assert course.beat("a", joined.epoch, rights=both).assigned is None, "nothing changed"
+    assert course.beat("a", joined.epoch, rights=both, owned=joined.assigned).assigned is None, "nothing changed"
     one = Rights(seen=frozenset({"orders"}), read=frozenset({"orders"}))
     told = course.beat("a", joined.epoch, rights=one)
     assert told.assigned == places(ORDERS, 0)
@@ -549,6 +578,20 @@ def bury(course: Course, client: Client, clients: list[Client]) -> None:
         course.wait(TIMES.interval)
         if client.name not in course.group.members:
             return
+
+
+def test_members_whose_answers_come_too_late_hold_up_nobody() -> None:
+    """librdkafka sends the same request again, which doesn't say everything."""
+    course = Course(topics=topics(orders=PARTITIONS))
+    clients = [Client(course, f"m{number:02}") for number in range(MEMBERS)]
+    assert beats_until_shared(course, clients) <= MOST_BEATS
+    clients += [Client(course, "n0"), Client(course, "n1")]
+    clients[-1].beat()
+    for _ in range(3):
+        for each in clients:
+            each.beat(loses="time")
+        course.wait(TIMES.interval)
+    assert beats_until_shared(course, clients) <= MOST_BEATS + 1
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
