@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Protocol
 
@@ -82,10 +83,9 @@ class PartitionScan:
 
         `open_file` opens a file to other batches than records of the shape.
         """
-        self._storage = storage
-        self._opened = open_file or self._records_of
+        # No method of this object: in a cycle, closed files would keep their row groups until the collector comes.
+        self._opened = open_file or partial(_records_of, storage, shape)
         self._wanted = wanted
-        self._shape = shape
         self._numbers = count()
         self._open: list[_OpenBlocks] = []
         self._pending: list[_Unread] = []
@@ -142,9 +142,6 @@ class PartitionScan:
         for block in blocks:
             self._push(block.low_offset, block.high_offset, (counted, block))
 
-    def _records_of(self, file: TableFile) -> ScannedFile:
-        return OpenFile.open(self._storage, file, self._shape)
-
     def _push(self, low: int | None, high: int | None, source: TableFile | tuple[_OpenBlocks, Block]) -> None:
         start, end = self._wanted.start_offset, self._wanted.end_offset
         unit = _Unread(
@@ -167,3 +164,7 @@ class PartitionScan:
                 offset=place,
             )
         return int(offsets[-1])
+
+
+def _records_of(storage: TopicStorage, shape: RecordShape, file: TableFile) -> ScannedFile:
+    return OpenFile.open(storage, file, shape)

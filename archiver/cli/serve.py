@@ -46,7 +46,10 @@ def kafka(
     _verbose: Verbose = False,
 ) -> None:
     """Serve archived topics to Kafka clients, as a broker would, without Kafka. Ctrl-C ends it."""
+    from archiver.serve.heap import give_freed_memory_back
+
     as_json = wants_json(json)
+    give_freed_memory_back()
     given = {"ARCHIVER__SERVE__LISTEN": listen, "ARCHIVER__SERVE__ADVERTISE": advertise}
     environment = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
     if processes == 1:
@@ -68,7 +71,10 @@ def _one_of_several(
     number: int, config: Path, environments: Sequence[Mapping[str, str]], as_json: bool, verbose: bool
 ) -> None:
     """What one of several processes does."""
+    from archiver.serve.heap import give_freed_memory_back
+
     set_verbose(verbose)
+    give_freed_memory_back()
     try:
         _serve(config, environments[number], as_json=as_json)
     except typer.Exit as ended:

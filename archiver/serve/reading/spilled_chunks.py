@@ -28,7 +28,7 @@ from archiver.serve.reading.chunks import Chunk
 _FILES: Final = 16
 """Of so many files the oldest one is given up for another."""
 _LEAST_FILE: Final = 1 << 20
-_SHARES: Final = 256
+_SHARES: Final = 64
 _MOST_SHARE: Final = 16 << 20
 _NUMBER_BYTES: Final = 8
 _REST_SECONDS: Final = 60.0

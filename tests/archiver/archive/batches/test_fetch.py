@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from contextlib import closing
 from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
@@ -173,6 +176,49 @@ def test_only_so_many_readers_are_kept(log: Lake):
             assert counting.still_open <= 2
         assert counting.still_open <= 2 * 2
     assert counting.still_open == 0
+
+
+@pytest.mark.parametrize("way", ["fetch", "run"])
+def test_a_closed_stream_leaves_nothing_to_the_collector(log: Lake, way: str):
+    """An open file holds a row group: hundreds of them would wait for the collector to come."""
+    counting = CountingFormat()
+    source = ArchivedBatches(log.archive(formats=SegmentFormats(written=counting)), BatchOptions(open_streams=0))
+    gc.collect()
+    gc.disable()
+    try:
+        for start in (0, 4, 23):
+            if way == "fetch":
+                source.fetch(at(start), 1)
+            else:
+                with closing(source.run(at(start), 1)) as run:
+                    next(run)
+        readers = [weakref.ref(each) for each in counting.readers]
+        counting.readers.clear()
+        assert len(readers) >= 3
+        assert [each() for each in readers] == [None] * len(readers)
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("max_bytes", [1, SIZES[1], 10**9])
+def test_a_run_gives_what_fetches_give_and_opens_each_file_once(log: Lake, max_bytes: int):
+    counting = CountingFormat()
+    archive = log.archive(formats=SegmentFormats(written=counting))
+    with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
+        found = list(source.run(at(0), max_bytes))
+        assert (len(counting.opened), counting.still_open) == (5, 0)
+        assert b"".join(map(data_of, found)) == b"".join(BATCHES)
+        assert [each.cursor for each in found] == [each.cursor for each in fetches(source, max_bytes)]
+
+
+def test_an_error_ends_a_run_after_what_came_before_it(fresh_log: Lake):
+    broken = sorted(each.file_path for each in fresh_log.files())[2].removeprefix("file://")
+    Path(broken).unlink()
+    with ArchivedBatches(fresh_log.archive()) as source:
+        run = source.run(at(0), 1)
+        assert [next(run).cursor.offset, next(run).cursor.offset] == [3, 6]
+        with pytest.raises(ObjectMissing):
+            next(run)
 
 
 def test_after_closing_nothing_is_given(log: Lake):
