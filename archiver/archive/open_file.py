@@ -48,14 +48,16 @@ class OpenFile:
     assembler: Assembler
 
     @classmethod
-    def open(cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED) -> OpenFile:
-        """Open a file, to assemble records of a shape.
+    def open(
+        cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED, *, reads_all: bool = False
+    ) -> OpenFile:
+        """Open a file, to assemble records of a shape. `reads_all` says that every block of it will be read.
 
         Raises the leaves of StorageError, and UnknownFormat if there is no reader for its format.
         """
         segment_format = storage.formats.named(file.format, file.path)
         deletes = storage.deletes.of(file)
-        reader = segment_format.open(storage.objects, file.path)
+        reader = segment_format.open(storage.objects, file.path, reads_all=reads_all)
         storage.mappings.learn(reader.metadata)
         return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion, shape))
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Self, TypeVar
 
-from pyarrow import ArrowException
+from pyarrow import ArrowException, NativeFile
 from pyarrow.fs import FileSelector, FileType
 from pyiceberg.io import FileIO, InputStream, load_file_io
 from pyiceberg.io.pyarrow import BUFFER_SIZE, PyArrowFileIO
@@ -125,6 +126,20 @@ class ObjectStore:
         The caller closes it, and turns errors of its reads into StorageErrors (`store_errors.storage_error`).
         """
         return self._attempt(lambda: self.input(path), "open", path)
+
+    def opened(self, path: str, stream: InputStream) -> ListedObject:
+        """Return size and time of change of an object as they were when `stream` was opened.
+
+        A store that told them in its answer isn't asked again.
+        """
+        told = stream.metadata() if isinstance(stream, NativeFile) else {}
+        try:
+            changed = datetime.fromisoformat(told["Last-Modified"].decode())
+            return ListedObject(
+                path=path, size=int(told["Content-Length"]), modified_ms=round(changed.timestamp() * 1000)
+            )
+        except (KeyError, ValueError):
+            return self.look(path)
 
     def input(self, path: str) -> InputStream:
         """Open an object once, without retries. Errors are the client's own."""

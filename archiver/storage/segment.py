@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from archiver.storage.objects import ObjectStore
+from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
@@ -180,6 +180,10 @@ class SegmentReader(Protocol):
         """What the file says about itself."""
 
     @property
+    def stored(self) -> ListedObject:
+        """The object's size and time of change, as they were when it was opened. Raises the leaves of StorageError."""
+
+    @property
     def schema(self) -> pa.Schema:
         """The file's columns in its own order and under its own names. Field ids are in each field's metadata."""
 
@@ -191,6 +195,13 @@ class SegmentReader(Protocol):
 
         An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`). Ids that the file
         doesn't have are ignored. Raises subclasses of StorageError, which name the file.
+        """
+
+    def to_decode(self, block: Block, needed: frozenset[int]) -> frozenset[int] | None:
+        """Look at the bytes of the columns beside those `needed`. Return the ids to `read`; None stands for all.
+
+        What isn't among them is as it was written, by its checksums: `read` would find no damage in it. It raises
+        nothing: where there is a doubt, or an error, `read` tells.
         """
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]:
@@ -225,8 +236,11 @@ class SegmentFormat(Protocol):
     def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
         """Start to write a file, into a new file of the local spool."""
 
-    def open(self, objects: ObjectStore, path: str) -> SegmentReader:
-        """Open a file of the object store. Raises subclasses of StorageError, which name the file."""
+    def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
+        """Open a file of the object store. Raises subclasses of StorageError, which name the file.
+
+        `reads_all` says that every block will be read: a small file may then be fetched at once.
+        """
 
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]

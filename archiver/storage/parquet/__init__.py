@@ -33,9 +33,9 @@ class ParquetFormat:
         """Start to write a file, into a new file of the local spool."""
         return ParquetSegmentWriter(spool_file, layout, compression_level=self.compression_level)
 
-    def open(self, objects: ObjectStore, path: str) -> SegmentReader:
+    def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
         """Open a file of the object store."""
-        return ParquetSegmentReader(objects, path)
+        return ParquetSegmentReader(objects, path, reads_all=reads_all)
 
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 
 from archiver.errors import BadSegment, StorageError
 from archiver.storage.footer import read_footer
-from archiver.storage.objects import ObjectStore
+from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.parquet.leaves import leaves_of, paths_by_id
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
+from archiver.storage.parquet.page_checks import doubtful
 from archiver.storage.row_columns import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from archiver.storage.store_errors import may_be_expired, storage_error
@@ -34,18 +35,25 @@ from schema_mapping.columns.fixed import (
 RAW_VALUE = f"{names.VAL}.{names.RAW}"
 BATCH_ROWS = 16 << 10
 BATCH_BYTES = 16 << 20
+AT_ONCE_BYTES = 8 << 20
+"""Up to this size a file that is read whole is fetched by one request."""
 
 
 class ParquetSegmentReader:
     """The SegmentReader of Parquet. ParquetFormat makes it."""
 
-    def __init__(self, objects: ObjectStore, path: str) -> None:
+    def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
+        """With `reads_all` a file of at most `AT_ONCE_BYTES` is fetched by one request."""
         self._path = path
         self._objects = objects
         self._used = objects.current
         self._stream = objects.open(path)
+        self._stored: ListedObject | None = None
+        self._is_in_memory = False
         try:
             with self._errors():
+                if reads_all and self.stored.size <= AT_ONCE_BYTES:
+                    self._fetch()
                 self._file = self._parquet()
                 self._footer = self._file.metadata
                 self._schema = self._file.schema_arrow
@@ -53,13 +61,21 @@ class ParquetSegmentReader:
         except BaseException:
             self._stream.close()
             raise
-        self._leaf_index = {leaf.field_id: leaf.index for leaf in leaves_of(self._schema) if leaf.field_id is not None}
+        self._leaves = leaves_of(self._schema)
+        self._leaf_index = {leaf.field_id: leaf.index for leaf in self._leaves if leaf.field_id is not None}
         self._paths = paths_by_id(self._schema)
 
     @property
     def metadata(self) -> SegmentMetadata:
         """What the file says about itself."""
         return self._metadata
+
+    @property
+    def stored(self) -> ListedObject:
+        """The object's size and time of change, as they were when it was opened."""
+        if self._stored is None:
+            self._stored = self._objects.opened(self._path, self._stream)
+        return self._stored
 
     @property
     def schema(self) -> pa.Schema:
@@ -85,12 +101,14 @@ class ParquetSegmentReader:
         """
         columns = None if field_ids is None else [self._paths[one] for one in sorted(field_ids) if one in self._paths]
         size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
+        # Threads cost more than they gain where a column is a few pages in memory.
+        options: dict[str, Any] = {"batch_size": size, "columns": columns, "use_threads": not self._is_in_memory}
         done, renewed_at = 0, -1
         while True:
             at = 0
             try:
                 with self._errors():
-                    for batch in self._file.iter_batches(batch_size=size, row_groups=[block.index], columns=columns):
+                    for batch in self._file.iter_batches(row_groups=[block.index], **options):
                         fresh = batch.slice(max(0, done - at))
                         at += batch.num_rows
                         if fresh.num_rows:
@@ -102,6 +120,18 @@ class ParquetSegmentReader:
                     raise
                 renewed_at = done
                 self._open_again(failure)
+
+    def to_decode(self, block: Block, needed: frozenset[int]) -> frozenset[int] | None:
+        """The columns needed, and those whose pages have to be decoded to know whether they are as written."""
+        paths = {self._paths[one] for one in needed if one in self._paths}
+        others = [leaf for leaf in self._leaves if not _is_within(leaf.path, paths)]
+        try:
+            left = list(doubtful(self._stream, others, self._footer.row_group(block.index), self._footer.schema))
+        except (pa.ArrowException, OSError, ValueError):
+            return None  # decoding tells what is wrong, or gets new credentials
+        found = {leaf.field_id: leaf.path for leaf in left if leaf.field_id is not None}
+        is_named = len(found) == len(left) and all(self._paths[one] == path for one, path in found.items())
+        return needed | found.keys() if is_named else None
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         """How many values of these columns aren't null in the row group, by its statistics."""
@@ -115,7 +145,7 @@ class ParquetSegmentReader:
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         """Describe the file as a data file of a table."""
-        leaves = leaves_of(self._schema)
+        leaves = self._leaves
         metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
         raw = next((leaf for leaf in leaves if leaf.name == RAW_VALUE), None)
         groups = [self._footer.row_group(index) for index in range(self._footer.num_row_groups)]
@@ -137,14 +167,22 @@ class ParquetSegmentReader:
             recognition=self._metadata.recognition,
         )
 
+    def _fetch(self) -> None:
+        """Have the whole file in memory."""
+        with self._stream as remote:
+            self._stream = pa.BufferReader(remote.read(self.stored.size))
+        self._is_in_memory = True
+
     def _parquet(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
-        return pq.ParquetFile(self._stream, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+        return pq.ParquetFile(
+            self._stream, metadata=footer, pre_buffer=not self._is_in_memory, page_checksum_verification=True
+        )
 
     def _open_again(self, failure: StorageError) -> None:
         """Open the file with renewed credentials. Raises `failure` if there are none."""
         self._objects.renew(failure, self._used)
         self._used = self._objects.current
-        self._stream = self._objects.open(self._path)
+        self._stream, self._is_in_memory = self._objects.open(self._path), False
         with self._errors():
             self._file = self._parquet(self._footer)
 
@@ -221,3 +259,9 @@ class ParquetSegmentReader:
                 file=self._path,
                 cause=str(error),
             ) from error
+
+
+def _is_within(path: str, groups: set[str]) -> bool:
+    """Whether the column at `path` is one of these, or lies below one."""
+    steps = path.split(".")
+    return any(".".join(steps[:depth]) in groups for depth in range(1, len(steps) + 1))

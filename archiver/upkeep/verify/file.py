@@ -21,7 +21,7 @@ from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.table_files import Bounds, TableFile
 from archiver.errors import ObjectMissing, StorageDenied
 from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ObjectStore
+from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.segment import Block
 from archiver.upkeep.verify.file_claims import FileClaim, Identity, check_claim
 from archiver.upkeep.verify.findings import Fault, FaultKind
@@ -134,23 +134,19 @@ class _Reading:
 
     def run(self) -> FileResult:
         """Read the file."""
-        path = self._file.path
-        try:
-            seen = self._target.objects.look(path)
-        except Exception as error:  # noqa: BLE001 - every failure of a file is a finding
-            self._fail(error)
-            return self._result(None, size_bytes=0, modified_ms=None)
         claim: FileClaim | None = None
+        seen: ListedObject | None = None
         try:
-            with closing(OpenFile.open(self._storage, self._file)) as opened:
+            with closing(OpenFile.open(self._storage, self._file, reads_all=True)) as opened:
+                seen = opened.reader.stored
                 claim = FileClaim.of(opened.reader.metadata)
                 for block in opened.reader.blocks():
                     self._read(opened, block)
                 if self._is_read:
                     self._check(claim, opened, seen.size)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - every failure of a file is a finding
             self._fail(error)
-        return self._result(claim, size_bytes=seen.size, modified_ms=seen.modified_ms)
+        return self._result(claim, seen)
 
     def _read(self, opened: OpenFile, block: Block) -> None:
         low, high, last, is_sorted = None, None, -1, True
@@ -174,7 +170,8 @@ class _Reading:
     def _records(opened: OpenFile, block: Block) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         """The records of a block, and which of them others deleted; None where no row is deleted."""
         first = block.first_row
-        for rows in opened.reader.read(block):
+        needed = opened.assembler.field_ids | opened.deletes.field_ids
+        for rows in opened.reader.read(block, opened.reader.to_decode(block, needed)):
             kafka = opened.assembler.kafka(rows)
             kept = opened.deletes.survivors(rows, first)
             first += rows.num_rows
@@ -275,11 +272,11 @@ class _Reading:
             )
         )
 
-    def _result(self, claim: FileClaim | None, *, size_bytes: int, modified_ms: int | None) -> FileResult:
+    def _result(self, claim: FileClaim | None, seen: ListedObject | None) -> FileResult:
         return FileResult(
             path=self._file.path,
-            size_bytes=size_bytes,
-            modified_ms=modified_ms,
+            size_bytes=0 if seen is None else seen.size,
+            modified_ms=None if seen is None else seen.modified_ms,
             rows=self._rows,
             deleted=self._deleted,
             pieces=self._tally.pieces(),

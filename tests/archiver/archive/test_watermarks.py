@@ -37,9 +37,9 @@ class CountingFormat:
     def __init__(self) -> None:
         self.opened: list[str] = []
 
-    def open(self, objects: Any, path: str) -> Any:
+    def open(self, objects: Any, path: str, **options: Any) -> Any:
         self.opened.append(path)
-        return ParquetFormat().open(objects, path)
+        return ParquetFormat().open(objects, path, **options)
 
 
 @pytest.mark.parametrize("first", [0, 7])

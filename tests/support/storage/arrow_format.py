@@ -35,7 +35,7 @@ class ArrowFormat:
     def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> ArrowWriter:
         return ArrowWriter(spool_file, layout)
 
-    def open(self, objects: ObjectStore, path: str) -> ArrowReader:
+    def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> ArrowReader:
         return ArrowReader(objects, path)
 
     def describe(
@@ -120,6 +120,7 @@ class ArrowReader:
 
     def __init__(self, objects: ObjectStore, path: str) -> None:
         self._stream = objects.open(path)
+        self.stored = objects.opened(path, self._stream)
         self._ipc = pa.ipc.open_file(self._stream)
         self._count = self._ipc.num_record_batches - 1
         _, pairs = self._ipc.get_batch_with_custom_metadata(self._count)
@@ -163,6 +164,9 @@ class ArrowReader:
         kept = [found for field in batch.schema if (found := _only(field, batch.column(field.name), field_ids))]
         fields, arrays = zip(*kept, strict=True)
         yield pa.RecordBatch.from_arrays(list(arrays), schema=pa.schema(fields))
+
+    def to_decode(self, block: Block, needed: frozenset[int]) -> None:
+        """Its bytes have no checksums: all columns have to be read."""
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         rows = self._ipc.get_batch(block.index)

@@ -100,9 +100,9 @@ class CountingFormat:
         self.opened: list[str] = []
         self.readers: list[Any] = []
 
-    def open(self, objects: Any, path: str) -> Any:
+    def open(self, objects: Any, path: str, **options: Any) -> Any:
         self.opened.append(path)
-        self.readers.append(ParquetFormat().open(objects, path))
+        self.readers.append(ParquetFormat().open(objects, path, **options))
         return self.readers[-1]
 
     def describe(self, *_: Any, **__: Any) -> Any:
@@ -152,8 +152,8 @@ class NotingFormat(CountingFormat):
         super().__init__()
         self.read: list[int] = []
 
-    def open(self, objects: Any, path: str) -> Any:
-        return NotedBlocks(super().open(objects, path), self.read)
+    def open(self, objects: Any, path: str, **options: Any) -> Any:
+        return NotedBlocks(super().open(objects, path, **options), self.read)
 
 
 def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fresh_log: Lake):

@@ -195,7 +195,7 @@ class FailingFormat:
         FailingWriter.started += 1
         return FailingWriter(ParquetFormat().start(spool_file, layout), self.step if number == self.file else "")
 
-    def open(self, objects: ObjectStore, path: str) -> SegmentReader:
+    def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
         raise AssertionError
 
 

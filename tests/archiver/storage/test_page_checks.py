@@ -1,0 +1,188 @@
+"""Columns that are as they were written, by checksums alone: never one that a reader would read otherwise."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archiver.storage.parquet.leaves import leaves_of
+from archiver.storage.parquet.page_checks import RUN_BYTES, are_as_written, doubtful
+
+ROWS = 60
+COLUMNS = {
+    "constant": pa.array([7] * ROWS, pa.int64()),
+    "differences": pa.array([1000 + 3 * n for n in range(ROWS)], pa.timestamp("us", tz="UTC")),
+    "dictionary": pa.array([n % 3 for n in range(ROWS)], pa.int32()),
+    "holes": pa.array([None if n % 4 else n for n in range(ROWS)], pa.int32()),
+    "nothing": pa.nulls(ROWS, pa.int64()),
+    "plain": pa.array([n / 7 for n in range(ROWS)], pa.float64()),
+    "texts": pa.array([f"text number {n}" for n in range(ROWS)]),
+    "listed": pa.array([[n, n + 1] if n % 3 else [] for n in range(ROWS)], pa.list_(pa.int64())),
+    "below": pa.array(
+        [{"one": n % 2, "other": None} for n in range(ROWS)], pa.struct([("one", pa.int32()), ("other", pa.int64())])
+    ),
+}
+UNPACKED = ("constant", "nothing", "below.other")
+DICTIONARIES = ("constant", "dictionary", "nothing", "below.one", "below.other")
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    paths = [leaf.path for leaf in leaves_of(table.schema)]
+    pq.write_table(
+        table,
+        out,
+        **{
+            "compression": {path: "none" if path in UNPACKED else "zstd" for path in paths},
+            "use_dictionary": [path for path in paths if path in DICTIONARIES],
+            "column_encoding": {path: "DELTA_BINARY_PACKED" for path in paths if path == "differences"},
+            "write_page_index": True,
+            "write_page_checksum": True,
+            "write_batch_size": 10,
+            "data_page_size": 100,
+            "store_schema": False,
+        }
+        | options,
+    )
+    return out.getvalue()
+
+
+def column_of(data: bytes, path: str) -> Any:
+    """What a reader that looks at checksums makes of a column; the kind of error where it can't."""
+    try:
+        with pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True) as file:
+            return file.read(columns=[path], use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        return type(error)
+
+
+def vouched(data: bytes, footer: pq.FileMetaData, index: int) -> bool:
+    chunk = footer.row_group(0).column(index)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    pages = memoryview(data)[start : start + chunk.total_compressed_size]
+    return are_as_written(pages, chunk, footer.schema.column(index))
+
+
+def doubts(data: bytes) -> list[str]:
+    stream = io.BytesIO(data)
+    with pq.ParquetFile(io.BytesIO(data)) as file:
+        leaves, footer = leaves_of(file.schema_arrow), file.metadata
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    return [leaf.path for group in groups for leaf in doubtful(stream, leaves, group, footer.schema)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("packing", ["as is", "one page"])
+def test_no_flipped_bit_is_vouched_for_that_a_reader_would_see(packing: str):
+    """Each bit of each page and header, one at a time."""
+    table = pa.table(COLUMNS)
+    data = written(table, **({} if packing == "as is" else {"data_page_size": 1 << 20}))
+    footer = pq.ParquetFile(io.BytesIO(data)).metadata
+    told: Counter[tuple[str, bool]] = Counter()
+    for index in range(footer.num_columns):
+        chunk = footer.row_group(0).column(index)
+        path = chunk.path_in_schema
+        before = column_of(data, path)
+        assert vouched(data, footer, index), path
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        for bit in range(8 * start, 8 * (start + chunk.total_compressed_size)):
+            hurt = bytearray(data)
+            hurt[bit // 8] ^= 1 << bit % 8
+            is_vouched = vouched(bytes(hurt), footer, index)
+            told[path, is_vouched] += 1
+            if is_vouched:
+                found = column_of(bytes(hurt), path)
+                assert isinstance(found, pa.Table), (path, bit)
+                assert found.equals(before), (path, bit)
+    for index in range(footer.num_columns):
+        path = footer.row_group(0).column(index).path_in_schema
+        assert told[path, False] > 20 * told[path, True], path
+
+
+def test_less_more_or_other_bytes_are_not_vouched_for():
+    data = written(pa.table(COLUMNS))
+    footer = pq.ParquetFile(io.BytesIO(data)).metadata
+    dice = random.Random(3)
+    for index in range(footer.num_columns):
+        chunk = footer.row_group(0).column(index)
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        pages = data[start : start + chunk.total_compressed_size]
+        column = footer.schema.column(index)
+        for _ in range(50):
+            cut = dice.randrange(len(pages))
+            for other in (pages[:cut], pages[cut + 1 :], pages + pages[:cut] + b"\0"):
+                assert not are_as_written(memoryview(other), chunk, column)
+            assert not are_as_written(memoryview(dice.randbytes(len(pages))), chunk, column)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"write_page_checksum": False},
+        {"compression": "snappy"},
+        {"data_page_version": "2.0"},
+    ],
+)
+def test_what_checksums_do_not_tell_is_doubtful(options: dict[str, Any]):
+    """Pages without a checksum, and forms that we don't write."""
+    table = pa.table(COLUMNS)
+    assert doubts(written(table)) == []
+    assert sorted(doubts(written(table, **options))) == sorted(leaf.path for leaf in leaves_of(table.schema))
+
+
+def test_dictionaries_of_texts_and_those_given_up_are_doubtful():
+    """Only decoding tells how many texts there are, and which pages have which of two encodings."""
+    many = 4000
+    numbers = {
+        "given up": pa.array(range(many), pa.int64()),
+        "kept": pa.array([n % 5 for n in range(many)], pa.int64()),
+    }
+    table = pa.table({**numbers, "text": pa.array(["a", "b"] * (many // 2))})
+    data = written(table, use_dictionary=True, compression="zstd", column_encoding=None, dictionary_pagesize_limit=1000)
+    assert sorted(doubts(data)) == ["given up", "text"]
+
+
+def test_another_type_in_the_schema_is_doubtful():
+    data = written(pa.table(COLUMNS))
+    footer = pq.ParquetFile(io.BytesIO(data)).metadata
+    chunk = footer.row_group(0).column(0)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    pages = memoryview(data)[start : start + chunk.total_compressed_size]
+    assert are_as_written(pages, chunk, footer.schema.column(0))
+    assert not are_as_written(pages, chunk, footer.schema.column(2))
+
+
+def test_columns_are_read_together_if_they_lie_together():
+    """One read for neighbours, and none of what lies far between."""
+
+    class Counted(io.BytesIO):
+        reads: list[int]
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.reads.append(size or 0)
+            return super().read(size)
+
+    noise = pa.array([random.Random(n).randbytes(1000) for n in range(20_000)], pa.binary())
+    rows = len(noise)
+    small = pa.array([1] * rows, pa.int64())
+    table = pa.table({"a": small, "b": small, "noise": noise, "c": small})
+    data = written(
+        table, compression="none", use_dictionary=["a", "b", "c"], column_encoding=None, data_page_size=1 << 20
+    )
+    stream = Counted(data)
+    stream.reads = []
+    file = pq.ParquetFile(io.BytesIO(data))
+    leaves = [leaf for leaf in leaves_of(file.schema_arrow) if leaf.path != "noise"]
+    args = file.metadata.row_group(0), file.metadata.schema
+    assert list(doubtful(stream, leaves, *args)) == []  # type: ignore[arg-type]
+    assert len(stream.reads) == 2
+    assert sum(stream.reads) < 10_000
+    stream.reads = []
+    assert list(doubtful(stream, leaves_of(file.schema_arrow), *args)) == []  # type: ignore[arg-type]
+    assert len(stream.reads) == 3
+    assert max(stream.reads) > RUN_BYTES, "a chunk that is larger than a run is read alone"

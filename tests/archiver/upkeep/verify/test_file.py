@@ -1,0 +1,170 @@
+"""The reading of one file: injuries are found in columns that no record is made from, which aren't decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archiver.archive.assemble import Assembler
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.table_files import Bounds, TableFile
+from archiver.storage.formats import FORMATS
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet.reader import ParquetSegmentReader
+from archiver.storage.segment import Block, SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
+from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask, verify_files
+from archiver.upkeep.verify.file_claims import Identity
+from archiver.upkeep.verify.findings import FaultKind
+from archiver.upkeep.verify.tally import Cut
+from archiver.wire.record_digest import RecordDigest
+from schema_mapping.columns.fixed import BATCH_START_ID
+
+ROWS = 50
+ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
+UNUSED = (
+    "ingest_timestamp",
+    "batch_start",
+    "batch_end",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "attributes",
+)
+
+
+@pytest.fixture
+def rows(archive: Any) -> pa.RecordBatch:
+    found: pa.RecordBatch = archive.batch([archive.row(offset=n, value=b"value %d" % n) for n in range(ROWS)])
+    return found
+
+
+@pytest.fixture
+def local(archive: Any, rows: pa.RecordBatch, tmp_path: Path) -> Path:
+    """A file of ours."""
+    path = tmp_path / "ours.parquet"
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, {}))
+    writer.write(rows)
+    writer.close(origin=ORIGIN, path="x", partition_value=0, digest=digest_of(archive, rows))
+    return path
+
+
+def digest_of(archive: Any, rows: pa.RecordBatch) -> str:
+    mappings = KnownMappings("t", _Mapping(archive))
+    assembler = Assembler("here", rows.schema, mappings)
+    return RecordDigest.of_seen(assembler.records(rows, assembler.kafka(rows))).text
+
+
+class _Mapping:
+    def __init__(self, archive: Any) -> None:
+        self._archive = archive
+
+    def row_mapping(self, version: int) -> Any:
+        return self._archive.rows if version == 1 else None
+
+
+def result_of(archive: Any, local: Path) -> FileResult:
+    file = TableFile(
+        path=local.as_uri(),
+        format="parquet",
+        rows=ROWS,
+        size_bytes=local.stat().st_size,
+        spec_id=0,
+        partition_values=(),
+        partitions=Bounds(0, 0),
+        offsets=Bounds(0, ROWS - 1),
+        latest=None,
+    )
+    target = VerifyTarget(
+        identity=Identity(cluster_id="c", topic="t", topic_id="", table="n.t"),
+        objects=ObjectStore.of({}),
+        formats=FORMATS,
+        mappings={1: archive.mapping},
+    )
+    whole = Cut(partition=0, start_offset=0, end_offset=ROWS)
+    (found,) = verify_files(VerifyTask(target=target, files=(FileToRead(file=file, cuts=(whole,)),)))
+    return found
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int] | None]:
+    """What was asked of the reader."""
+    seen: list[frozenset[int] | None] = []
+    read = ParquetSegmentReader.read
+
+    def reading(
+        self: ParquetSegmentReader, block: Block, field_ids: frozenset[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        seen.append(field_ids)
+        return read(self, block, field_ids)
+
+    monkeypatch.setattr(ParquetSegmentReader, "read", reading)
+    return seen
+
+
+def test_a_sound_file_is_proven_and_only_what_records_need_is_decoded(
+    archive: Any, local: Path, decoded: list[frozenset[int] | None]
+):
+    found = result_of(archive, local)
+    assert (found.faults, found.rows, found.is_intact, found.is_read) == ((), ROWS, True, True)
+    assert [piece.rows for piece in found.pieces] == [ROWS]
+    assert (found.size_bytes, found.modified_ms) == (local.stat().st_size, local.stat().st_mtime_ns // 1_000_000)
+    (asked,) = decoded
+    assert asked is not None
+    assert BATCH_START_ID not in asked
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any, local: Path, name: str):
+    chunk = _chunk(local, f"kafka.{name}")
+    data = bytearray(local.read_bytes())
+    data[chunk.data_page_offset + chunk.total_compressed_size - 1 - _dictionary_bytes(chunk)] ^= 1
+    local.write_bytes(data)
+    found = result_of(archive, local)
+    assert [fault.kind for fault in found.faults] == [FaultKind.DAMAGED]
+    assert "row group 0" in found.faults[0].message
+    assert not found.is_read
+
+
+def test_a_file_without_checksums_is_decoded_whole(
+    archive: Any, rows: pa.RecordBatch, tmp_path: Path, decoded: list[frozenset[int] | None]
+):
+    """As another engine writes it."""
+    path = tmp_path / "theirs.parquet"
+    pq.write_table(pa.Table.from_batches([rows]), path)
+    found = result_of(archive, path)
+    assert (found.rows, found.is_read) == (ROWS, True)
+    (asked,) = decoded
+    assert asked is not None
+    assert BATCH_START_ID in asked
+
+
+def test_a_file_without_field_ids_beside_ours_is_decoded_whole(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
+    """A column that nobody can name by id has to be read with all others."""
+    path = tmp_path / "theirs.parquet"
+    pq.write_table(pa.Table.from_batches([rows]).append_column("theirs", pa.array(["x"] * ROWS)), path)
+    with FORMATS.written.open(ObjectStore.of({}), path.as_uri()) as reader:
+        (block,) = reader.blocks()
+        assert reader.to_decode(block, frozenset({BATCH_START_ID})) is None
+
+
+def test_a_stream_that_fails_leaves_it_to_the_decoding(archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch):
+    with FORMATS.written.open(ObjectStore.of({}), local.as_uri()) as reader:
+        (block,) = reader.blocks()
+        assert reader.to_decode(block, frozenset({BATCH_START_ID})) is not None
+        reader._stream.close()  # type: ignore[attr-defined]
+        assert reader.to_decode(block, frozenset({BATCH_START_ID})) is None
+
+
+def _chunk(local: Path, path: str) -> pq.ColumnChunkMetaData:
+    group = pq.read_metadata(local).row_group(0)
+    return next(one for n in range(group.num_columns) if (one := group.column(n)).path_in_schema == path)
+
+
+def _dictionary_bytes(chunk: pq.ColumnChunkMetaData) -> int:
+    return chunk.data_page_offset - chunk.dictionary_page_offset if chunk.dictionary_page_offset else 0
