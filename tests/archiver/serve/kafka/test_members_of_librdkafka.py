@@ -1,7 +1,9 @@
-"""Members that use librdkafka, while the registry is away for a moment: none gets stuck, and none begins anew."""
+"""Members that use librdkafka, while the server is slow: none gets stuck, and none begins anew but by its own fault."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from archiver.errors import StorageUnavailable
 from archiver.serve.groups import CommittedOffsets
@@ -49,7 +51,6 @@ def consuming(port: int, **options: Any) -> Iterator[Consumer]:
             **options,
         }
     )
-    consumer.subscribe([ORDERS])
     try:
         yield consumer
     finally:
@@ -73,5 +74,45 @@ def test_a_member_whose_offsets_cannot_be_read_at_first_goes_on_at_them(tmp_path
         topic_id: UUID = served.topics.open[0].topic_id
         offsets.commit("g", {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=4)})
         with consuming(served.port, **{"group.protocol": protocol}) as consumer:
+            consumer.subscribe([ORDERS])
             assert first_offset(consumer) == 4
         assert offsets.times == 0
+
+
+class LateStart:
+    """Where a partition begins, told only once it is `released`."""
+
+    def __init__(self, served: ServedLake) -> None:
+        (topic,) = served.topics.open
+        self.is_asked = threading.Event()
+        self.released = threading.Event()
+        self._start = topic.start
+        topic.start = self.start  # type: ignore[method-assign]
+
+    async def start(self, partition: int) -> int:
+        self.is_asked.set()
+        await asyncio.to_thread(self.released.wait, SECONDS)
+        return await self._start(partition)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="librdkafka asks again where the log begins, and goes there"
+)
+def test_a_late_answer_about_an_assignment_before_moves_nobody_from_the_committed_offset(tmp_path: Path) -> None:
+    """A member asks where the log begins, as nothing is committed; loses its partition, and gets it again."""
+    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
+    place = [TopicPartition(ORDERS, 0)]
+    with ServedLake(lake) as served, consuming(served.port) as consumer:
+        late = LateStart(served)
+        consumer.assign(place)
+        assert late.is_asked.wait(SECONDS)
+        consumer.unassign()
+        topic_id = served.topics.open[0].topic_id
+        served.offsets.commit("g", {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=5)})
+        consumer.assign(place)
+        (told,) = consumer.committed(place, SECONDS)
+        if told.offset != 5:
+            raise ValueError(told)
+        late.released.set()
+        got = [message.offset() for message in consumer.consume(10, 3.0) if message.error() is None]
+        assert min(got) == 5

@@ -1,0 +1,256 @@
+"""Kafka's VerifiableConsumer, by which Kafka's system tests judge groups: its processes, and what these tests demand.
+
+The judge is that of Kafka's `verifiable_consumer.py`: who consumes has the partition, and goes on where it was; who
+commits has the partition, and commits no more than it consumed; and nobody consumes what lies behind the committed
+offset. A member that was suspended may finish what it had fetched, as far as it can't know that it was let go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+from archiver.local.java import find_java
+from archiver.local.kafka import ARTIFACTS, VERSION
+from archiver.local.maven import jars
+
+PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "range": ("--assignment-strategy", "org.apache.kafka.clients.consumer.RangeAssignor"),
+    "cooperative-sticky": ("--assignment-strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
+    "consumer": ("--group-protocol", "CONSUMER"),
+}
+_EAGER: Final = "range"
+SESSION_MS: Final = 6000
+_LEAVE_S: Final = 30.0
+_LOOK_S: Final = 0.05
+_FINISHES_S: Final = 5.0
+"""How long a member that was suspended may take until it hears what became of it."""
+
+
+@dataclass(slots=True)
+class Judge:
+    """What the consumers of a group said, held against each other. `wrong` says what may not be."""
+
+    protocol: str
+    wrong: list[str] = field(default_factory=list)
+    committed: dict[int, int] = field(default_factory=dict)
+    """The highest committed offset of each partition."""
+    consumed: defaultdict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    """The first and last offset of all that was consumed of each partition."""
+    refused: int = 0
+    assignments: int = 0
+
+    def lost(self) -> list[str]:
+        """What lies before a committed offset, and nobody consumed."""
+        found = []
+        for partition, end in self.committed.items():
+            at = 0
+            for first, last in sorted(self.consumed[partition]):
+                if first > at:
+                    found.append(f"lost {at} to {first - 1} of {partition}")
+                at = max(at, last + 1)
+            if at < end:
+                found.append(f"{partition} was committed up to {end}, and consumed up to {at}")
+        return found
+
+    def is_at(self, ends: Mapping[int, int]) -> bool:
+        """Whether all was committed."""
+        return self.committed == ends
+
+
+@dataclass(slots=True)
+class Seen:
+    """One consumer, by its events."""
+
+    name: str
+    judge: Judge
+    assignment: set[int] = field(default_factory=set)
+    position: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+    excused_until: float = float("-inf")
+    is_over: bool = False
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take in an event; what isn't right goes to the judge."""
+        match event["name"]:
+            case "partitions_assigned":
+                self._assigned({each["partition"] for each in event["partitions"]})
+            case "partitions_revoked":
+                self._revoked({each["partition"] for each in event["partitions"]})
+            case "records_consumed":
+                for each in event["partitions"]:
+                    self._consumed(each["partition"], each["minOffset"], each["maxOffset"])
+                self.count += event["count"]
+            case "offsets_committed":
+                self._committed(event)
+            case "shutdown_complete":
+                self.is_over = True
+
+    def _assigned(self, partitions: set[int]) -> None:
+        self.judge.assignments += 1
+        if self.judge.protocol == _EAGER:
+            self.assignment.clear()
+        self._demand(not partitions & self.assignment, f"assigned {partitions & self.assignment} again")
+        self.assignment |= partitions
+        self.excused_until = float("-inf")
+        for each in partitions:
+            self.position.pop(each, None)
+
+    def _revoked(self, partitions: set[int]) -> None:
+        self._demand(partitions <= self.assignment, f"had to give up {partitions - self.assignment} without having it")
+        self.assignment -= partitions
+        self.excused_until = float("-inf")
+        for each in partitions:
+            self.position.pop(each, None)
+
+    def _consumed(self, partition: int, first: int, last: int) -> None:
+        self._demand(partition in self.assignment, f"consumed {partition} at {first} without having it")
+        at = self.position.get(partition, first)
+        self._demand(at == first, f"consumed {partition} at {first} instead of {at}")
+        least = self.judge.committed.get(partition, 0)
+        if time.monotonic() > self.excused_until:
+            self._demand(first >= least, f"consumed {partition} at {first}, though {least} was committed")
+        self.position[partition] = last + 1
+        self.judge.consumed[partition].append((first, last))
+
+    def _committed(self, event: Mapping[str, Any]) -> None:
+        if not event["success"]:
+            self.judge.refused += 1
+            return
+        for each in event["offsets"]:
+            partition, offset = each["partition"], each["offset"]
+            self._demand(partition in self.assignment, f"committed {partition} without having it")
+            at = self.position.get(partition, -1)
+            self._demand(offset <= at, f"committed {offset} of {partition}, and had come to {at}")
+            self.judge.committed[partition] = max(offset, self.judge.committed.get(partition, 0))
+
+    def _demand(self, is_right: bool, what: str) -> None:
+        if not is_right:
+            self.judge.wrong.append(f"{self.name}: {what}")
+
+
+class VerifiableConsumers:
+    """Processes of VerifiableConsumer in one group."""
+
+    def __init__(self, folder: Path, *, bootstrap: str, topic: str, group: str, protocol: str, at_once: int) -> None:
+        """Each commits after at most `at_once` records."""
+        self.judge = Judge(protocol)
+        self._folder = folder
+        java = find_java()
+        place = jars(f"kafka-{VERSION}", ARTIFACTS, java, lambda _: None)
+        options = folder / "consumer.properties"
+        options.write_text(f"max.poll.records={at_once}\nheartbeat.interval.ms=500\nreconnect.backoff.max.ms=500\n")
+        if protocol == "consumer":
+            options.write_text(f"max.poll.records={at_once}\nreconnect.backoff.max.ms=500\n")
+        session = () if protocol == "consumer" else ("--session-timeout", str(SESSION_MS))
+        self._command = [
+            java.executable,
+            *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m", "-cp", f"{place}/*"),
+            "org.apache.kafka.tools.VerifiableConsumer",
+            *("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group),
+            *("--reset-policy", "earliest", "--command-config", str(options)),
+            *(*session, *PROTOCOLS[protocol]),
+        ]
+        self._lock = threading.Lock()
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        self._seen: dict[str, Seen] = {}
+        self._readers: list[threading.Thread] = []
+        self._paused: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._running.values():
+            each.kill()
+        for each in self._running.values():
+            each.wait(_LEAVE_S)
+        for reader in self._readers:  # each ends with its process, and closes what it read from
+            reader.join(_LEAVE_S)
+
+    def join(self) -> str:
+        """Start one more."""
+        name = f"consumer-{len(self._seen)}"
+        with (self._folder / f"{name}.err").open("wb") as errors:
+            process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        self._running[name] = process
+        self._seen[name] = Seen(name, self.judge)
+        reader = threading.Thread(target=self._read, args=(process, self._seen[name]), daemon=True)
+        self._readers.append(reader)
+        reader.start()
+        return name
+
+    def leave(self, name: str) -> None:
+        """Let one leave in order."""
+        process = self._running.pop(name)
+        process.terminate()
+        process.wait(_LEAVE_S)
+
+    def kill(self, name: str) -> None:
+        process = self._running.pop(name)
+        process.kill()
+        process.wait(_LEAVE_S)
+
+    def pause(self, name: str) -> None:
+        os.kill(self._running[name].pid, signal.SIGSTOP)
+        self._paused.add(name)
+
+    def go_on(self, name: str) -> None:
+        with self._lock:
+            self._seen[name].excused_until = time.monotonic() + _FINISHES_S
+        self._paused.discard(name)
+        os.kill(self._running[name].pid, signal.SIGCONT)
+
+    def shares(self, partitions: int) -> bool:
+        """Whether each partition has exactly one of those that run and aren't suspended."""
+        with self._lock:
+            held = [each for name in self._present() for each in self._seen[name].assignment]
+            return sorted(held) == list(range(partitions)) and all(
+                self._seen[one].assignment for one in self._present()
+            )
+
+    def get_records(self, seconds: float) -> bool:
+        """Wait until each of those that run and aren't suspended has consumed some since now; whether it has."""
+        with self._lock:
+            before = {name: self._seen[name].count for name in self._present()}
+        return waited(lambda: all(self._seen[name].count > count for name, count in before.items()), seconds)
+
+    def has_read(self, ends: Mapping[int, int]) -> bool:
+        with self._lock:
+            return self.judge.is_at(ends)
+
+    def view(self) -> str:
+        """Who has what, and what of it was consumed."""
+        with self._lock:
+            told = [f"{name} {sorted(self._seen[name].assignment)} {self._seen[name].count}" for name in self._running]
+            return f"{'; '.join(told)}; suspended: {sorted(self._paused)}; committed: {self.judge.committed}"
+
+    def _present(self) -> list[str]:
+        return [each for each in self._running if each not in self._paused]
+
+    def _read(self, process: subprocess.Popen[str], seen: Seen) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                if line.startswith("{") and line.endswith("\n"):  # a kill may cut the last one
+                    with self._lock:
+                        seen.take(json.loads(line))
+
+
+def waited(is_so: Callable[[], bool], seconds: float) -> bool:
+    """Wait until something is so; whether it is."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_S)
+    return True
