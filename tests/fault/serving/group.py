@@ -10,7 +10,10 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.fault.serving.journal import Journal
 from tests.fault.serving.judge import Verdict, judge
@@ -29,7 +32,7 @@ class Group:
         folder.mkdir(parents=True)
         self.name = name
         self._folder = folder
-        self._options = {
+        self._options: dict[str, Any] = {
             "bootstrap": bootstrap,
             "group": name,
             "topic": topic,
@@ -50,6 +53,17 @@ class Group:
             each.kill()
         for each in self._running.values():
             each.wait(LEAVE_S)
+
+    def begin_at_zero(self) -> None:
+        """Commit offset 0 everywhere. Then no member asks where the log begins, and goes there too late.
+
+        librdkafka does so with an answer that comes after its partition went and came back: a test shows it.
+        """
+        admin = AdminClient({"bootstrap.servers": self._options["bootstrap"], "log_level": 0})
+        places = [TopicPartition(self._options["topic"], each, 0) for each in sorted(self._partitions)]
+        asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(self.name, places)])
+        told = asked[self.name].result(LEAVE_S)
+        assert all(each.error is None for each in told.topic_partitions)
 
     @property
     def members(self) -> list[str]:

@@ -63,6 +63,7 @@ class _Rounds:
         self._members, self._noise = members, noise
 
     def play(self, rounds: int) -> None:
+        self._group.begin_at_zero()
         for _ in range(self._members):
             self._group.join()
         self._settle("the beginning")
