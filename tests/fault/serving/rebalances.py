@@ -19,9 +19,10 @@ from tests.support.servers.stack import Stack, unique
 
 PARTITIONS = 24
 RECORD_BYTES = 60
-SERVE = {"refresh": "1s", "group_heartbeat": "500ms", "group_session": "3s"}
-SECONDS_A_ROUND = 3.5
-LONG_PAUSE_S = 4.5
+SERVE = {"refresh": "1s", "group_heartbeat": "1s", "group_session": "4s"}
+"""librdkafka waits for the answer to a heartbeat no longer than for the next one, and then connects anew."""
+SECONDS_A_ROUND = 5.0
+LONG_PAUSE_S = 5.0
 """Longer than any session."""
 PATIENCE_S = 60.0
 """How long a group may take until all members have partitions and get records."""
