@@ -49,10 +49,11 @@ class TransferPoint(StrEnum):
 
 
 class AuditPoint(StrEnum):
-    """The fault points of each act's entry in the audit trail, in the order in which it passes them."""
+    """The fault points of each act's entry in the audit trail, in the order in which it passes them, and of packing."""
 
     AUDIT_RECORDED = "audit_recorded"
     AUDIT_WRITTEN = "audit_written"
+    PACK_WRITTEN = "pack_written"
 
 
 class RemovalPoint(StrEnum):
@@ -63,10 +64,18 @@ class RemovalPoint(StrEnum):
     ERASURE_NOTED = "erasure_noted"
 
 
-_KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint)
+class JournalPoint(StrEnum):
+    """The fault points of summing up a journal's entries, in the order in which each summary passes them."""
+
+    SUMMARY_WRITTEN = "summary_written"
+    SUMMARY_COMPARED = "summary_compared"
+    ENTRIES_REMOVED = "entries_removed"
 
 
-def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint) -> None:
+_KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint, *JournalPoint)
+
+
+def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint | JournalPoint) -> None:
     """Do nothing, unless the environment asks for a failure at this point."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:

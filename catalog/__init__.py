@@ -2,7 +2,8 @@
 
 `registry` keeps the state of topics and ranges, `iceberg` loads and commits to tables, `ranges` are the values that
 both share, `recognition` says how well schemas fit a file, `partitioning` how a table is partitioned, `journal_entries`
-describes what the journal keeps. Nothing here reads Kafka or writes data files: that is the work of `archiver`.
+describes what the journal keeps, `journal_summaries` how many of its entries share an object. Nothing here reads Kafka
+or writes data files: that is the work of `archiver`.
 """
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "errors",
     "iceberg",
     "journal_entries",
+    "journal_summaries",
     "model",
     "partitioning",
     "ranges",

@@ -6,8 +6,7 @@ orphans. The registry can be rebuilt from the journal and the table.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
@@ -42,7 +41,11 @@ RETIRED_FORMAT: Final = 4
 An archiver that doesn't know these would take retired and erased records for missing ones, so it refuses it.
 """
 
-_COMMIT_FORMATS: Final = (FORMAT, REGROUPED_FORMAT, RETIRED_FORMAT)
+COMMIT_FORMATS: Final = (FORMAT, REGROUPED_FORMAT, RETIRED_FORMAT)
+"""The formats of an object with one commit."""
+
+SUMMARY_FORMAT: Final = 5
+"""The format of a summary (`catalog/journal_summaries.py`). Older archivers refuse it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,7 @@ class JournaledSchema:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
-        _check(value)
+        check_format(value)
         number, fingerprint = value["version"], value["fingerprint"]
         return cls(
             version=SchemaVersion(version=number, fingerprint=fingerprint, mapping=value["mapping"]),
@@ -98,6 +101,16 @@ class JournaledCommit:
         ranges = {one.id: one for one in (*other.ranges, *self.ranges)}
         return replace(self, ranges=tuple(ranges.values()), rewrite=self.rewrite or other.rewrite)
 
+    def contradicts(self, other: Self) -> str | None:
+        """What two entries of this commit can't both be right about: a range, or the rewrite. None if they agree."""
+        known = {one.id: one for one in self.ranges}
+        for one in other.ranges:
+            if one.id in known and _differ(known[one.id], one):
+                return f"the offsets {one.span} of partition {one.partition}"
+        if self.rewrite is not None and other.rewrite is not None and _said(self.rewrite) != _said(other.rewrite):
+            return f"a rewrite of {len(other.rewrite.old_paths)} files"
+        return None
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, without the column statistics: manifests have those."""
         return {
@@ -117,7 +130,7 @@ class JournaledCommit:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
-        _check(value, *_COMMIT_FORMATS)
+        check_format(value, *COMMIT_FORMATS)
         return cls(
             commit_id=value["commit_id"],
             ranges=tuple(TranslatedRange.from_json(each) for each in value["ranges"]),
@@ -138,7 +151,7 @@ class JournaledStarts:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
-        _check(value)
+        check_format(value)
         return cls(starts={int(partition): int(start) for partition, start in value["starts"].items()})
 
 
@@ -180,6 +193,28 @@ def journaled_schemas(
     )
 
 
+def _differ(one: TranslatedRange, other: TranslatedRange) -> bool:
+    digests = {one.digest, other.digest} - {None}
+    return len(digests) > 1 or _place(one) != _place(other)
+
+
+def _place(one: TranslatedRange) -> tuple[object, ...]:
+    files = sorted((file.path, file.rows) for file in one.files)
+    return one.partition, one.start_offset, one.end_offset, one.lost, files
+
+
+def _said(rewrite: Rewrite) -> list[object]:
+    groups = [
+        (
+            sorted(group.known_paths),
+            sorted((one.file.path, one.file.rows, one.file.digest or "") for one in group.files),
+            sorted(map(repr, group.all_spans)),
+        )
+        for group in rewrite.groups
+    ]
+    return [sorted(groups), sorted(rewrite.first_offsets.items()), sorted(rewrite.erased)]
+
+
 def _slim(file: DataFileInfo) -> DataFileInfo:
     return replace(
         file,
@@ -218,28 +253,9 @@ def _entry(value: Mapping[str, Any]) -> LedgerEntry:
     )
 
 
-def _check(value: Mapping[str, Any], *known: int) -> None:
+def check_format(value: Mapping[str, Any], *known: int) -> None:
+    """Check that an object has one of the `known` formats, by default the first. RegistryOutdated otherwise."""
     if value.get("format") not in (known or (FORMAT,)):
         raise RegistryOutdated(
             "the journal was written by a newer archiver: upgrade this one", found=value.get("format")
         )
-
-
-def merged(entries: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """One object with several commits, unchanged, each under its own former name (docs/adr/0028)."""
-    value = {"format": MERGED_FORMAT, "commits": dict(sorted(entries.items()))}
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def commits_in(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, JournaledCommit]]:
-    """The commits in a journal object, with their names. The object may hold one commit or many.
-
-    RegistryOutdated where a newer archiver wrote it.
-    """
-    if value.get("format") == MERGED_FORMAT:
-        entries = value["commits"]
-    else:
-        _check(value, *_COMMIT_FORMATS)
-        entries = {name: value}
-    for each, entry in entries.items():
-        yield each, JournaledCommit.from_json(entry)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from archiver.audit.acts import Refilled
 from archiver.audit.checkpoints import Checkpoint
 from archiver.audit.entry import FIRST_PREV, FORMAT, hash_of
 from archiver.audit.folder import StoredLine
@@ -48,6 +49,8 @@ class ProblemKind(StrEnum):
     """A checkpoint signed more entries than there are."""
     CHECKPOINT = "checkpoint"
     """A checkpoint is missing that a later one names."""
+    UNJOURNALED = "unjournaled"
+    """An entry is about a commit that the journal lacks."""
     UNRECORDED = "unrecorded"
     """The journal has a commit that no entry is about."""
     REGISTRY = "registry"
@@ -101,11 +104,15 @@ class TrailReport:
 
 
 class TrailCheck:
-    """A check under way. Memory is 32 bytes for each entry."""
+    """A check under way. Memory is 32 bytes for each entry, and the ids of commits.
+
+    `journaled` are the commits that the journal has an entry of, by the numbers of their own ones.
+    """
 
     def __init__(self, folder: str, keys: Sequence[PublicKey] = ()) -> None:
         self.report = TrailReport(folder=folder, keys=tuple(key.id for key in keys))
         self.commits: set[str] = set()
+        self.journaled: dict[str, int] = {}
         self.first_time: str | None = None
         self._keys = {key.id: key for key in keys}
         self._hashes = bytearray()
@@ -193,6 +200,8 @@ class TrailCheck:
         details = value.get("details")
         if isinstance(details, dict) and isinstance(details.get("commit_id"), str):
             self.commits.add(details["commit_id"])
+            if "files" in details and value.get("act") != Refilled.kind:
+                self.journaled[details["commit_id"]] = one.place
         return True
 
     def _check_digest(self, one: StoredLine, value: Mapping[str, Any]) -> None:

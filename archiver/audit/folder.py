@@ -7,7 +7,9 @@ interrupted.
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,12 +17,23 @@ from typing import Final
 
 from archiver.audit.entry import hash_of
 from archiver.errors import ObjectMissing, StorageError, StorageUnavailable
+from archiver.fault_points import AuditPoint, pass_point
 from archiver.storage.objects import ListedObject, ObjectStore
 
 LEAST_PACKED: Final = 256
 """So many single entries are packed. With fewer, a pack would have to be packed again soon."""
 MOST_PACKED: Final = 2_048
+LEAST_PACKS: Final = 16
+"""So many small packs are packed together."""
+MOST_TOGETHER: Final = 16_384
+"""A pack of packs has no more entries."""
+PACK_SECONDS: Final = 3_600.0
+"""Younger packs stay as they are: whoever lists the folder may have missed them, and relies on what they replaced."""
 READERS: Final = 16
+
+_LOG = logging.getLogger(__name__)
+_SAID: Final[set[str]] = set()
+"""The folders of which this process has said that their store doesn't let objects go."""
 
 _ENTRY: Final = re.compile(r"entry-(?P<first>\d{10,})\.json")
 _PACK: Final = re.compile(r"entries-(?P<first>\d{10,})-(?P<last>\d{10,})-[0-9a-f]{16}\.jsonl")
@@ -35,6 +48,12 @@ class EntryObject:
     path: str
     first: int
     last: int
+    modified_ms: int | None = None
+
+    @property
+    def entries(self) -> int:
+        """How many entries it has."""
+        return self.last - self.first + 1
 
     @property
     def is_alone(self) -> bool:
@@ -72,8 +91,20 @@ class TrailFolder:
     objects: ObjectStore
 
     def listed(self) -> Listed:
-        """What the folder has."""
+        """What the folder has, listed until a list has all entries that the list before had.
+
+        A store lists page by page. While entries are packed, a list may pass the pack's place before that is written,
+        and pass the single entries after they are removed.
+        """
         found = self.objects.list(self.path)
+        for _ in range(_LOOKS):
+            before, found = found, self.objects.list(self.path)
+            if {each.path for each in before} <= {each.path for each in found}:
+                break
+        else:
+            raise StorageUnavailable(
+                "entries are packed faster than they can be listed: run it again", folder=self.path
+            )
         return Listed(entries=_entry_objects(found), checkpoints=_checkpoints(found))
 
     def write(self, seq: int, line: str) -> None:
@@ -124,29 +155,84 @@ class TrailFolder:
             yield path, self.objects.read(path)
 
     def pack(self, *, through: int) -> int:
-        """Pack single entries up to a number, if there are many. Returns how many.
+        """Pack single entries up to a number, if there are many, and small packs. Returns how many objects.
 
         Entries above the number may still be written again by whoever made them.
         """
-        alone = [each for each in self.listed().entries if each.is_alone and each.last <= through]
-        packed = 0
-        for run in _runs(alone):
-            if len(run) >= LEAST_PACKED:
-                self._pack(run)
-                packed += len(run)
-        return packed
+        listed = self.listed().entries
+        before_ms = (time.time() - PACK_SECONDS) * 1_000
+        packed = {each.path for pack in listed for each in self._remove_packed(pack, listed)}
+        left = [each for each in listed if each.path not in packed]
+        alone = [each for each in left if each.is_alone and each.last <= through]
+        small = [each for each in left if each.modified_ms is not None and each.modified_ms < before_ms]
+        small = [each for each in small if not each.is_alone and each.entries * 2 <= MOST_TOGETHER]
+        runs = [run for run in _runs(alone, most=MOST_PACKED) if len(run) >= LEAST_PACKED]
+        runs += [run for run in _runs(small, most=MOST_TOGETHER) if len(run) >= LEAST_PACKS]
+        for run in runs:
+            self._pack(run)
+        return sum(map(len, runs))
 
     def _pack(self, run: Sequence[EntryObject]) -> None:
         with ThreadPoolExecutor(READERS, thread_name_prefix="audit") as pool:
-            data = b"".join(line + b"\n" for line in pool.map(self.objects.read, [each.path for each in run]))
+            lines = [line for found in pool.map(self._whole, run) for line in found]
+            data = b"".join(line + b"\n" for line in lines)
             name = f"entries-{run[0].first:010d}-{run[-1].last:010d}-{hash_of(data)[:16]}.jsonl"
             self.objects.write(f"{self.path}/{name}", data)
+            pass_point(AuditPoint.PACK_WRITTEN)
             if self.objects.read(f"{self.path}/{name}") != data:
                 raise StorageError(
                     "the store gives back other bytes than were written; nothing was removed",
                     file=f"{self.path}/{name}",
                 )
-            list(pool.map(self.objects.delete, [each.path for each in run]))
+            refused = [each for each in pool.map(self._removed, run) if each is not None]
+        if refused:
+            self._say(refused[0])
+
+    def _remove_packed(self, pack: EntryObject, listed: Sequence[EntryObject]) -> Sequence[EntryObject]:
+        """Remove objects whose entries a pack has: packing was cut short, or the store refused it. Return them all."""
+        inside = [each for each in listed if _has(pack, each)]
+        if inside and self.path not in _SAID:
+            lines = self._whole(pack)
+            for each in inside:
+                if self._whole(each) == lines[each.first - pack.first : each.last - pack.first + 1]:
+                    refused = self._removed(each)
+                    if refused is not None:
+                        self._say(refused)
+                        break
+        return inside
+
+    def _say(self, refused: StorageError) -> None:
+        """Say once that the store keeps what is packed."""
+        if self.path not in _SAID:
+            _SAID.add(self.path)
+            _LOG.warning(
+                "%s: entries of the audit trail are packed, and the store doesn't let their own objects go. They do no"
+                " harm: %s",
+                self.path,
+                refused,
+            )
+
+    def _whole(self, each: EntryObject) -> list[bytes]:
+        """The entries of an object. StorageError where it isn't what its name says."""
+        data = self.objects.read(each.path)
+        lines = [data] if each.is_alone else data.splitlines()
+        is_same = each.is_alone or each.path.endswith(f"-{hash_of(data)[:16]}.jsonl")
+        if len(lines) != each.entries or not is_same or (each.is_alone and b"\n" in data):
+            raise StorageError(
+                "an object of the audit trail isn't what its name says; `archiver audit check` tells more",
+                file=each.path,
+            )
+        return lines
+
+    def _removed(self, each: EntryObject) -> StorageError | None:
+        """Remove an object. The error where the store doesn't let it go."""
+        try:
+            self.objects.delete(each.path)
+        except StorageUnavailable:
+            raise
+        except StorageError as error:
+            return error
+        return None
 
     def _read(self, path: str) -> list[bytes] | ObjectMissing:
         try:
@@ -165,9 +251,12 @@ def _entry_objects(found: Sequence[ListedObject]) -> tuple[EntryObject, ...]:
     objects = []
     for each in found:
         if match := _ENTRY.fullmatch(each.name):
-            objects.append(EntryObject(path=each.path, first=int(match["first"]), last=int(match["first"])))
+            first, last = int(match["first"]), int(match["first"])
         elif match := _PACK.fullmatch(each.name):
-            objects.append(EntryObject(path=each.path, first=int(match["first"]), last=int(match["last"])))
+            first, last = int(match["first"]), int(match["last"])
+        else:
+            continue
+        objects.append(EntryObject(path=each.path, first=first, last=last, modified_ms=each.modified_ms))
     return tuple(sorted(objects, key=lambda each: (each.first, each.last)))
 
 
@@ -175,11 +264,16 @@ def _checkpoints(found: Sequence[ListedObject]) -> tuple[str, ...]:
     return tuple(each.path for each in sorted(found, key=lambda each: each.name) if _CHECKPOINT.fullmatch(each.name))
 
 
-def _runs(alone: Sequence[EntryObject]) -> Iterator[list[EntryObject]]:
-    """Entries without a gap between their numbers, so many at a time as a pack has at most."""
+def _has(pack: EntryObject, each: EntryObject) -> bool:
+    """Whether a pack has the entries of an object, by the numbers in their names."""
+    return not pack.is_alone and pack.entries > each.entries and pack.first <= each.first and each.last <= pack.last
+
+
+def _runs(objects: Sequence[EntryObject], *, most: int) -> Iterator[list[EntryObject]]:
+    """Objects without a gap between their entries' numbers, so many at a time as a pack has entries at most."""
     run: list[EntryObject] = []
-    for each in alone:
-        if run and (each.first != run[-1].last + 1 or len(run) == MOST_PACKED):
+    for each in objects:
+        if run and (each.first != run[-1].last + 1 or each.last - run[0].first >= most):
             yield run
             run = []
         run.append(each)

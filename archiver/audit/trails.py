@@ -93,13 +93,18 @@ def exported_trail(folder: Path) -> FoundTrail:
 
 
 def _against_journal(check: TrailCheck, journal: TableJournal, *, since: datetime) -> None:
-    """Note commits of the journal that have no entry, from when the trail began."""
+    """Note commits of the journal that have no entry, from when the trail began, and entries whose commits it lacks."""
     until = datetime.now(UTC) - YOUNG
+    lacking = dict(check.journaled)
     for commit_id in journal.commit_ids():
+        lacking.pop(commit_id, None)
         made = datetime.fromtimestamp(ULID.from_str(commit_id).milliseconds / 1_000, UTC)
         if since < made < until and commit_id not in check.commits:
             text = f"the journal has the commit {commit_id} of {made:%Y-%m-%dT%H:%M:%SZ}, and no entry is about it"
             check.report.add(ProblemKind.UNRECORDED, text)
+    for commit_id, place in lacking.items():
+        text = f"entry {place} is about the commit {commit_id}, and the journal doesn't have it: an object was removed"
+        check.report.add(ProblemKind.UNJOURNALED, text, entry=place)
 
 
 def _check_age(report: TrailReport, max_age: float) -> None:

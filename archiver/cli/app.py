@@ -19,6 +19,7 @@ from archiver.cli.expire import expire
 from archiver.cli.groups import groups_app
 from archiver.cli.hold import hold
 from archiver.cli.init import init
+from archiver.cli.journal import journal_app
 from archiver.cli.local import local_app
 from archiver.cli.orphans import orphans
 from archiver.cli.reconcile import reconcile
@@ -68,6 +69,7 @@ app.add_typer(groups_app, name="groups", cls=Commands)
 app.add_typer(users_app, name="users", cls=Commands)
 app.add_typer(schema_app, name="schema", cls=Commands)
 app.add_typer(audit_app, name="audit", cls=Commands)
+app.add_typer(journal_app, name="journal", cls=Commands)
 app.add_typer(registry_app, name="registry", cls=Commands)
 app.add_typer(local_app, name="local", cls=Commands)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from archiver.observe.json_lines import Line, error_json
@@ -61,6 +62,7 @@ def _topic(topic: TopicRetired) -> dict[str, Any]:
         "held_partitions": {str(each): hold for each, hold in sorted(topic.held.items())},
         "kept_partitions": {str(each): path for each, path in sorted(topic.kept.items())},
         "store": purged_json(topic.purged),
+        "journal": None if topic.journal is None else asdict(topic.journal),
         "failures": [{"file": path, **error_json(error)} for path, error in sorted(topic.failures.items())],
         "error": error_json(topic.error) if topic.error else None,
     }

@@ -132,6 +132,8 @@ def _remarks(topic: TopicRetired) -> list[str]:
         f"partition {each}: a file that can't go keeps more than that: {path}"
         for each, path in sorted(topic.kept.items())
     ]
+    if topic.journal is not None and topic.journal.written:
+        found.append(f"the journal's {topic.journal.before:,} objects with commits are {topic.journal.after:,}")
     return found + purge_remarks(topic.purged)
 
 

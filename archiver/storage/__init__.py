@@ -12,6 +12,8 @@ __all__ = [
     "file_names",
     "formats",
     "journal",
+    "journal_commits",
+    "journal_sums",
     "journal_survey",
     "objects",
     "private_folder",

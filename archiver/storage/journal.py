@@ -1,8 +1,8 @@
 """The journal in the object store: keeps what a lost registry is rebuilt from.
 
-It has schema versions, commits (old ones are merged) and where partitions begin. Objects are named after their content,
-so writing one again changes nothing. The journal lies outside every table's location, so that other software that
-removes a table's orphans doesn't reach it.
+It has schema versions, commits (old ones are summed up) and where partitions begin. Objects are named after their
+content, so writing one again changes nothing. The journal lies outside every table's location, so that other software
+that removes a table's orphans doesn't reach it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
 from archiver.config import AuditSection, Config
-from archiver.errors import ConfigError
-from archiver.storage.journal_commits import READERS, JournalCommits, readable
+from archiver.errors import ConfigError, StorageDenied
+from archiver.storage.journal_commits import READERS, JournalCommits, agreeing, readable
+from archiver.storage.journal_sums import LEAST_SUMMED, SETTLED_SECONDS, JournalSummer, JournalSums
 from archiver.storage.objects import ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.archive_table import ArchiveTable
@@ -174,7 +175,8 @@ class TableJournal:
         """Write commits that were found in the table later, with the ranges that the journal already knows of them.
 
         Where a commit's snapshot has expired, its id isn't known. Such commits are written under the id of their first
-        range.
+        range. An object with fewer ranges of the commit stays as it is, and gets another beside it: it may be about to
+        be summed up and removed.
         """
         found: dict[str | None, list[TranslatedRange]] = {}
         for one in settled.landed:
@@ -183,7 +185,10 @@ class TableJournal:
             name = f"{_COMMIT}{min(one.id for one in ranges) if commit_id is None else commit_id}"
             commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
             known = self._commit(name)
-            self._write(name, (commit if known is None else known.joined(commit)).to_json())
+            if known is None:
+                self._write(name, commit.to_json())
+            elif not {one.id for one in ranges} <= {one.id for one in known.ranges}:
+                self._write(f"{name}.{_hash(commit.to_json())}", commit.to_json())
 
     def schema(self, version: int) -> JournaledSchema | None:
         """Return one schema version. None if the journal doesn't have it."""
@@ -201,7 +206,7 @@ class TableJournal:
             schemas = tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA)))
             starts = tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS)))
         accepted = [each for _, those in self.accepted() for each in those]
-        found = current_ranges(self._commits.read(), accepted)
+        found = current_ranges(agreeing(self.commits.read()), accepted)
         return JournalContents(
             schemas=schemas,
             starts=starts,
@@ -218,7 +223,7 @@ class TableJournal:
         """
         named: set[str] = set()
         replaced: set[str] = set()
-        for _, commit in self._commits.read() if self.folder is not None else ():
+        for commit in self._each_commit():
             brought = [file.path for one in commit.ranges for file in one.files]
             if commit.rewrite is not None:
                 brought += commit.rewrite.new_paths
@@ -229,30 +234,51 @@ class TableJournal:
 
     def commit_ids(self) -> Iterator[str]:
         """Yield the id of each commit in the journal. Those that were found after their snapshot expired have none."""
-        for _, commit in self._commits.read() if self.folder is not None else ():
+        for commit in self._each_commit():
             if commit.commit_id is not None:
                 yield commit.commit_id
 
-    def merge_commits(self) -> int:
-        """Merge old commits if there are many objects. Returns how many objects were merged."""
-        return 0 if self.folder is None else self._commits.merge()
+    def sum_up(
+        self,
+        *,
+        least: int = LEAST_SUMMED,
+        settled_seconds: float = SETTLED_SECONDS,
+        dry_run: bool = False,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> JournalSums:
+        """Sum up old commits if there are many objects (`journal_sums.py`)."""
+        if self.folder is None:
+            return JournalSums()
+        summer = JournalSummer(
+            commits=self.commits, least=least, settled_seconds=settled_seconds, dry_run=dry_run, is_over=is_over
+        )
+        return summer.run()
 
     def _commit(self, name: str) -> JournaledCommit | None:
-        """The commit in the object with this name. None where there is no such object: it may be merged by now."""
+        """The commit in the object with this name. None where there is no such object: it may be summed up by now."""
         path = f"{self.folder}/{name}.json"
         if self.folder is None or not self.objects.exists(path):
             return None
         return self._reader(JournaledCommit.from_json)(path)
 
     @property
-    def _commits(self) -> JournalCommits:
+    def commits(self) -> JournalCommits:
+        """The objects with commits. Only where there is a journal."""
         assert self.folder is not None
         return JournalCommits(folder=self.folder, objects=self.objects)
 
+    def _each_commit(self) -> Iterator[JournaledCommit]:
+        for found in self.commits.read() if self.folder is not None else ():
+            yield found.commit
+
     def _write(self, name: str, value: dict[str, Any]) -> None:
         if self.folder is not None:
-            data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-            self.objects.write(f"{self.folder}/{name}.json", data)
+            path, data = f"{self.folder}/{name}.json", _bytes(value)
+            try:
+                self.objects.write(path, data)
+            except StorageDenied:  # a store that keeps objects for a time refuses to replace one by the same bytes
+                if not self.objects.exists(path) or self.objects.read(path) != data:
+                    raise
 
     def _reader(self, parse: Callable[[dict[str, Any]], Record]) -> Callable[[str], Record]:
         def read(path: str) -> Record:
@@ -260,6 +286,14 @@ class TableJournal:
                 return parse(json.loads(self.objects.read(path)))
 
         return read
+
+
+def _bytes(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _hash(value: dict[str, Any]) -> str:
+    return hashlib.sha256(_bytes(value)).hexdigest()[:16]
 
 
 def _accepted(value: dict[str, Any]) -> tuple[str, tuple[Acceptance, ...]]:

@@ -1,39 +1,67 @@
-"""The objects with a journal's commits: each commit has its own at first, and old ones are merged to keep them few.
+"""Reads the objects with a journal's commits: each commit has its own at first, and old ones are summed up.
 
-A merged object is written and read back before the single objects are removed. An entry that is there twice counts
-once. So a journal reads the same wherever a merge was interrupted, and while one runs.
+An entry that is there twice counts once, and a summary is written before the single objects are removed. So a journal
+reads the same before, after and wherever the summing up (`journal_sums.py`) was interrupted, and while it goes on.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from ulid import ULID
-
-from archiver.errors import BadSegment, ObjectMissing, StorageError, StorageUnavailable
+from archiver.errors import BadSegment, ObjectMissing, StorageUnavailable
 from archiver.storage.objects import ListedObject, ObjectStore
-from catalog.journal_entries import JournaledCommit, commits_in, merged
+from catalog.journal_entries import JournaledCommit
+from catalog.journal_summaries import CommitEntry, entries_in
 from schema_mapping.errors import ContextError
 
 READERS: Final = 16
-LEAST_MERGED: Final = 256
-MOST_BYTES: Final = 1 << 20
-SETTLED_SECONDS: Final = 3_600.0
-"""Younger commits aren't merged: whoever wrote one may be about to write it again."""
+COMMIT_PREFIX: Final = "commit-"
 
-_PREFIX: Final = "commit-"
-_ALONE: Final = re.compile(r"commit-([0-7][0-9A-HJKMNP-TV-Z]{25})\.json")
-_MERGED: Final = re.compile(r"commit-.+-([0-9a-f]{16})\.json")
+_READ_BYTES: Final = 16 << 20
+"""So many bytes of entries are read at once, if no single object has more."""
+_NAME: Final = r"commit-[^.]+?"
+_MANY: Final = re.compile(rf"(?P<first>{_NAME})-(?P<last>[0-9A-Z]{{26}})(?:-(?P<bytes>\d+))?-(?P<hash>[0-9a-f]{{16}})")
 _LOOKS: Final = 5
+
+Told = Callable[[str, ContextError], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCommit:
+    """An entry of a commit, and the object that it is in."""
+
+    path: str
+    name: str
+    commit: JournaledCommit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitObject:
+    """An object with commits, by its name: from which to which they are, and how many bytes their entries have."""
+
+    object: ListedObject
+    first: str
+    last: str
+    size: int
+    is_alone: bool
+
+    @classmethod
+    def of(cls, found: ListedObject) -> CommitObject:
+        """What the name of an object says."""
+        name = found.name.removesuffix(".json")
+        many = _MANY.fullmatch(name)
+        if many is None:
+            alone = name.partition(".")[0]
+            return cls(object=found, first=alone, last=alone, size=found.size, is_alone=True)
+        size = found.size if many["bytes"] is None else int(many["bytes"])
+        last = f"{COMMIT_PREFIX}{many['last']}"
+        return cls(object=found, first=many["first"], last=last, size=size, is_alone=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,118 +71,115 @@ class JournalCommits:
     folder: str
     objects: ObjectStore
 
-    def read(
-        self, *, unreadable: Callable[[str, ContextError], None] | None = None
-    ) -> Iterator[tuple[str, JournaledCommit]]:
-        """Yield every commit with its name, reading a few objects at a time.
+    def read(self, *, unreadable: Told | None = None) -> Iterator[FoundCommit]:
+        """Yield every commit, reading a few objects at a time.
 
         A commit may come twice, and late ones may be out of order. Objects that can't be read are told to
         `unreadable`, if it is given, and left out.
         """
-        load = self._commits if unreadable is None else partial(self._told, unreadable)
+
+        def load(each: CommitObject) -> Sequence[CommitEntry] | ContextError:
+            try:
+                return self.entries(each)
+            except ContextError as error:
+                return error
+
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
-            paths = [path for path in self._paths() if path not in seen]
+            listed = [each for each in self.listed() if each.object.path not in seen]
             missing: list[ObjectMissing] = []
             with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
-                for start in range(0, len(paths), READERS):
-                    some = paths[start : start + READERS]
-                    for path, found in zip(some, pool.map(load, some), strict=True):
-                        seen.add(path)
+                for some in in_parts(listed, most_bytes=_READ_BYTES, most=READERS):
+                    for each, found in zip(some, pool.map(load, some), strict=True):
+                        seen.add(each.object.path)
                         if isinstance(found, ObjectMissing):
                             missing.append(found)
                         else:
-                            yield from found
+                            yield from _commits(each.object.path, found, unreadable)
             if not missing:
                 return
-            if not left:  # merged while we read; the next list has the merged object
+            if not left:  # summed up while we read; the next list has the summary
                 raise missing[-1]
 
-    def merge(self) -> int:
-        """Merge old commits if there are many. Returns how many objects were merged."""
-        before_ms = (time.time() - SETTLED_SECONDS) * 1_000
-        alone = [each for each in self._listed() if _is_mergeable(each, before_ms)]
-        if len(alone) < LEAST_MERGED:
-            return 0
-        groups = [group for group in _groups(alone) if len(group) > 1]
-        for group in groups:
-            self._merge(group)
-        return sum(map(len, groups))
-
-    def _merge(self, group: Sequence[ListedObject]) -> None:
-        with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
-            names = [_name(each.path) for each in group]
-            entries = dict(zip(names, pool.map(self._entry, [each.path for each in group]), strict=True))
-            data = merged(entries)
-            # Named after its content, so that a merge of other commits in the same span can't replace it.
-            span = f"{names[0]}-{names[-1].removeprefix(_PREFIX)}"
-            path = f"{self.folder}/{span}-{hashlib.sha256(data).hexdigest()[:16]}.json"
-            self.objects.write(path, data)
-            if self.objects.read(path) != data:
-                raise StorageError("the store gives back other bytes than were written; nothing was removed", file=path)
-            # The first one is removed first: a reader whose list lacks others finds this one missing, and lists again.
-            self.objects.delete(group[0].path)
-            list(pool.map(self.objects.delete, [each.path for each in group[1:]]))
-
-    def _entry(self, path: str) -> dict[str, Any]:
-        value = self._json(path)
-        self._parsed(path, value)
-        return value
-
-    def _commits(self, path: str) -> list[tuple[str, JournaledCommit]] | ObjectMissing:
-        try:
-            return self._parsed(path, self._json(path))
-        except ObjectMissing as error:
-            return error
-
-    def _told(
-        self, unreadable: Callable[[str, ContextError], None], path: str
-    ) -> list[tuple[str, JournaledCommit]] | ObjectMissing:
-        try:
-            return self._parsed(path, self._json(path, is_checked=True))
-        except ObjectMissing as error:
-            return error
-        except StorageUnavailable:
-            raise
-        except ContextError as error:
-            unreadable(path, error)
-            return []
-
-    def _json(self, path: str, *, is_checked: bool = False) -> dict[str, Any]:
+    def entries(self, each: CommitObject) -> tuple[CommitEntry, ...]:
+        """The entries of one object. BadSegment where it is damaged, or was changed since it was written."""
+        path = each.object.path
         data = self.objects.read(path)
-        named = _MERGED.fullmatch(path.rpartition("/")[2]) if is_checked else None
-        if named and hashlib.sha256(data).hexdigest()[:16] != named[1]:
+        named = _MANY.fullmatch(each.object.name.removesuffix(".json"))
+        if named and hashlib.sha256(data).hexdigest()[:16] != named["hash"]:
             raise BadSegment(
                 "an object of the journal isn't what its name says: it was changed; restore it from a backup",
                 file=path,
             )
         with readable(path):
-            value: dict[str, Any] = json.loads(data)
-        return value
+            return tuple(entries_in(each.first, data))
 
-    def _parsed(self, path: str, value: dict[str, Any]) -> list[tuple[str, JournaledCommit]]:
-        with readable(path):
-            return list(commits_in(_name(path), value))
+    def listed(self) -> list[CommitObject]:
+        """List the objects, again and again until a list has all that the list before had.
 
-    def _paths(self) -> list[str]:
-        """List the objects' paths, again and again until a list has all that the list before had.
-
-        A store lists page by page. While a merge runs, a list may pass the merged object's place before that is
+        A store lists page by page. While commits are summed up, a list may pass the summary's place before that is
         written, and pass the single commits after they are removed. The list before still had those.
         """
         before = {each.path for each in self._listed()}
         for _ in range(_LOOKS):
-            paths = [each.path for each in self._listed()]
-            if before.issubset(paths):
-                return paths
-            before = set(paths)
+            found = self._listed()
+            if before.issubset(paths := {each.path for each in found}):
+                return [CommitObject.of(each) for each in found]
+            before = paths
         raise StorageUnavailable(
-            "the journal's commits are put together faster than they can be listed: run it again", folder=self.folder
+            "the journal's commits are summed up faster than they can be listed: run it again", folder=self.folder
         )
 
     def _listed(self) -> list[ListedObject]:
-        found = [each for each in self.objects.list(self.folder) if each.name.startswith(_PREFIX)]
+        found = [each for each in self.objects.list(self.folder) if each.name.startswith(COMMIT_PREFIX)]
         return sorted(found, key=lambda each: each.name)
+
+
+def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> Iterator[tuple[str, JournaledCommit]]:
+    """Yield each entry with its commit's name, and hold it against those of the same commit.
+
+    Of two that contradict each other, the later is told to `contradicted` and left out; without that it is raised as
+    BadSegment, which names both objects.
+    """
+    known: dict[str, FoundCommit] = {}
+    for each in found:
+        other = known.setdefault(each.name, each)
+        about = None if other is each else other.commit.contradicts(each.commit)
+        if about is not None:
+            error = contradiction(each.name, about, each.path, other.path)
+            if contradicted is None:
+                raise error
+            contradicted(each.path, error)
+            continue
+        yield each.name, each.commit
+
+
+def contradiction(name: str, about: str, path: str, other: str) -> BadSegment:
+    """The error of two entries of a commit that can't both be right."""
+    return BadSegment(
+        "the journal has two entries of one commit that contradict each other: somebody changed one of them; restore it"
+        " from a backup, or remove it",
+        commit=name,
+        about=about,
+        file=path,
+        other=other,
+    )
+
+
+def in_parts(
+    objects: Iterable[CommitObject], *, most_bytes: int, most: int | None = None
+) -> Iterator[list[CommitObject]]:
+    """Split into neighbours that have no more bytes together, and are no more, if none alone has more."""
+    part: list[CommitObject] = []
+    size = 0
+    for each in objects:
+        if part and (size + each.size > most_bytes or len(part) == most):
+            yield part
+            part, size = [], 0
+        part.append(each)
+        size += each.size
+    if part:
+        yield part
 
 
 @contextmanager
@@ -170,24 +195,18 @@ def readable(path: str) -> Iterator[None]:
         ) from error
 
 
-def _groups(alone: Sequence[ListedObject]) -> Iterator[list[ListedObject]]:
-    """Split into groups of neighbours, so that no group's objects are too large together."""
-    group: list[ListedObject] = []
-    size = 0
-    for each in alone:
-        if group and size + each.size > MOST_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(each)
-        size += each.size
-    yield group
-
-
-def _is_mergeable(each: ListedObject, before_ms: float) -> bool:
-    found = _ALONE.fullmatch(each.name)
-    return found is not None and ULID.from_str(found[1]).milliseconds < before_ms
-
-
-def _name(path: str) -> str:
-    """A commit's name: the object's, without folder and ending."""
-    return path.rpartition("/")[2].removesuffix(".json")
+def _commits(path: str, found: Sequence[CommitEntry] | ContextError, unreadable: Told | None) -> Iterator[FoundCommit]:
+    """The commits of an object. What is wrong is raised, or told."""
+    try:
+        if isinstance(found, ContextError):
+            raise found
+        for entry in found:
+            with readable(path):
+                commit = entry.commit
+            yield FoundCommit(path=path, name=entry.name, commit=commit)
+    except StorageUnavailable:
+        raise
+    except ContextError as error:
+        if unreadable is None:
+            raise
+        unreadable(path, error)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from archiver.errors import ObjectMissing, StorageUnavailable
 from archiver.storage.journal import TableJournal
-from archiver.storage.journal_commits import READERS, JournalCommits, readable
+from archiver.storage.journal_commits import READERS, agreeing, readable
 from catalog.journal_entries import JournaledCommit, JournaledSchema, JournaledStarts
 from catalog.ranges.holes import Acceptance
 from schema_mapping.errors import ContextError
@@ -20,7 +20,10 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSurvey:
-    """The entries of a journal. A commit may come twice. `unreadable` are objects that can't be read, by path."""
+    """The entries of a journal. A commit may come twice.
+
+    `unreadable` are objects that can't be read, or whose entries contradict those of other objects, by path.
+    """
 
     commits: tuple[tuple[str, JournaledCommit], ...] = ()
     schemas: tuple[JournaledSchema, ...] = ()
@@ -39,8 +42,8 @@ def survey(journal: TableJournal) -> JournalSurvey:
     if journal.folder is None:
         return JournalSurvey(unreadable={})
     unreadable: dict[str, ContextError] = {}
-    commits = JournalCommits(folder=journal.folder, objects=journal.objects).read(unreadable=unreadable.__setitem__)
-    found = tuple(commits)
+    tell = unreadable.__setitem__
+    found = tuple(agreeing(journal.commits.read(unreadable=tell), tell))
     paths = sorted(each.path for each in journal.objects.list(journal.folder))
 
     def every(prefix: str, parse: Callable[[dict[str, Any]], Record]) -> tuple[Record, ...]:

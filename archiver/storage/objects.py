@@ -19,7 +19,7 @@ from pyiceberg.io.pyarrow import BUFFER_SIZE, PyArrowFileIO
 from pyiceberg.table import Table
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from archiver.errors import StorageError
+from archiver.errors import ObjectMissing, StorageError
 from archiver.storage.bounded_copy import copy
 from archiver.storage.credentials import CredentialVendor, Properties, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
@@ -226,6 +226,17 @@ class ObjectStore:
 
         self._attempt(remove, "delete", path)
 
+    def delete_unchanged(self, listed: ListedObject) -> bool:
+        """Remove an object if it is as it was listed. False where it is gone, or was written again."""
+        try:
+            found = self.look(listed.path)
+        except ObjectMissing:
+            return False
+        if found.size != listed.size or _seconds(found.modified_ms) != _seconds(listed.modified_ms):
+            return False
+        self._attempt(lambda: self.file_io(listed.path).delete(listed.path), "delete", listed.path)
+        return True
+
     def file_io(self, path: str) -> FileIO:
         """Return pyiceberg's client for the store of this path. Its errors are the client's own."""
         return _file_io(self.current, path.partition("://")[0])
@@ -271,6 +282,11 @@ class ObjectStore:
             reraise=True,
         )
         return retrying(tried)
+
+
+def _seconds(modified_ms: int | None) -> int | None:
+    """Whole seconds: where one object is looked at, stores tell no more."""
+    return None if modified_ms is None else modified_ms // 1_000
 
 
 @lru_cache(maxsize=16)

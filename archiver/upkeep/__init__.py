@@ -10,6 +10,7 @@ __all__ = [
     "compact",
     "erase",
     "holds",
+    "journal_upkeep",
     "orphans",
     "rebuild",
     "reconcile",

@@ -16,6 +16,7 @@ from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.commit.tidying import sum_up_journal
 from archiver.config import Config
 from archiver.config.model import TopicConfig
 from archiver.engine.runner import Engine
@@ -224,6 +225,7 @@ class TopicExpiry:
                 is_over=self.is_over,
             )
             report.stopped |= report.purged.stopped
+            report.journal = sum_up_journal(journal, report.topic, self.is_over)
 
     def _plan(self, limits: Limits, holds: Sequence[Hold], *, rows: bool) -> tuple[Retirement, Mapping[str, TableFile]]:
         table = self.catalog.reload(self.archived.table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from archiver.observer import Observer
+from archiver.storage.journal_sums import JournalSums
 from archiver.upkeep.removal.purge import Purged
 from schema_mapping.errors import ContextError
 
@@ -18,6 +19,7 @@ class TopicRetired:
     `first_offsets` are where partitions begin after it, of those that moved. `rows` and `files` are what went out of
     the table, `rewritten` files that were written anew at the edge. `held` are the partitions of which a hold keeps
     more than the limits would, with its id; `kept` are those of which a file that can't go keeps more, with its path.
+    `journal` is what was summed up in the journal, None where that wasn't tried or failed.
     `has_limits` is false if neither the configuration nor the command says what may go. `stopped` says that the time
     was over before all was done.
     """
@@ -33,6 +35,7 @@ class TopicRetired:
     held: Mapping[int, str] = field(default_factory=dict)
     kept: Mapping[int, str] = field(default_factory=dict)
     purged: Purged = field(default_factory=Purged)
+    journal: JournalSums | None = None
     failures: dict[str, ContextError] = field(default_factory=dict)
     has_limits: bool = True
     stopped: bool = False

@@ -37,8 +37,8 @@ class Topic:
         assert topic is TOPIC
         self._step("trim")
 
-    def merge_commits(self) -> None:
-        self._step("merge")
+    def sum_up(self) -> None:
+        self._step("sum up")
 
     def _step(self, name: str) -> None:
         self.done.append(name)
@@ -49,7 +49,7 @@ class Topic:
 def test_rows_are_trimmed_and_the_journal_put_together() -> None:
     topic = Topic()
     tidy(cast("Any", topic), cast("Any", topic))
-    assert topic.done == ["trim", "merge"]
+    assert topic.done == ["trim", "sum up"]
 
 
 @pytest.mark.parametrize("failure", [RegistryUnreachable("away"), StorageUnavailable("away")])
@@ -59,7 +59,7 @@ def test_a_step_that_fails_is_logged_and_keeps_no_other_back(
     topic = Topic(failures={"trim": failure})
     with caplog.at_level(logging.WARNING):
         tidy(cast("Any", topic), cast("Any", topic))
-    assert topic.done == ["trim", "merge"]
+    assert topic.done == ["trim", "sum up"]
     assert [record.exc_info and record.exc_info[1] for record in caplog.records] == [failure]
 
 
@@ -74,4 +74,4 @@ def test_it_follows_one_commit_out_of_many(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(secrets, "randbelow", lambda below: next(numbers) % below)
     for _ in range(ONE_IN):
         tidy_by_chance(cast("Any", topic), cast("Any", topic))
-    assert topic.done == ["trim", "merge"]
+    assert topic.done == ["trim", "sum up"]

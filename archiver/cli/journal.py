@@ -1,0 +1,80 @@
+"""`archiver journal`: keeps the journal beside the tables small."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from archiver.cli.error_output import FAILED, reported
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
+from archiver.errors import ConfigError
+
+journal_app = typer.Typer(help="The journal beside the tables.", no_args_is_help=True)
+
+
+@journal_app.callback()
+def root() -> None:
+    """The journal beside the tables."""
+
+
+@journal_app.command("sum")
+def sum_up(
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; every journal in the store otherwise.")] = None,
+    config: ConfigPath = DEFAULT_CONFIG,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", help="Only entries older than this (1d, 36h); by default 1h.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be summed up; change nothing.")] = False,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Sum up old entries of journals: many objects become one that has the very same bytes.
+
+    Jobs do this by themselves once there are many. Needs the journal's store alone. May run at the same time as
+    anything else, and be stopped at any moment.
+    """
+    from archiver.config import load_config
+    from archiver.observe.amounts import counted
+    from archiver.observe.console import TextConsole
+    from archiver.observe.error_text import error_text
+    from archiver.observe.json_lines import error_json, write_line
+    from archiver.storage.journal_sums import SETTLED_SECONDS
+    from archiver.upkeep.journal_upkeep import SumJournals, TableSums
+
+    def show(found: TableSums) -> None:
+        sums = found.sums
+        if as_json:
+            write_line(
+                "summed",
+                table=found.table,
+                uuid=str(found.uuid),
+                folder=found.folder,
+                **asdict(sums),
+                after=sums.after,
+                packed=found.packed,
+                dry_run=dry_run,
+                error=error_json(found.error) if found.error else None,
+            )
+            return
+        told = f"{counted(sums.before, 'object')}, {sums.after:,} after it"
+        if sums.kept:
+            told += f"; {counted(sums.kept, 'object')} summed up that the store doesn't let go"
+        if found.packed:
+            told += f"; {counted(found.packed, 'object')} of the audit trail packed"
+        console.print(f"{found.table} ({found.uuid}): {told}")
+        if found.error is not None:
+            console.print(f"  {error_text(found.error)}", style="red")
+
+    console = TextConsole()
+    with reported(as_json=as_json):
+        seconds = seconds_of("--older-than", older_than)
+        if seconds is not None and seconds < SETTLED_SECONDS:
+            raise ConfigError("--older-than is 1h at least: who wrote a younger entry may write it again")
+        job = SumJournals(config=load_config(config), topics=tuple(topics or ()), older_than=seconds, dry_run=dry_run)
+        succeeded = job.run(show)
+    if not as_json and dry_run:
+        console.print("nothing was changed")
+    if not succeeded:
+        raise typer.Exit(FAILED)

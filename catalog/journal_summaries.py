@@ -1,0 +1,125 @@
+"""Summaries of a journal: one object with the entries of many commits, in the very bytes that they had alone.
+
+A summary is JSON, so that an archiver that doesn't know it finds its format, and refuses it. Beside the packed entries
+it says how many they are, from which to which, and their hash. Anybody can unpack it (docs/operations.md).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from catalog.journal_entries import (
+    COMMIT_FORMATS,
+    MERGED_FORMAT,
+    SUMMARY_FORMAT,
+    JournaledCommit,
+    check_format,
+)
+
+_LEVEL: Final = 6
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CommitEntry:
+    """The entry of a commit under its name, in the bytes of its object. It is one line."""
+
+    name: str
+    data: bytes
+
+    @property
+    def commit(self) -> JournaledCommit:
+        """What it says. RegistryOutdated if a newer archiver wrote it; ValueError, KeyError or TypeError if damaged."""
+        return JournaledCommit.from_json(json.loads(self.data))
+
+    @property
+    def line(self) -> bytes:
+        """The entry's line in a summary."""
+        return b"%b %b\n" % (self.name.encode(), self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSummary:
+    """Entries in the order of their names, each once. A name comes twice where two objects of one commit differ."""
+
+    entries: tuple[CommitEntry, ...]
+
+    @classmethod
+    def of(cls, entries: Iterable[CommitEntry]) -> Self:
+        """The summary of these entries, of one at least."""
+        return cls(tuple(sorted(set(entries))))
+
+    @property
+    def size(self) -> int:
+        """How many bytes the entries have."""
+        return sum(len(each.line) for each in self.entries)
+
+    def to_bytes(self) -> bytes:
+        """The summary's object. The same entries give the same bytes."""
+        lines = b"".join(each.line for each in self.entries)
+        value = {
+            "format": SUMMARY_FORMAT,
+            "entries": len(self.entries),
+            "first": self.entries[0].name,
+            "last": self.entries[-1].name,
+            "bytes": len(lines),
+            "sha256": hashlib.sha256(lines).hexdigest(),
+            "lines": base64.b64encode(gzip.compress(lines, _LEVEL, mtime=0)).decode(),
+        }
+        return json.dumps(value, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read what `to_bytes` wrote. ValueError, KeyError or TypeError where it isn't whole."""
+        size = int(value["bytes"])
+        unpacking = zlib.decompressobj(_GZIP)
+        try:
+            lines = unpacking.decompress(base64.b64decode(value["lines"], validate=True), size + 1)
+        except zlib.error as error:
+            raise ValueError(f"the entries can't be unpacked: {error}") from error
+        if len(lines) != size or hashlib.sha256(lines).hexdigest() != value["sha256"]:
+            raise ValueError("the entries aren't those that the summary was made of")
+        found = cls(tuple(map(_entry, lines.splitlines(keepends=True))))
+        names = [each.name for each in found.entries]
+        if (len(names), names[:1], names[-1:]) != (value["entries"], [value["first"]], [value["last"]]):
+            raise ValueError("the summary says other entries than it has")
+        return found
+
+
+def entries_in(name: str, data: bytes) -> Iterator[CommitEntry]:
+    """The entries of commits in a journal's object: it has one, is a summary, or a merged object of an older archiver.
+
+    RegistryOutdated where a newer archiver wrote it; ValueError, KeyError or TypeError where it is damaged.
+    """
+    value = json.loads(data)
+    check_format(value, *COMMIT_FORMATS, MERGED_FORMAT, SUMMARY_FORMAT)
+    if value["format"] == SUMMARY_FORMAT:
+        yield from JournalSummary.from_json(value).entries
+    elif value["format"] == MERGED_FORMAT:
+        for each, entry in value["commits"].items():
+            yield CommitEntry(each, _compact(entry))
+    else:
+        yield CommitEntry(name, data if _is_line(data) else _compact(value))
+
+
+def _entry(line: bytes) -> CommitEntry:
+    name, space, data = line.partition(b" ")
+    if not space or not data.endswith(b"\n"):
+        raise ValueError("a line of the summary is no entry")
+    return CommitEntry(name.decode(), data[:-1])
+
+
+def _is_line(data: bytes) -> bool:
+    return b"\n" not in data and b"\r" not in data
+
+
+def _compact(value: Mapping[str, Any]) -> bytes:
+    """The bytes that an entry's own object has."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
