@@ -6,4 +6,4 @@ Ed25519 key and checks such signatures. What a document says, and what is done t
 or does it.
 """
 
-__all__ = ["acts", "check", "checkpoints", "export", "signing", "trail", "trails"]
+__all__ = ["acts", "check", "checkpoints", "export", "folder", "signing", "trail", "trails"]

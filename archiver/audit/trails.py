@@ -102,8 +102,12 @@ def _against_journal(check: TrailCheck, journal: TableJournal, *, since: datetim
         if since < made < until and commit_id not in check.commits:
             text = f"the journal has the commit {commit_id} of {made:%Y-%m-%dT%H:%M:%SZ}, and no entry is about it"
             check.report.add(ProblemKind.UNRECORDED, text)
+    if lacking and len(lacking) == len(check.journaled):
+        text = f"the journal has none of the {len(lacking)} commits that entries are about: it was removed"
+        check.report.add(ProblemKind.UNJOURNALED, text, path=journal.folder)
+        return
     for commit_id, place in lacking.items():
-        text = f"entry {place} is about the commit {commit_id}, and the journal doesn't have it: an object was removed"
+        text = f"entry {place} is about the commit {commit_id}, and the journal lacks it: an object was removed"
         check.report.add(ProblemKind.UNJOURNALED, text, entry=place)
 
 

@@ -12,7 +12,6 @@ __all__ = [
     "file_names",
     "formats",
     "journal",
-    "journal_commits",
     "journal_sums",
     "journal_survey",
     "objects",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from archiver.audit import folder as folders
 from archiver.audit.export import export
-from archiver.errors import ConfigError, StorageError
+from archiver.errors import ConfigError, StorageDenied, StorageError
+from archiver.storage.objects import ObjectStore
 from tests.support.archive.audit_trails import Written, acts, checked
 
 
@@ -45,6 +47,66 @@ def test_a_pack_that_was_cut_short_reads_the_same(written: Written, monkeypatch:
     assert lines(written) == before
     assert checked(written.path, [written.signing.public]).is_whole
     assert [one.place for one in written.folder.lines(first=20)] == [20]
+
+
+def test_what_is_left_of_packed_entries_is_removed(written: Written) -> None:
+    before, singles = lines(written), {path: path.read_bytes() for path in written.files("entry-*")}
+    written.folder.pack(through=17)
+    for path in list(singles)[3:9]:
+        path.write_bytes(singles[path])
+    changed = list(singles)[5]
+    changed.write_bytes(singles[changed].replace(b"orders", b"others"))
+    assert written.folder.pack(through=17) == 0
+    assert written.files("entry-*") == [changed, *list(singles)[17:]], "another entry with that number is evidence"
+    assert [str(each.kind) for each in checked(written.path, []).problems] == ["conflict"]
+    changed.unlink()
+    assert lines(written) == before
+
+
+def old(written: Written) -> None:
+    for path in written.files("entr*"):
+        os.utime(path, (0, 0))
+
+
+def test_small_packs_are_packed_together(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "LEAST_PACKS", 3)
+    before = lines(written)
+    written.folder.pack(through=17)
+    assert written.folder.pack(through=17) == 0, "packs that are young may be missing in somebody's list"
+    old(written)
+    assert written.folder.pack(through=17) == 3
+    assert len(written.files("entries-*")) == 1
+    assert lines(written) == before
+    assert checked(written.path, [written.signing.public]).is_whole
+
+
+def test_a_changed_pack_is_not_packed_again(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "LEAST_PACKS", 3)
+    written.folder.pack(through=17)
+    path = written.files("entries-*")[1]
+    path.write_bytes(path.read_bytes().replace(b'"rows":10', b'"rows":11'))
+    old(written)
+    with pytest.raises(StorageError, match="isn't what its name says"):
+        written.folder.pack(through=17)
+    assert len(written.files("entries-*")) == 3
+
+
+def test_a_store_that_keeps_everything_keeps_both(
+    written: Written, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = lines(written)
+
+    def denied(_: object, path: str) -> None:
+        raise StorageDenied("it is kept", file=path)
+
+    monkeypatch.setattr(folders, "_SAID", set())
+    monkeypatch.setattr(ObjectStore, "delete", denied)
+    assert written.folder.pack(through=17) == 17
+    for _ in range(3):
+        assert written.folder.pack(through=17) == 0, "nothing is written again and again"
+    assert (len(written.files("entry-*")), len(written.files("entries-*"))) == (20, 3)
+    assert lines(written) == before
+    assert len(caplog.records) == 1
 
 
 def test_an_entry_is_written_again_but_never_replaced(written: Written) -> None:

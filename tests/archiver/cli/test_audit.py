@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from archiver.audit.acts import Appended
 from archiver.cli.app import app
+from archiver.storage.journal import TableJournal
 from tests.support.archive.audit_trails import UUID_, Written, acts, appended
 
 RUN = CliRunner()
@@ -17,9 +19,14 @@ RUN = CliRunner()
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     trail = Written.begin(tmp_path / "made")
-    trail.add(*acts(6))
+    done = [*acts(6), appended(50)]
+    trail.add(*done[:-1])
     trail.sign()
-    trail.add(appended(50))
+    trail.add(done[-1])
+    journal = TableJournal(folder=(tmp_path / "journal" / "kafka.orders" / str(UUID_)).as_uri())
+    for act in done:
+        if isinstance(act, Appended):
+            journal.keep_commit(str(act.commit_id), act.ranges)
     place = tmp_path / "journal" / "audit" / "kafka.orders" / str(UUID_)
     place.parent.mkdir(parents=True)
     trail.path.rename(place)
@@ -52,6 +59,20 @@ def test_a_check_needs_no_server(tmp_path: Path, written: Written) -> None:
     told = run(tmp_path, "check", "orders", "-k", key, json=False)
     assert "orders: 7 entries, 6 signed until 20" in told.stdout
     assert "nobody could see if the 1 after them had once been more" in " ".join(told.stdout.split())
+
+
+def test_a_commit_that_the_journal_lost_is_named(tmp_path: Path, written: Written) -> None:
+    commits = sorted((tmp_path / "journal" / "kafka.orders").glob("*/commit-*"))
+    commits[1].unlink()
+    done = run(tmp_path, "check")
+    assert done.exit_code == 1
+    (problem,) = json.loads(done.stdout)["trails"][0]["problems"]
+    assert problem["kind"] == "unjournaled"
+    assert commits[1].stem.removeprefix("commit-") in problem["text"]
+    for each in (commits[0], *commits[2:]):
+        each.unlink()
+    (problem,) = json.loads(run(tmp_path, "check").stdout)["trails"][0]["problems"]
+    assert "has none of the 5 commits" in problem["text"]
 
 
 def test_what_is_wrong_is_named_and_the_exit_code_is_1(tmp_path: Path, written: Written) -> None:

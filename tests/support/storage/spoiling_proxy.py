@@ -1,4 +1,4 @@
-"""A proxy on the way to an S3 store: it notes the headers of uploads, spoils bytes, and refuses uploads if told to."""
+"""A proxy on the way to an S3 store: notes headers of uploads, spoils bytes, refuses uploads or removals if told to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from tests.support.servers.serving import serving
 
+_DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 _OURS = frozenset(("transfer-encoding", "connection", "content-length"))
 
 
@@ -24,6 +25,8 @@ class Spoiling:
     spoil: Callable[[bytes], bytes] = bytes
     refusals: int = 0
     """So many of the next uploads are answered with 503."""
+    keeps: bool = False
+    """Removals are answered as by a store whose policy denies them."""
     uploads: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -43,7 +46,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._pass(self._body())
 
-    do_POST = do_HEAD = do_DELETE = do_GET  # noqa: N815 - the names that the base class looks for
+    def do_DELETE(self) -> None:
+        body = self._body()
+        if self.spoiling.keeps:
+            self._answer(403, [("Content-Type", "application/xml")], _DENIED)
+        else:
+            self._pass(body)
+
+    do_POST = do_HEAD = do_GET  # noqa: N815 - the names that the base class looks for
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") == "chunked":
