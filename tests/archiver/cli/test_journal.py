@@ -69,7 +69,7 @@ def test_what_fails_is_told_and_the_exit_code_is_1(tmp_path: Path, journal: Tabl
     failed = run(tmp_path, "--json")
     assert failed.exit_code == 1
     (line,) = map(json.loads, failed.stdout.splitlines())
-    assert line["error"]["error"] == "BadSegment"
+    assert line["error"]["kind"] == "BadSegment"
     told = run(tmp_path, "--no-json")
     assert told.exit_code == 1
     assert "can't be read" in told.output
