@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
 
+from archiver.config import load_config
+from archiver.upkeep.journal_upkeep import SumJournals
 from tests.fault.soak import courses, elections, faults, others, removals, rewrites, sides
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
@@ -20,6 +22,8 @@ from tests.fault.soak.verdict import judge, judge_part, judge_whole
 from tests.support.kafka.brokers import Brokers
 
 MOST_PARTITIONS = 6
+SUMMED_EVERY = 2
+"""Rounds of which the last has the journal summed up: those that follow read summaries."""
 
 
 def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, whole: bool) -> RoundResult:
@@ -30,6 +34,8 @@ def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, who
     try:
         _go(course, dealt)
         if not faults.ends_topic(dealt.faults[0]):
+            if dealt.number % SUMMED_EVERY == 0:
+                _sum_up(scene)
             course.verified(judge(scene))
             if whole:
                 course.found(judge_whole(scene))
@@ -46,6 +52,20 @@ def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, who
         seconds=round(time.monotonic() - started, 1),
         anomalies=tuple(map(str, course.anomalies)),
     )
+
+
+def _sum_up(scene: Scene) -> None:
+    """Sum up all of the journals, however young their entries are."""
+    config = load_config(scene.direct)
+    if config.archive.journal is None:
+        return
+    failed: list[str] = []
+    topics = tuple(each.topic for each in scene.subjects)
+    done = SumJournals(config=config, topics=topics, older_than=0.0).run(
+        lambda told: failed.append(f"{told.table}: {told.error}") if told.error else None
+    )
+    if not done:
+        raise AssertionError(f"journals can't be summed up: {failed}")
 
 
 def _produce(course: Course) -> None:
