@@ -46,10 +46,10 @@ def kafka(
     _verbose: Verbose = False,
 ) -> None:
     """Serve archived topics to Kafka clients, as a broker would, without Kafka. Ctrl-C ends it."""
-    from archiver.serve.heap import give_freed_memory_back
+    from archiver.serve.heap import share_one_allocator
 
     as_json = wants_json(json)
-    give_freed_memory_back()
+    share_one_allocator()
     given = {"ARCHIVER__SERVE__LISTEN": listen, "ARCHIVER__SERVE__ADVERTISE": advertise}
     environment = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
     if processes == 1:
@@ -71,10 +71,10 @@ def _one_of_several(
     number: int, config: Path, environments: Sequence[Mapping[str, str]], as_json: bool, verbose: bool
 ) -> None:
     """What one of several processes does."""
-    from archiver.serve.heap import give_freed_memory_back
+    from archiver.serve.heap import share_one_allocator
 
     set_verbose(verbose)
-    give_freed_memory_back()
+    share_one_allocator()
     try:
         _serve(config, environments[number], as_json=as_json)
     except typer.Exit as ended:

@@ -18,6 +18,7 @@ from archiver.archive.tables import CatalogTables
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
+from archiver.serve import heap
 from archiver.serve.groups import Coordinator, GroupTimes
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.group_upkeep import GroupUpkeep
@@ -110,6 +111,7 @@ class Endpoint:
         Raises the catalog's errors if it can't be asked for topics at the start. Later it may be away.
         """
         section = self._section
+        spilled = self._spilled()
         limits = ConnectionLimits(
             most_request_bytes=section.max_request_size,
             idle_seconds=section.idle_timeout,
@@ -131,15 +133,14 @@ class Endpoint:
             bound = Address(self._listen.host, await server.listen(self._listen.host, self._listen.port))
             advertised = self._advertise or bound
             workers = ending.enter_context(Workers(section.threads))
-            cache, spilled = ChunkCache(section.cache_size), self._spilled()
-            topics = self._topics(workers, cache, spilled)
-            ending.push_async_callback(topics.close)
             reader = PartitionReader(
-                cache,
+                ChunkCache(section.cache_size),
                 read_ahead=section.read_ahead,
                 most_loads=_LOADS_PER_THREAD * section.threads,
                 spilled=spilled,
             )
+            topics = self._topics(workers, reader)
+            ending.push_async_callback(topics.close)
             ending.push_async_callback(reader.close)
             coordinator = Coordinator(
                 times=GroupTimes(interval=section.group_heartbeat, session=section.group_session),
@@ -176,7 +177,7 @@ class Endpoint:
             )
             ready(Listening(str(bound), str(Address(host, port)), cluster.own.node_id, len(topics.open)))
             upkeep = GroupUpkeep(cluster, coordinator, offsets, workers.offsets, retention=section.offset_retention)
-            await _first(stop.wait(), cluster.ended(), upkeep.run())
+            await _first(stop.wait(), cluster.ended(), upkeep.run(), _give_memory_back(workers))
             watch.ending()
             await server.end_in_order(_DRAIN_SECONDS)
 
@@ -212,16 +213,11 @@ class Endpoint:
             _LOG.warning("slow readers are served without a disk", exc_info=error)
             return None
 
-    def _topics(self, workers: Workers, cache: ChunkCache, spilled: SpilledChunks | None) -> ServedTopics:
+    def _topics(self, workers: Workers, reader: PartitionReader) -> ServedTopics:
         tables = CatalogTables(self._config)
         streams = OpenStreams(self._section.open_streams)
         codec = self._section.compression
         compression: Compression = "original" if codec == "original" else Codec[codec.upper()]
-
-        def forget(topic: str) -> None:
-            cache.forget(topic)
-            if spilled is not None:
-                spilled.forget(topic)
 
         async def open_topic(name: str) -> ServedTopic:
             archive = await workers.lookup(open_archive, self._config, name, tables)
@@ -232,7 +228,7 @@ class Endpoint:
                 compression=compression,
                 interval=self._section.refresh,
                 begins=lambda: _begins(self._config, archive),
-                on_rewrite=forget,
+                on_rewrite=reader.forget,
             )
 
         return ServedTopics(tables, open_topic, workers, interval=self._section.refresh)
@@ -243,6 +239,13 @@ def _begins(config: Config, archive: TopicArchive) -> Mapping[int, int]:
     with RegistryReader(config.registry.dsn, connections=1) as registry:
         row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)
         return {} if row is None else registry.starts.known(row)
+
+
+async def _give_memory_back(workers: Workers) -> None:
+    """Give freed memory back from time to time, for ever."""
+    while True:
+        await asyncio.sleep(heap.GIVEN_BACK_EVERY)
+        await workers.lookup(heap.give_freed_memory_back)
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:

@@ -105,6 +105,12 @@ class PartitionReader:
         if wanted >= CHUNK_BYTES:  # else the reader is slow
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 
+    def forget(self, topic: str) -> None:
+        """Give up all chunks of a topic, by its key, in memory and on disk: they may no longer be in its table."""
+        self.cache.forget(topic)
+        if self.spilled is not None:
+            self.spilled.forget(topic)
+
     async def close(self) -> None:
         """Give up all loads."""
         tasks = list(self._loads.values())

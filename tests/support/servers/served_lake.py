@@ -156,22 +156,19 @@ class ServedLake:
             door=self._door,
         )
         self.port = await self.server.listen("127.0.0.1", 0)
-        cache, streams, spilled = ChunkCache(self._cache), OpenStreams(4), self._spilled
+        cache, streams = ChunkCache(self._cache), OpenStreams(4)
+        self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4, spilled=self._spilled)
         with Workers(2) as workers:
-
-            def forget(topic: str) -> None:
-                cache.forget(topic)
-                if spilled is not None:
-                    spilled.forget(topic)
 
             async def open_topic(name: str) -> ServedTopic:
                 if name not in self.lake.topics():
                     raise ReplayError("the topic has no archive yet", topic=name)
                 archive = await workers.lookup(self.lake.archive, **self._archive)
-                return ServedTopic(archive, workers, streams=streams, interval=self._interval, on_rewrite=forget)
+                return ServedTopic(
+                    archive, workers, streams=streams, interval=self._interval, on_rewrite=self.reader.forget
+                )
 
             self.topics = ServedTopics(self.lake, open_topic, workers, interval=self._interval)
-            self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4, spilled=spilled)
             coordinator = Coordinator(initial_delay=0.05)
             await self.topics.load()
             self.cluster = Cluster(

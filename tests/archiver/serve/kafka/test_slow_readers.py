@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import struct
+import tempfile
 import time
 from contextlib import ExitStack
 from datetime import timedelta
@@ -17,10 +19,14 @@ import pyarrow.compute as pc
 import pytest
 from kio.schema.errors import ErrorCode
 
+from archiver.config import load_config
+from archiver.errors import ConfigError
 from archiver.serve.kafka import pace
+from archiver.serve.kafka.endpoint import Endpoint
 from archiver.serve.reading import SpilledChunks, partition_reader, served_topic
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.parquet import ParquetFormat
+from catalog.errors import CatalogUnreachable
 from tests.support.archive.archived_batches import archived, records_in, split
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
@@ -250,3 +256,35 @@ def test_an_error_is_told_where_it_is_and_skips_nothing(lake: Lake, spilled: Spi
         path.write_bytes(kept)
         reader.read_all()
         assert reader.offsets == list(range(5 * COUNT))
+
+
+CONFIG = """
+[kafka]
+"bootstrap.servers" = "127.0.0.1:9092"
+[catalog]
+uri = "http://127.0.0.1:1"
+[registry]
+dsn = "postgresql://archiver@127.0.0.1:1/archiver"
+[serve]
+listen = "127.0.0.1:0"
+"""
+
+
+def test_a_folder_that_cannot_be_used_fails_before_any_work(tmp_path: Path) -> None:
+    file = tmp_path / "archiver.toml"
+    file.write_text(CONFIG + f'disk_cache_folder = "{tmp_path / "missing"}"')
+    with pytest.raises(ConfigError, match="No such file") as caught:
+        asyncio.run(Endpoint(load_config(file, {})).run(asyncio.Event()))
+    assert caught.value.context["key"] == "serve.disk_cache_folder"
+
+
+@pytest.mark.parametrize("extra", ["", "disk_cache = 0\n"])
+def test_a_temporary_folder_that_cannot_be_used_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, extra: str
+) -> None:
+    file = tmp_path / "archiver.toml"
+    file.write_text(CONFIG + extra)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(CatalogUnreachable):  # the catalog isn't there
+        asyncio.run(Endpoint(load_config(file, {})).run(asyncio.Event()))
+    assert sum("without a disk" in each.message for each in caplog.records) == (not extra)
