@@ -78,6 +78,18 @@ def erase(config: Path, topic: str, where: str | None = f"key = {NAME.decode()!r
     ).run()
 
 
+def test_expire_keeps_what_an_erasure_has_promised_to_readers(stack: Stack) -> None:
+    config, topic = archived(stack, snapshot_retention="1s")
+    report = erase(config, topic, grace=3_600.0)
+    assert (report.purged.deleted, len(report.unfinished)) == (0, 1)
+    time.sleep(1.5)
+    (done,) = Expire(load_config(config), [topic], engine=InlineEngine()).run().topics
+    assert (done.error, done.purged.deleted) == (None, 0)
+    assert objects_with_her(config)
+    assert erase(config, topic, None).unfinished == ()
+    assert objects_with_her(config) == []
+
+
 def hers(records: Sequence[Seen]) -> list[Seen]:
     return [each for each in records if each.key == NAME]
 

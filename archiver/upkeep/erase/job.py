@@ -47,6 +47,7 @@ from archiver.upkeep.erase.standing import Standing, is_searched
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.reconcile import reconcile
+from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
 from archiver.upkeep.removal.purge import RemovedFiles, purge
@@ -99,7 +100,7 @@ class Erase:
         options: EraseOptions | None = None,
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._config = config
         self._name = topic
@@ -113,6 +114,8 @@ class Erase:
     def run(self) -> EraseReport:
         """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
 
+        ConfigError where this machine's clock isn't that of Postgres.
+
         Raises what stops the whole erasure. Files that fail are in the report, and the others go on.
         """
         started = time.monotonic()
@@ -120,6 +123,7 @@ class Erase:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            now = self._clock() if self._clock else confirmed_time(registry)
             report = EraseReport(topic=self._name, table=archived.topic.table, dry_run=self._options.dry_run)
             work = TopicErasure(
                 config=self._config,
@@ -137,7 +141,7 @@ class Erase:
             elif not self._options.dry_run:
                 work.settle({})
             if not self._options.dry_run:
-                work.finish(report, grace=self._options.grace, now=self._clock())
+                work.finish(report, grace=self._options.grace, now=now)
         report.seconds = time.monotonic() - started
         self._observer(EraseFinished(report=report))
         return report

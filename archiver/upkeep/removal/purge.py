@@ -22,12 +22,13 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphans.references import References
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
+from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots, stale_files
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import file_name
+from catalog.model import TopicRow, file_name
 from catalog.registry import Registry
 from catalog.registry.known_files import FileStates
 from schema_mapping.errors import ContextError
@@ -73,7 +74,8 @@ def purge(
 
     `with_others` also expires snapshots of others that no tag or branch names. `holds_all` says that the whole topic is
     on hold by its configuration. `of_erasures` deletes the files that have erased records, whatever took them out of
-    the table, and no others. No batch of files is begun once `is_over` says so.
+    the table, and no others. Otherwise the longer grace of an erasure that isn't finished counts. No batch of files is
+    begun once `is_over` says so.
     Raises the leaves of TableError, RegistryError and StorageError.
     """
     if of_erasures:
@@ -81,12 +83,19 @@ def purge(
         removed = registry.erasures.files(table.topic)
     else:
         removed = registry.retention.removed_files(table.topic)
+        promised = _promised(registry, table.topic)
+        if promised > grace_seconds:  # the erasure deletes its files itself
+            grace_seconds = promised
+            erased = registry.erasures.files(table.topic)
+            removed = {path: commit for path, commit in removed.items() if path not in erased}
     if not removed or holds_all:
         return Purged(left=tuple(removed), held=len(removed) if holds_all else 0)
     names = {file_name(path) for path in removed}
     if is_over():
         return Purged(left=tuple(removed), stopped=True)
-    table, found = _expired(table, names, catalog, grace_seconds=grace_seconds, with_others=with_others)
+    table, found = _expired(
+        table, names, catalog, registry=registry, grace_seconds=grace_seconds, with_others=with_others
+    )
     pass_point(RemovalPoint.SNAPSHOTS_EXPIRED)
     search = RemovedFiles(table, catalog)
     search.look()
@@ -110,6 +119,12 @@ def purge(
     )
 
 
+def _promised(registry: Registry, topic: TopicRow) -> float:
+    """For how many seconds an erasure that isn't finished leaves readers of older snapshots their files, at most."""
+    waiting = registry.erasures.unfinished(topic).values()
+    return max((float(str(each.get("grace_seconds", 0))) for each in waiting), default=0.0)
+
+
 def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> None:
     """Have the registry know the files that only older snapshots have, of others too: these snapshots expire now."""
     erased = registry.erasures.offsets(table.topic)
@@ -126,7 +141,13 @@ def _registry_id(path: str) -> str:
 
 
 def _expired(
-    table: ArchiveTable, names: set[str], catalog: TableCatalog, *, grace_seconds: float, with_others: bool
+    table: ArchiveTable,
+    names: set[str],
+    catalog: TableCatalog,
+    *,
+    registry: Registry,
+    grace_seconds: float,
+    with_others: bool,
 ) -> tuple[ArchiveTable, HoldingSnapshots]:
     """Expire what may be expired; return the table and what was found before. Others may commit meanwhile.
 
@@ -135,7 +156,9 @@ def _expired(
     """
     for left in reversed(range(EXPIRY_TRIES)):
         table = catalog.reload(table)
-        older_than_ms = time.time_ns() // 1_000_000 + 1 - int(grace_seconds * 1_000)
+        # Without a grace everything may go that was there a moment ago, by the clock that has just made snapshots.
+        now = confirmed_time(registry) if grace_seconds else time.time()
+        older_than_ms = int((now - grace_seconds) * 1_000) + 1
         found = holding_snapshots(table, names, older_than_ms=older_than_ms, with_others=with_others)
         if not found.going:
             break

@@ -29,6 +29,7 @@ from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
+from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import never, purge
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
@@ -60,9 +61,6 @@ from schema_mapping.errors import ContextError
 REASON: Final = "expire"
 ROUNDS: Final = 5
 """How often a topic is planned again because others changed its files meanwhile."""
-MOST_APART_SECONDS: Final = 3_600.0
-"""How far this machine's clock may be from Postgres'."""
-
 HERE_BYTES: Final = 1 << 30
 """Files of no more bytes together are written anew in this process. Starting Spark would take longer."""
 
@@ -150,21 +148,6 @@ class Expire:
             report.error = error
             self._observer(ExpireFailed(topic=topic.topic, path=None, error=error))
         return report
-
-
-def confirmed_time(registry: Registry) -> float:
-    """The time in seconds since 1970. ConfigError where this machine and Postgres disagree by more than an hour.
-
-    A clock that is ahead would retire records too early, and delete their files in the same run.
-    """
-    here, there = time.time(), registry.retention.now()
-    if abs(here - there) > MOST_APART_SECONDS:
-        raise ConfigError(
-            "the clocks of this machine and of Postgres' differ by more than an hour; nothing was retired. Set"
-            " the wrong one right",
-            difference_s=round(here - there),
-        )
-    return min(here, there)
 
 
 def limits_of(settings: TopicConfig, now: float) -> Limits:
