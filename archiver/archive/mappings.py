@@ -5,6 +5,7 @@ A row is always encoded with the mapping that wrote it, so schema evolution neve
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
@@ -58,7 +59,7 @@ class KnownMappings:
     def _find(self, version: int) -> RowMapping:
         text = self._texts.get(version)
         try:
-            found = row_mapping_from_text(text) if text else self._fallback.row_mapping(version)
+            found = _parsed(text) if text else self._fallback.row_mapping(version)
         except (ValueError, KeyError, TypeError, SchemaMappingError) as error:
             raise ReplayError(
                 "the mapping in a file's footer can't be read: upgrade the archiver if a newer one wrote it",
@@ -74,6 +75,12 @@ class KnownMappings:
                 schema_version=version,
             )
         return found
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> RowMapping:
+    """The mapping of a text, the same one for each file that has it: a mapping never changes."""
+    return row_mapping_from_text(text)
 
 
 class RegistryMappings:

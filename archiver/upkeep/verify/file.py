@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -85,7 +85,7 @@ class FileResult:
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             "pieces": [each.to_json() for each in self.pieces],
-            "claim": None if self.claim is None else asdict(self.claim),
+            "claim": None if self.claim is None else self.claim.to_json(),
             "faults": [each.to_json() for each in self.faults],
         }
 

@@ -90,13 +90,15 @@ class FileReading:
                 for each in files if is_last else ():
                     self.results[each.file.path] = _unread(each, outcome.error)
                 continue
+            read: list[tuple[FileToRead, FileResult]] = []
             for each, result in zip(files, outcome.result, strict=True):
                 if not is_last and any(fault.kind is FaultKind.UNREADABLE for fault in result.faults):
                     again.append(each)
                     continue
                 self.results[each.file.path] = result
-                if self.state is not None:
-                    self.state.keep(each, result)
+                read.append((each, result))
+            if self.state is not None:
+                self.state.keep(read)
             self.observer(
                 FilesVerified(
                     topic=self.target.identity.topic,

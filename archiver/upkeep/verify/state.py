@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -71,15 +71,11 @@ class VerifyState:
     def __contains__(self, wanted: FileToRead) -> bool:
         return _key(wanted) in self._known
 
-    def keep(self, wanted: FileToRead, result: FileResult) -> None:
-        """Keep a result without faults. Nothing is raised where the disk doesn't take it."""
-        if result.faults:
-            return
-        body = {"version": _VERSION, "key": _key(wanted), "at": self._began_ms, "result": result.to_json()}
-        text = json.dumps(body, separators=(",", ":"))
-        line = f"{_sum(text)} {text}\n".encode()
+    def keep(self, results: Iterable[tuple[FileToRead, FileResult]]) -> None:
+        """Keep those results that have no faults. Nothing is raised where the disk doesn't take them."""
+        lines = "".join(self._line(wanted, result) for wanted, result in results if not result.faults)
         with suppress(OSError):
-            os.write(self._descriptor, line)
+            os.write(self._descriptor, lines.encode())
 
     def finish(self) -> None:
         """Forget everything: the verification is done, and the next one reads all files again."""
@@ -91,6 +87,11 @@ class VerifyState:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _line(self, wanted: FileToRead, result: FileResult) -> str:
+        body = {"version": _VERSION, "key": _key(wanted), "at": self._began_ms, "result": result.to_json()}
+        text = json.dumps(body, separators=(",", ":"))
+        return f"{_sum(text)} {text}\n"
 
     def _load(self, since: float) -> None:
         with os.fdopen(os.dup(self._descriptor), "rb") as stream:

@@ -6,7 +6,7 @@ Records come in the order of their file, which may be any. There is no object fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 import numpy as np
@@ -52,7 +52,8 @@ class Piece:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self)
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return plain | {"cut": {each.name: getattr(self.cut, each.name) for each in fields(self.cut)}}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -97,8 +98,7 @@ class Tally:
 
     def add(self, records: pa.RecordBatch) -> RecordDigest:
         """Count records, in the columns of a replay; return the digest of them all."""
-        partitions = records.column("partition").fill_null(-1).to_numpy(zero_copy_only=False)
-        offsets: Numbers = records.column("offset").fill_null(-1).to_numpy(zero_copy_only=False)
+        partitions, offsets = (_numbers(records.column(name)) for name in ("partition", "offset"))
         total = RecordDigest()
         keys = self._keys(partitions, offsets)
         edges = np.flatnonzero(np.diff(keys)) + 1
@@ -143,9 +143,9 @@ class Tally:
             is_outside=is_outside,
         )
 
-    def _keys(self, partitions: npt.NDArray[np.int32], offsets: Numbers) -> Numbers:
+    def _keys(self, partitions: npt.NDArray[np.signedinteger], offsets: Numbers) -> Numbers:
         """The number of each record's cut; a negative one, by partition, where it belongs to none."""
-        keys = -1 - np.maximum(partitions, -1).astype(np.int64) - 1
+        keys: Numbers = -1 - np.maximum(partitions, -1).astype(np.int64) - 1
         found = np.unique(partitions) if len(partitions) else ()
         for partition in found:
             if int(partition) not in self._places:
@@ -156,6 +156,11 @@ class Tally:
             inside = (places >= 0) & (offsets[here] < ends[np.maximum(places, 0)])
             keys[here] = np.where(inside, places + first, keys[here])
         return keys
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = (column.fill_null(-1) if column.null_count else column).to_numpy(zero_copy_only=False)
+    return found
 
 
 def sum_of(pieces: Iterable[Piece]) -> tuple[int, str]:

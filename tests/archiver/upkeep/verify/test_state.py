@@ -41,9 +41,9 @@ def test_a_result_counts_for_the_same_object_and_cuts_only(tmp_path: Path) -> No
     table = uuid4()
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
     assert WANTED not in state
-    state.keep(WANTED, RESULT)
+    state.keep([(WANTED, RESULT)])
     other = replace(WANTED, file=replace(WANTED.file, path="s3://b/b.parquet"))
-    state.keep(other, replace(RESULT, faults=(Fault(kind=FaultKind.DAMAGED, message="x"),)))
+    state.keep([(other, replace(RESULT, faults=(Fault(kind=FaultKind.DAMAGED, message="x"),)))])
     state.close()
     again = VerifyState.open(tmp_path / "spool", table, max_age=60)
     assert again.find(WANTED, 9, 5) == RESULT
@@ -59,7 +59,7 @@ def test_a_result_counts_for_the_same_object_and_cuts_only(tmp_path: Path) -> No
 def test_a_store_without_times_of_change_has_its_files_read_again(tmp_path: Path) -> None:
     table = uuid4()
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
-    state.keep(WANTED, replace(RESULT, modified_ms=None))
+    state.keep([(WANTED, replace(RESULT, modified_ms=None))])
     state.close()
     assert VerifyState.open(tmp_path / "spool", table, max_age=60).find(WANTED, 9, None) is None
 
@@ -70,8 +70,8 @@ def test_an_object_that_was_young_when_the_run_began_is_read_again(tmp_path: Pat
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
     young, old = now_ms - SETTLED_MS + 2_000, now_ms - SETTLED_MS - 2_000
     other = replace(WANTED, file=replace(WANTED.file, path="s3://b/b.parquet"))
-    state.keep(WANTED, replace(RESULT, modified_ms=young))
-    state.keep(other, replace(RESULT, modified_ms=old))
+    state.keep([(WANTED, replace(RESULT, modified_ms=young))])
+    state.keep([(other, replace(RESULT, modified_ms=old))])
     state.close()
     again = VerifyState.open(tmp_path / "spool", table, max_age=60)
     assert again.find(WANTED, 9, young) is None
@@ -81,7 +81,7 @@ def test_an_object_that_was_young_when_the_run_began_is_read_again(tmp_path: Pat
 def test_cut_and_changed_lines_and_old_results_dont_count(tmp_path: Path) -> None:
     table = uuid4()
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
-    state.keep(WANTED, RESULT)
+    state.keep([(WANTED, RESULT)])
     state.close()
     assert WANTED not in VerifyState.open(tmp_path / "spool", table, max_age=-1)
     text = state.path.read_text()
