@@ -21,16 +21,17 @@ if sys.byteorder != "little":
 
 cdef enum:
     _BLOCK = 16
+    _HELD = 512     # bytes of short pieces that are gathered before they are hashed; whole blocks
 
 cdef uint64_t _C1 = 0x87C37B91114253D5
 cdef uint64_t _C2 = 0x4CF5AD432745937F
 
-cdef struct Hash:           # the state after `length` bytes, of which the last `used` wait for their block to fill
+cdef struct Hash:           # the state after `length` bytes, of which the last `used` are held and not hashed yet
     uint64_t h1
     uint64_t h2
     uint64_t length
     int64_t used
-    uint8_t tail[_BLOCK]
+    uint8_t held[_HELD + _BLOCK]
 
 cdef struct Total:          # modulo 2^128
     uint64_t low
@@ -86,31 +87,61 @@ cdef const uint8_t* _blocks(Hash* state, const uint8_t* at, int64_t count) noexc
     return at
 
 
-cdef void _feed(Hash* state, const uint8_t* at, int64_t size) noexcept nogil:
-    cdef int64_t part
+cdef inline void _feed(Hash* state, const uint8_t* at, int64_t size, const uint8_t* end) noexcept nogil:
+    """Hash bytes. Those up to `end` may be read: a short piece is copied as one block, without a branch by its size."""
     if size <= 0:
         return
     state.length += <uint64_t>size
-    if state.used:
-        part = min(_BLOCK - state.used, size)
-        memcpy(state.tail + state.used, at, part)
-        state.used += part
-        if state.used < _BLOCK:
-            return
-        _blocks(state, state.tail, 1)
-        at += part
-        size -= part
-    at = _blocks(state, at, size // _BLOCK)
-    state.used = size % _BLOCK
-    memcpy(state.tail, at, state.used)
+    if size <= _BLOCK and state.used <= _HELD - _BLOCK and end - at >= _BLOCK:
+        memcpy(state.held + state.used, at, _BLOCK)
+        state.used += size
+    else:
+        _feed_long(state, at, size)
+
+
+cdef inline void _feed_fixed(Hash* state, const uint8_t* at, int64_t size) noexcept nogil:
+    """Hash numbers of a size that the compiler knows."""
+    state.length += <uint64_t>size
+    if state.used <= _HELD - size:
+        memcpy(state.held + state.used, at, size)
+        state.used += size
+    else:
+        _feed_long(state, at, size)
+
+
+cdef void _feed_long(Hash* state, const uint8_t* at, int64_t size) noexcept nogil:
+    cdef int64_t part
+    if size > _HELD - state.used:
+        _hash_held(state)
+        if state.used:
+            part = min(_BLOCK - state.used, size)
+            memcpy(state.held + state.used, at, part)
+            state.used += part
+            at += part
+            size -= part
+            _hash_held(state)
+        part = size // _BLOCK
+        at = _blocks(state, at, part)
+        size -= part * _BLOCK
+    memcpy(state.held + state.used, at, size)
+    state.used += size
+
+
+cdef inline void _hash_held(Hash* state) noexcept nogil:
+    """Hash what is held but for the last bytes, which don't fill a block."""
+    cdef const uint8_t* at = _blocks(state, state.held, state.used // _BLOCK)
+    state.used %= _BLOCK
+    if at != state.held:
+        memcpy(state.held, at, _BLOCK)
 
 
 cdef inline void _add_hash(Hash* state, Total* total) noexcept nogil:
     """End the hash and add it to the total. Its first half is the lower one."""
     cdef uint64_t words[2]
     cdef uint64_t h1, h2
-    memset(state.tail + state.used, 0, _BLOCK - state.used)
-    memcpy(words, state.tail, _BLOCK)
+    _hash_held(state)
+    memset(state.held + state.used, 0, _BLOCK)
+    memcpy(words, state.held, _BLOCK)
     h1 = state.h1 ^ _rotated(words[0] * _C1, 31) * _C2 ^ state.length
     h2 = state.h2 ^ _rotated(words[1] * _C2, 33) * _C1 ^ state.length
     h1 += h2
@@ -130,15 +161,15 @@ cdef bint _feed_headers(const Records* r, int64_t row, Hash* state) noexcept nog
     cdef Text key, value
     if count < 0:
         return False
-    _feed(state, <const uint8_t*>&count, sizeof(count))
+    _feed_fixed(state, <const uint8_t*>&count, sizeof(count))
     for each in range(first, first + count):
         key, value = text(&r.headers.key, each), text(&r.headers.value, each)
         if key.length < 0 or value.length < -1:
             return False
         lengths.key, lengths.value = key.length, value.length
-        _feed(state, <const uint8_t*>&lengths, sizeof(lengths))
-        _feed(state, key.at, key.length)
-        _feed(state, value.at, value.length)
+        _feed_fixed(state, <const uint8_t*>&lengths, sizeof(lengths))
+        _feed(state, key.at, key.length, r.headers.key.data + r.headers.key.size)
+        _feed(state, value.at, value.length, r.headers.value.data + r.headers.value.size)
     return True
 
 
@@ -153,9 +184,9 @@ cdef bint _add_record(const Records* r, int64_t row, Total* total) noexcept nogi
     head.key_length, head.value_length = key.length, value.length
     state.h1 = state.h2 = state.length = 0
     state.used = 0
-    _feed(&state, <const uint8_t*>&head, sizeof(head))
-    _feed(&state, key.at, key.length)
-    _feed(&state, value.at, value.length)
+    _feed_fixed(&state, <const uint8_t*>&head, sizeof(head))
+    _feed(&state, key.at, key.length, r.key.data + r.key.size)
+    _feed(&state, value.at, value.length, r.value.data + r.value.size)
     if not _feed_headers(r, row, &state):
         return False
     _add_hash(&state, total)
@@ -197,10 +228,11 @@ def murmur3_x64_128(const uint8_t[::1] data):
     """The hash of bytes, with seed 0, as a number. Of its 16 bytes, the first 8 are the lower half, little-endian."""
     cdef Hash state
     cdef Total total
-    memset(&state, 0, sizeof(state))
+    state.h1 = state.h2 = state.length = 0
+    state.used = 0
     total.low = total.high = 0
     with nogil:
         if data.shape[0]:
-            _feed(&state, &data[0], data.shape[0])
+            _feed(&state, &data[0], data.shape[0], &data[0] + data.shape[0])
         _add_hash(&state, &total)
     return (<object>total.high << 64) | total.low
