@@ -21,6 +21,7 @@ class HeardTime:
         """`hears` says whether requests of members are answered at the moment."""
         self._hears = hears
         self._deaf = 0.0
+        self._last = float("-inf")
         self._due: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -32,7 +33,8 @@ class HeardTime:
             self._listen_on(loop)
         elif now - self._due > _LATE:  # the pulse itself may come only after this question
             self._pulse()
-        return now - self._deaf
+        self._last = max(self._last, now - self._deaf)  # what is found out with the next pulse doesn't take it back
+        return self._last
 
     def close(self) -> None:
         """Look at the event loop no more."""
