@@ -118,9 +118,9 @@ class ConsumerGroup:
             held=self._held,
         )
         found.expires = now + self._times.session
-        if found.state is not MemberState.UNREVOKED:
+        if found.state not in (MemberState.UNREVOKED, MemberState.UNHEARD):
             found.revokes_by = float("inf")
-        elif found.revoking != revoking:
+        elif found.revoking != revoking or found.revokes_by == float("inf"):
             found.revokes_by = now + found.rebalance_seconds
         # An answer may be lost, and not every client says all again then: it is told until it says that it knows.
         is_told = beat.is_full or beat.epoch != found.epoch or found.assigned != found.owned

@@ -35,6 +35,7 @@ class MemberState(Enum):
     """Where a member is on its way to its target."""
 
     STABLE = "stable"
+    UNHEARD = "must give up partitions, and has not said that it knows of them"
     UNREVOKED = "must give up partitions, and has not said that it did"
     UNRELEASED = "waits for partitions that others still hold"
 

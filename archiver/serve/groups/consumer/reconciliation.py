@@ -2,6 +2,8 @@
 
 First it gives up what isn't its own any more, and stays at its epoch until it says that it did. Then it gets the
 target's epoch, and those partitions of its target that nobody else holds; the others as soon as they are released.
+
+It gives up only what it said that it knows of: who never heard of a partition has nothing to say when that is taken.
 """
 
 from __future__ import annotations
@@ -47,6 +49,9 @@ def reconcile(
     held.release(member.revoking)
     kept = member.assigned & target
     revoking = member.assigned - target
+    if owned is None and not revoking <= member.owned:
+        member.revoking, member.state = frozenset(), MemberState.UNHEARD
+        return
     member.assigned, member.revoking = kept, frozenset()
     if revoking and (owned is None or owned & revoking):
         member.revoking = revoking

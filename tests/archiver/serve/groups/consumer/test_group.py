@@ -67,12 +67,12 @@ class Course:
 
     def two(self) -> None:
         """Members a and b with two partitions each, at epoch 2."""
-        self.join("a")
+        self.beat("a", 1, owned=self.join("a").assigned)
         self.join("b")
         kept = self.beat("a", 1).assigned
         assert kept is not None
         self.beat("a", 1, owned=kept)
-        self.beat("b", 2)
+        self.beat("b", 2, owned=self.beat("b", 2).assigned)
         assert self.group.state is ConsumerState.STABLE
 
 
@@ -88,7 +88,7 @@ def test_the_first_member_gets_everything() -> None:
 
 def test_a_partition_is_given_only_after_its_owner_said_that_it_gave_it_up() -> None:
     course = Course()
-    course.join("a")
+    course.beat("a", 1, owned=course.join("a").assigned)
     assert course.join("b").assigned == frozenset()
     told = course.beat("a", 1)
     assert told.epoch == 1, "its epoch rises when it has given up"
@@ -154,7 +154,7 @@ def test_a_member_that_missed_its_epoch_is_told_again() -> None:
 
 def test_a_static_member_that_comes_back_finds_what_it_had() -> None:
     course = Course()
-    course.join("a")
+    course.beat("a", 1, owned=course.join("a").assigned)
     course.join("b", instance_id="i")
     kept = course.beat("a", 1).assigned
     course.beat("a", 1, owned=kept)
@@ -198,7 +198,7 @@ def test_partitions_that_come_and_go_are_assigned() -> None:
     assert course.beat("a", 2).assigned == places(ORDERS, 0, 1) | places(REFUNDS, 0)
     epoch = course.group.epoch
     course.topics = topics(orders=2, refunds=1)
-    course.beat("a", epoch)
+    course.beat("a", epoch, owned=places(ORDERS, 0, 1) | places(REFUNDS, 0))
     assert course.group.epoch == epoch, "another mapping that says the same"
     course.topics = topics(refunds=1)
     assert course.beat("a", epoch).assigned == places(REFUNDS, 0)
@@ -209,6 +209,7 @@ def test_a_pattern_finds_topics_as_they_come() -> None:
     assert course.join("a", names=None, pattern="ord.*|ref.*").assigned == places(ORDERS, 0)
     course.topics = topics(orders=1, refunds=1)
     assert course.beat("a", 1).assigned == places(ORDERS, 0) | places(REFUNDS, 0)
+    course.beat("a", 2, owned=places(ORDERS, 0) | places(REFUNDS, 0))
     told = course.beat("a", 2, pattern="ref.*")
     assert told.assigned == places(REFUNDS, 0)
 
@@ -252,7 +253,7 @@ def test_what_cannot_be_is_refused_and_leaves_no_trace(epoch: int, values: dict[
 
 def test_offsets_are_committed_by_those_who_read() -> None:
     course = Course()
-    course.join("a")
+    course.beat("a", 1, owned=course.join("a").assigned)
     course.join("b")
     kept = course.beat("a", 1).assigned
     assert kept is not None
@@ -578,6 +579,35 @@ def bury(course: Course, client: Client, clients: list[Client]) -> None:
         course.wait(TIMES.interval)
         if client.name not in course.group.members:
             return
+
+
+def test_a_member_that_never_heard_of_a_partition_that_it_must_give_up_hears_of_it_first() -> None:
+    """It would have nothing to say otherwise: it never had it, and its heartbeats say that nothing changed."""
+    course = Course()
+    course.two()
+    everything, own = places(ORDERS, 0, 1, 2, 3), places(ORDERS, 2, 3)
+    assert course.group.members["b"].owned == own
+    course.beat("a", -1)
+    epoch = course.beat("b", 2).epoch  # all is b's, and this answer is lost
+    course.join("aa", assignor="range")
+    for _ in range(2):
+        assert course.beat("b", epoch).assigned == everything
+    assert course.beat("b", epoch, owned=everything).assigned == own
+    assert course.beat("b", epoch, owned=own).epoch == course.group.epoch
+    assert course.beat("aa", course.group.epoch).assigned == everything - own
+    assert course.group.state is ConsumerState.STABLE
+
+
+def test_who_never_says_that_it_knows_is_let_go() -> None:
+    course = Course(topics=topics(orders=4))
+    course.join("a")
+    course.join("b")
+    for _ in range(int(REBALANCE / 5)):
+        assert course.beat("a", 1).error == OK
+        assert course.beat("b", 2).assigned is None
+        course.wait(5.0)
+    assert course.beat("a", 1).error == ErrorCode.unknown_member_id
+    assert course.beat("b", 2).assigned == places(ORDERS, 0, 1, 2, 3)
 
 
 def test_members_whose_answers_come_too_late_hold_up_nobody() -> None:
