@@ -50,6 +50,7 @@ class PartitionReader:
         self._spilling: WeakValueDictionary[tuple[ServedTopic, int], asyncio.Lock] = WeakValueDictionary()
         self._read_ahead = read_ahead
         self._most_loads = most_loads
+        self._slow_loads = 0
         self._loads: dict[_Key, asyncio.Task[Chunk | None]] = {}
 
     def take(
@@ -94,7 +95,8 @@ class PartitionReader:
         if task is None:
             task = asyncio.get_running_loop().create_task(self._load(topic, partition, offset, slow_takes))
             self._loads[key] = task
-            task.add_done_callback(lambda done: self._loaded(key, done))
+            self._slow_loads += slow_takes is not None
+            task.add_done_callback(partial(self._loaded, key, slow_takes is not None))
         return task
 
     def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
@@ -122,7 +124,7 @@ class PartitionReader:
         while left > 0 and offset < topic.end(partition):
             chunk = self.cache.find(topic.key, partition, offset)
             if chunk is None:
-                if len(self._loads) < self._most_loads:
+                if len(self._loads) - self._slow_loads < self._most_loads:
                     task = self.load(topic, partition, offset)
                     task.add_done_callback(partial(self._after, topic, partition, left))
                 return
@@ -157,6 +159,7 @@ class PartitionReader:
         found = self.spilled and self.spilled.find(topic.key, partition, offset)
         if not found:
             return None
+        edition = topic.edition
         try:
             chunk = await topic.unspilled(found, offset, most)
         except OSError as error:
@@ -165,6 +168,8 @@ class PartitionReader:
             )
             assert self.spilled is not None
             self.spilled.give_up(topic.key, partition, found)
+            return None
+        if edition != topic.edition:
             return None
         self.spilled_hits += 1
         return chunk
@@ -188,7 +193,8 @@ class PartitionReader:
                 if edition == topic.edition:
                     spilled.put(topic.key, partition, each)
 
-    def _loaded(self, key: _Key, done: asyncio.Task[Chunk | None]) -> None:
+    def _loaded(self, key: _Key, is_slow: bool, done: asyncio.Task[Chunk | None]) -> None:
         del self._loads[key]
+        self._slow_loads -= is_slow
         if not done.cancelled():
             done.exception()  # whoever waited has it; a read-ahead's error comes again when it is asked for
