@@ -115,9 +115,9 @@ class CountingFormat:
     def __init__(self) -> None:
         self.opened = 0
 
-    def open(self, objects: Any, path: str) -> Any:
+    def open(self, *given: Any, **options: Any) -> Any:
         self.opened += 1
-        return ParquetFormat().open(objects, path)
+        return ParquetFormat().open(*given, **options)
 
     def describe(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
