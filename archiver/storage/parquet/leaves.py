@@ -19,13 +19,15 @@ from archiver.storage.row_columns import field_id
 class Leaf:
     """One primitive column: its position in the file, and its names.
 
-    `path` is its path in the file's schema (`headers.list.element.key`), `name` is Iceberg's full column name
-    (`headers.element.key`). `is_repeated` means that a list or map lies above it. `field_id` is None only in files that
-    others wrote without ids. `steps` are the positions of the fields that lead to it, if only structs lie above it.
+    `path` is its path in the file's schema (`headers.list.element.key`), `parts` are the names in it, which may have
+    dots themselves. `name` is Iceberg's full column name (`headers.element.key`). `is_repeated` means that a list or
+    map lies above it. `field_id` is None only in files that others wrote without ids. `steps` are the positions of the
+    fields that lead to it, if only structs lie above it.
     """
 
     index: int
     path: str
+    parts: tuple[str, ...]
     name: str
     field_id: int | None
     type: pa.DataType
@@ -46,6 +48,7 @@ def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
         Leaf(
             index=index,
             path=".".join(node.path),
+            parts=node.path,
             name=".".join(node.name),
             field_id=field_id(node.field),
             type=node.field.type,
@@ -56,10 +59,10 @@ def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
     )
 
 
-def paths_by_id(schema: pa.Schema) -> dict[int, str]:
-    """Map the id of every field, groups included, to its path in the file."""
+def paths_by_id(schema: pa.Schema) -> dict[int, tuple[str, ...]]:
+    """Map the id of every field, groups included, to the names in its path in the file."""
     nodes = (node for at, field in enumerate(schema) for node in _walk(_Node.top(field, at)))
-    return {found: ".".join(node.path) for node in nodes if (found := field_id(node.field)) is not None}
+    return {found: node.path for node in nodes if (found := field_id(node.field)) is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow.parquet as pq
 from pyiceberg.io import InputStream
 
+from archiver.storage.parquet.compact_thrift import I32, STRUCT, Fields, ThriftError, number, read_struct, struct
+from archiver.storage.parquet.footer_chunks import ColumnChunk, FooterChunks
 from archiver.storage.parquet.leaves import Leaf
 
 RUN_BYTES: Final = 8 << 20
@@ -21,22 +23,22 @@ RUN_BYTES: Final = 8 << 20
 _HOLE_BYTES: Final = 64 << 10
 """What may lie between chunks that are read together."""
 
-_Fields: TypeAlias = dict[int, Any]
-_Chunks: TypeAlias = list[tuple[Leaf, pq.ColumnChunkMetaData]]
+_Chunks: TypeAlias = list[tuple[Leaf, ColumnChunk]]
 
-# What a page's header says, by its ids in parquet.thrift.
-_KIND, _UNPACKED_SIZE, _SIZE, _CHECKSUM, _DATA, _DICTIONARY = 1, 2, 3, 4, 5, 7
+# What a page's header says, by its ids and kinds in parquet.thrift.
+_KIND, _UNPACKED_SIZE, _SIZE, _CHECKSUM = (1, I32), (2, I32), (3, I32), (4, I32)
+_DATA, _DICTIONARY = (5, STRUCT), (7, STRUCT)
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-_VALUES, _ENCODING, _DEFINITION_LEVELS, _REPETITION_LEVELS = 1, 2, 3, 4
+_VALUES, _ENCODING, _DEFINITION_LEVELS, _REPETITION_LEVELS = (1, I32), (2, I32), (3, I32), (4, I32)
 
+_UNCOMPRESSED, _ZSTD = 0, 6
 _PLAIN, _RLE, _BY_DICTIONARY = 0, 3, 8
-_ENCODINGS: Final = {_PLAIN: "PLAIN", 5: "DELTA_BINARY_PACKED", 6: "DELTA_LENGTH_BYTE_ARRAY", 7: "DELTA_BYTE_ARRAY"}
+_DELTAS: Final = (5, 6, 7)
+_ENCODINGS: Final = frozenset((_PLAIN, *_DELTAS))
 """Encodings of data pages without a dictionary."""
 _WIDTHS: Final = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}
 
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_DEEPEST: Final = 3
-_WORD_BITS: Final = 64
 
 
 class _Doubtful(Exception):
@@ -44,13 +46,20 @@ class _Doubtful(Exception):
 
 
 def doubtful(
-    stream: InputStream, leaves: Iterable[Leaf], group: pq.RowGroupMetaData, schema: pq.ParquetSchema
+    stream: InputStream, leaves: Iterable[Leaf], chunks: FooterChunks, group: int, schema: pq.ParquetSchema
 ) -> Iterator[Leaf]:
     """Read the pages of these columns of a row group. Return those columns that have to be decoded.
 
     Raises what the stream raises.
     """
-    for run in _runs([(leaf, group.column(leaf.index)) for leaf in leaves]):
+    found: _Chunks = []
+    for leaf in leaves:
+        chunk = _chunk(chunks, group, leaf)
+        if chunk is None:
+            yield leaf
+        else:
+            found.append((leaf, chunk))
+    for run in _runs(found):
         start, end = _span(run[0][1])[0], _span(run[-1][1])[1]
         stream.seek(start)
         read = memoryview(stream.read(end - start))
@@ -60,14 +69,24 @@ def doubtful(
                 yield leaf
 
 
-def are_as_written(pages: memoryview, chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema) -> bool:
+def _chunk(chunks: FooterChunks, group: int, leaf: Leaf) -> ColumnChunk | None:
+    """The column's chunk. None where the footer describes none that lies in the file."""
+    try:
+        found = chunks.column(group, leaf.index)
+    except ThriftError:
+        return None
+    start, end = _span(found)
+    return found if 0 <= start < end <= chunks.pages_end else None
+
+
+def are_as_written(pages: memoryview, chunk: ColumnChunk, column: pq.ColumnSchema) -> bool:
     """Whether `pages`, the bytes of a column chunk, are certainly those that were written.
 
     `column` is what the file's schema says of the column.
     """
     try:
         return _Chunk(pages, chunk).is_as_written(column)
-    except (_Doubtful, IndexError):
+    except (_Doubtful, ThriftError, IndexError):
         return False
 
 
@@ -84,21 +103,18 @@ def _runs(chunks: _Chunks) -> Iterator[_Chunks]:
         yield run
 
 
-def _span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+def _span(chunk: ColumnChunk) -> tuple[int, int]:
     """Where the pages of a chunk begin and end in the file."""
-    start = chunk.data_page_offset
-    if chunk.dictionary_page_offset:
-        start = min(start, chunk.dictionary_page_offset)
-    return start, start + chunk.total_compressed_size
+    return chunk.start, chunk.start + chunk.size
 
 
 class _Chunk:
     """A column chunk whose pages are looked at one after the other."""
 
-    def __init__(self, pages: memoryview, chunk: pq.ColumnChunkMetaData) -> None:
+    def __init__(self, pages: memoryview, chunk: ColumnChunk) -> None:
         self._pages = pages
         self._chunk = chunk
-        self._codec, self._width = chunk.compression, _WIDTHS.get(chunk.physical_type)
+        self._codec, self._width = chunk.codec, _WIDTHS.get(chunk.physical_type)
         self._unpacked = self._values = 0
         self._encodings: set[int] = set()
         self._has_dictionary = False
@@ -110,24 +126,24 @@ class _Chunk:
             at = self._end_of_page(at)
         chunk = self._chunk
         return (
-            chunk.physical_type == column.physical_type
-            and self._values == chunk.num_values
-            and self._unpacked == chunk.total_uncompressed_size
+            chunk.is_of(column)
+            and self._values == chunk.values
+            and self._unpacked == chunk.unpacked_size
             and self._is_encoding_sure()
         )
 
     def _end_of_page(self, start: int) -> int:
-        header, at = _struct(self._pages, start)
-        size, unpacked = _number(header, _SIZE), _number(header, _UNPACKED_SIZE)
+        header, at = read_struct(self._pages, start)
+        size, unpacked = number(header, _SIZE), number(header, _UNPACKED_SIZE)
         page = self._pages[at : at + max(0, size)]
-        if len(page) != size or zlib.crc32(page) != _number(header, _CHECKSUM) & 0xFFFFFFFF:
+        if len(page) != size or zlib.crc32(page) != number(header, _CHECKSUM) & 0xFFFFFFFF:
             raise _Doubtful
         self._check_packing(page, unpacked)
-        kind = _number(header, _KIND)
+        kind = number(header, _KIND)
         if kind == _DATA_PAGE and _DICTIONARY not in header:
-            self._add_data(_fields(header, _DATA))
+            self._add_data(struct(header, _DATA))
         elif kind == _DICTIONARY_PAGE and _DATA not in header and start == 0:
-            self._add_dictionary(_fields(header, _DICTIONARY), unpacked)
+            self._add_dictionary(struct(header, _DICTIONARY), unpacked)
         else:
             raise _Doubtful
         self._unpacked += at - start + unpacked
@@ -135,21 +151,21 @@ class _Chunk:
 
     def _check_packing(self, page: memoryview, unpacked: int) -> None:
         """Whether the page is packed as the footer says, and has the stated size unpacked."""
-        is_right = len(page) == unpacked if self._codec == "UNCOMPRESSED" else _zstd_size(page) == unpacked
-        if self._codec not in ("UNCOMPRESSED", "ZSTD") or not is_right:
+        is_right = len(page) == unpacked if self._codec == _UNCOMPRESSED else _zstd_size(page) == unpacked
+        if self._codec not in (_UNCOMPRESSED, _ZSTD) or not is_right:
             raise _Doubtful
 
-    def _add_data(self, header: _Fields) -> None:
-        if (_number(header, _DEFINITION_LEVELS), _number(header, _REPETITION_LEVELS)) != (_RLE, _RLE):
+    def _add_data(self, header: Fields) -> None:
+        if (number(header, _DEFINITION_LEVELS), number(header, _REPETITION_LEVELS)) != (_RLE, _RLE):
             raise _Doubtful
-        self._values += _number(header, _VALUES)
-        self._encodings.add(_number(header, _ENCODING))
+        self._values += number(header, _VALUES)
+        self._encodings.add(number(header, _ENCODING))
 
-    def _add_dictionary(self, header: _Fields, unpacked: int) -> None:
+    def _add_dictionary(self, header: Fields, unpacked: int) -> None:
         # Of texts, only decoding tells how many there are.
-        if self._width is None or _number(header, _VALUES) * self._width != unpacked:
+        if self._width is None or number(header, _VALUES) * self._width != unpacked:
             raise _Doubtful
-        if _number(header, _ENCODING) != _PLAIN:
+        if number(header, _ENCODING) != _PLAIN:
             raise _Doubtful
         self._has_dictionary = True
 
@@ -163,7 +179,7 @@ class _Chunk:
         (encoding,) = self._encodings
         if self._has_dictionary:
             return encoding == _BY_DICTIONARY
-        return _ENCODINGS.get(encoding, "") in self._chunk.encodings
+        return encoding in _ENCODINGS & self._chunk.encodings
 
 
 def _zstd_size(frame: memoryview) -> int:
@@ -176,62 +192,3 @@ def _zstd_size(frame: memoryview) -> int:
         return -1
     at, width = 5 + (not is_single), 1 << flag
     return int.from_bytes(frame[at : at + width], "little") + (256 if flag == 1 else 0)
-
-
-def _number(fields: _Fields, identifier: int) -> int:
-    found = fields.get(identifier)
-    if type(found) is not int:
-        raise _Doubtful
-    return found
-
-
-def _fields(fields: _Fields, identifier: int) -> _Fields:
-    found = fields.get(identifier)
-    if type(found) is not dict:
-        raise _Doubtful
-    return found
-
-
-def _struct(data: memoryview, at: int, depth: int = 0) -> tuple[_Fields, int]:
-    """Read a struct of Thrift's compact protocol. Return its fields by id, and where it ends.
-
-    Bytes, and numbers of another width than a header's, are stepped over: they are in statistics.
-    """
-    if depth > _DEEPEST:
-        raise _Doubtful
-    fields: _Fields = {}
-    identifier = 0
-    while True:
-        step = data[at]
-        at += 1
-        if step == 0:
-            return fields, at
-        if not step >> 4:  # an identifier of its own, which no header needs
-            raise _Doubtful
-        identifier += step >> 4
-        match step & 15:
-            case 1 | 2:
-                fields[identifier] = step & 15 == 1
-            case 5:
-                number, at = _varint(data, at)
-                fields[identifier] = (number >> 1) ^ -(number & 1)
-            case 4 | 6:
-                _, at = _varint(data, at)
-            case 8:
-                size, at = _varint(data, at)
-                at += size
-            case 12:
-                fields[identifier], at = _struct(data, at, depth + 1)
-            case _:
-                raise _Doubtful
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    number = 0
-    for shift in range(0, _WORD_BITS, 7):
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return number, at
-    raise _Doubtful

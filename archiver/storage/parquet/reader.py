@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from archiver.errors import BadSegment, StorageError
 from archiver.storage.footer import read_footer
 from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.storage.parquet.compact_thrift import ThriftError
+from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.leaves import leaves_of, paths_by_id
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
@@ -37,19 +39,21 @@ BATCH_ROWS = 16 << 10
 BATCH_BYTES = 16 << 20
 AT_ONCE_BYTES = 8 << 20
 """Up to this size a file that is read whole is fetched by one request."""
+_WITH_BOUNDS = frozenset({OFFSET_ID, PARTITION_ID, EVENT_TIMESTAMP_ID, APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID})
 
 
 class ParquetSegmentReader:
     """The SegmentReader of Parquet. ParquetFormat makes it."""
 
     def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
-        """With `reads_all` a file of at most `AT_ONCE_BYTES` is fetched by one request."""
+        """With `reads_all` the footer is checked, and a file of at most `AT_ONCE_BYTES` is fetched by one request."""
         self._path = path
         self._objects = objects
         self._used = objects.current
         self._stream = objects.open(path)
         self._stored: ListedObject | None = None
         self._is_in_memory = False
+        self._chunks: FooterChunks | None = None
         try:
             with self._errors():
                 if reads_all and self.stored.size <= AT_ONCE_BYTES:
@@ -58,10 +62,12 @@ class ParquetSegmentReader:
                 self._footer = self._file.metadata
                 self._schema = self._file.schema_arrow
             self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
+            self._leaves = leaves_of(self._schema)
+            if reads_all:
+                self._check_chunks()
         except BaseException:
             self._stream.close()
             raise
-        self._leaves = leaves_of(self._schema)
         self._leaf_index = {leaf.field_id: leaf.index for leaf in self._leaves if leaf.field_id is not None}
         self._paths = paths_by_id(self._schema)
 
@@ -99,7 +105,9 @@ class ParquetSegmentReader:
         If the credentials expire meanwhile, the file is opened again with new ones, and reading goes on at the row it
         had reached.
         """
-        columns = None if field_ids is None else [self._paths[one] for one in sorted(field_ids) if one in self._paths]
+        columns = None
+        if field_ids is not None:
+            columns = [".".join(self._paths[one]) for one in sorted(field_ids) if one in self._paths]
         size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
         # Threads cost more than they gain where a column is a few pages in memory.
         options: dict[str, Any] = {"batch_size": size, "columns": columns, "use_threads": not self._is_in_memory}
@@ -124,12 +132,12 @@ class ParquetSegmentReader:
     def to_decode(self, block: Block, needed: frozenset[int]) -> frozenset[int] | None:
         """The columns needed, and those whose pages have to be decoded to know whether they are as written."""
         paths = {self._paths[one] for one in needed if one in self._paths}
-        others = [leaf for leaf in self._leaves if not _is_within(leaf.path, paths)]
+        others = [leaf for leaf in self._leaves if not _is_within(leaf.parts, paths)]
         try:
-            left = list(doubtful(self._stream, others, self._footer.row_group(block.index), self._footer.schema))
-        except (pa.ArrowException, OSError, ValueError):
+            left = list(doubtful(self._stream, others, self._footer_chunks(), block.index, self._footer.schema))
+        except (pa.ArrowException, OSError, ValueError, IndexError, ThriftError, StorageError):
             return None  # decoding tells what is wrong, or gets new credentials
-        found = {leaf.field_id: leaf.path for leaf in left if leaf.field_id is not None}
+        found = {leaf.field_id: leaf.parts for leaf in left if leaf.field_id is not None}
         is_named = len(found) == len(left) and all(self._paths[one] == path for one, path in found.items())
         return needed | found.keys() if is_named else None
 
@@ -172,6 +180,31 @@ class ParquetSegmentReader:
         with self._stream as remote:
             self._stream = pa.BufferReader(remote.read(self.stored.size))
         self._is_in_memory = True
+
+    def _footer_chunks(self) -> FooterChunks:
+        if self._chunks is None:
+            self._chunks = FooterChunks.read(self._stream, self.stored.size)
+        return self._chunks
+
+    def _check_chunks(self) -> None:
+        """See that pyarrow can be asked for bounds. Raises BadSegment if the footer contradicts itself there."""
+        with self._errors():
+            try:
+                chunks = self._footer_chunks()
+            except ThriftError:
+                return  # pyarrow understood it
+        for leaf in self._leaves[: len(self._footer.schema)]:
+            if leaf.field_id not in _WITH_BOUNDS:
+                continue
+            column = self._footer.schema.column(leaf.index)
+            for group in range(self._footer.num_row_groups):
+                if not chunks.may_be_asked(group, column, leaf.index):
+                    raise BadSegment(
+                        "the file's footer contradicts itself: restore it from a backup, or archive its range again",
+                        file=self._path,
+                        column=leaf.path,
+                        row_group=group,
+                    )
 
     def _parquet(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
         return pq.ParquetFile(
@@ -261,7 +294,6 @@ class ParquetSegmentReader:
             ) from error
 
 
-def _is_within(path: str, groups: set[str]) -> bool:
+def _is_within(path: tuple[str, ...], groups: set[tuple[str, ...]]) -> bool:
     """Whether the column at `path` is one of these, or lies below one."""
-    steps = path.split(".")
-    return any(".".join(steps[:depth]) in groups for depth in range(1, len(steps) + 1))
+    return any(path[:depth] in groups for depth in range(1, len(path) + 1))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet import encryption
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.mappings import KnownMappings
@@ -131,6 +135,51 @@ def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any
     assert not found.is_read
 
 
+def test_a_flipped_bit_in_a_footer_ends_no_process_and_is_found_as_by_decoding_all(archive: Any, local: Path):
+    """In a process of its own: what C++ throws would end this one."""
+    data = local.read_bytes()
+    flips = footer_flips(data)
+    source, sink = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(source)
+            for at, bit in flips:
+                os.write(sink, bytes(judge_flip(archive, local, data, at, bit)))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(sink)
+    with os.fdopen(source, "rb") as stream:
+        found = stream.read()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, f"the process ended at {flips[len(found) // 2]}"
+    judged = list(zip(found[::2], found[1::2], strict=True))
+    assert [flip for flip, (before, after) in zip(flips, judged, strict=True) if before and not after] == []
+    assert sum(before for before, _ in judged) > len(flips) // 4
+
+
+def footer_flips(data: bytes) -> list[tuple[int, int]]:
+    """Bits of the footer: those that say whether columns are optional or repeated, and others."""
+    end = len(data) - 8
+    start = end - int.from_bytes(data[end : end + 4], "little")
+    repetitions = [at + 1 for at in range(start, end - 1) if data[at] in (0x25, 0x35) and data[at + 1] in (0, 2, 4)]
+    dice = random.Random(7)
+    others = [(dice.randrange(start, len(data)), dice.randrange(8)) for _ in range(150)]
+    return [(at, bit) for at in repetitions for bit in (1, 2)] + others
+
+
+def judge_flip(archive: Any, local: Path, data: bytes, at: int, bit: int) -> tuple[bool, bool]:
+    """Whether a fault is found by decoding all, and with checks of pages."""
+    hurt = bytearray(data)
+    hurt[at] ^= 1 << bit
+    local.write_bytes(hurt)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ParquetSegmentReader, "to_decode", lambda *_: None)
+        before = bool(result_of(archive, local).faults)
+    return before, bool(result_of(archive, local).faults)
+
+
 def test_a_file_without_checksums_is_decoded_whole(
     archive: Any, rows: pa.RecordBatch, tmp_path: Path, decoded: list[frozenset[int] | None]
 ):
@@ -151,6 +200,43 @@ def test_a_file_without_field_ids_beside_ours_is_decoded_whole(archive: Any, row
     with FORMATS.written.open(ObjectStore.of({}), path.as_uri()) as reader:
         (block,) = reader.blocks()
         assert reader.to_decode(block, frozenset({BATCH_START_ID})) is None
+
+
+def test_a_column_whose_name_looks_like_a_path_is_looked_at(
+    archive: Any, rows: pa.RecordBatch, tmp_path: Path, decoded: list[frozenset[int] | None]
+):
+    """`val.total` beside `val` is none of the columns of `val`."""
+    path = tmp_path / "theirs.parquet"
+    field = pa.field("val.total", pa.int64(), metadata={"PARQUET:field_id": "7000"})
+    pq.write_table(pa.Table.from_batches([rows]).append_column(field, pa.array(range(ROWS))), path)
+    assert result_of(archive, path).is_read
+    (asked,) = decoded
+    assert asked is not None
+    assert 7000 in asked
+
+
+def test_a_column_with_a_key_of_its_own_is_a_fault_of_the_file(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
+    """It can't be read, whoever needs it. pyarrow must not be asked for it."""
+    path = tmp_path / "theirs.parquet"
+    table = pa.Table.from_batches([rows]).append_column("secret", pa.array(["x"] * ROWS))
+    keys = encryption.EncryptionConfiguration(
+        footer_key="footer", column_keys={"own": ["secret"]}, plaintext_footer=True, double_wrapping=False
+    )
+    factory = encryption.CryptoFactory(lambda _: _Keys())
+    options = factory.file_encryption_properties(encryption.KmsConnectionConfig(), keys)
+    with pq.ParquetWriter(path, table.schema, encryption_properties=options) as writer:
+        writer.write_table(table)
+    (fault,) = result_of(archive, path).faults
+    assert fault.kind == FaultKind.DAMAGED
+    assert "decrypt" in fault.message
+
+
+class _Keys(encryption.KmsClient):
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
 
 
 def test_a_stream_that_fails_leaves_it_to_the_decoding(archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch):

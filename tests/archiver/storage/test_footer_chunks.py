@@ -1,0 +1,100 @@
+"""What a footer says of its column chunks: the same as pyarrow finds, where pyarrow may be asked."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archiver.storage.parquet.compact_thrift import ThriftError
+from archiver.storage.parquet.footer_chunks import FooterChunks
+
+TABLE = pa.table(
+    {
+        "number": pa.array([1, None, 3] * 40),
+        "text": pa.array(["a", None, "c"] * 40),
+        "listed": pa.array([[1, 2], [], None] * 40),
+        "fixed": pa.array([bytes(16)] * 120, pa.binary(16)),
+        "always": pa.array([True, False, True] * 40),
+    },
+    pa.schema(
+        [
+            ("number", pa.int64()),
+            ("text", pa.string()),
+            ("listed", pa.list_(pa.int32())),
+            ("fixed", pa.binary(16)),
+            pa.field("always", pa.bool_(), nullable=False),
+        ]
+    ),
+)
+ROWS_OF_A_GROUP = 50
+
+
+def written(table: pa.Table = TABLE, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, **{"row_group_size": ROWS_OF_A_GROUP, "compression": "zstd"} | options)
+    return out.getvalue()
+
+
+def chunks_of(data: bytes) -> FooterChunks:
+    return FooterChunks.read(io.BytesIO(data), len(data))  # type: ignore[arg-type]
+
+
+def test_it_says_what_pyarrow_says():
+    data = written()
+    footer, chunks = pq.read_metadata(io.BytesIO(data)), chunks_of(data)
+    assert footer.num_row_groups > 1
+    for group in range(footer.num_row_groups):
+        for index in range(footer.num_columns):
+            found, told = chunks.column(group, index), footer.row_group(group).column(index)
+            assert found.rows == footer.row_group(group).num_rows
+            assert found.physical_type == told.physical_type
+            assert (found.values, found.size) == (told.num_values, told.total_compressed_size)
+            assert found.unpacked_size == told.total_uncompressed_size
+            assert found.start == (told.dictionary_page_offset or told.data_page_offset)
+            assert len(found.encodings) == len(set(told.encodings))
+            assert len(found.bounds) >= (2 if told.statistics.has_min_max else 0)
+            assert found.is_of(footer.schema.column(index))
+            assert found.may_be_asked(footer.schema.column(index))
+            assert chunks.may_be_asked(group, footer.schema.column(index), index)
+
+
+def test_a_footer_larger_than_the_first_read_is_read_whole():
+    wide = pa.table({f"a column with the number {n}": [n] for n in range(600)})
+    data = written(wide)
+    chunks = chunks_of(data)
+    assert len(data) - chunks.pages_end > 64 << 10
+    assert chunks.column(0, 599).values == 1
+
+
+def test_columns_and_groups_that_are_not_there_are_told():
+    chunks = chunks_of(written())
+    for group, index in ((9, 0), (0, 9)):
+        with pytest.raises(ThriftError):
+            chunks.column(group, index)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"PAR1", b"\xff" * 100, b"PAR1" + bytes(4) + b"PAR1", b"\x19\xfc" * 9 + b"\x12\0\0\0PAR1"]
+)
+def test_what_is_no_footer_is_told(data: bytes):
+    with pytest.raises(ThriftError):
+        chunks_of(data).column(0, 0)
+
+
+def test_what_would_end_the_process_is_known():
+    data = written()
+    schema, chunks = pq.read_metadata(io.BytesIO(data)).schema, chunks_of(data)
+    number, text = chunks.column(0, 0), chunks.column(0, 1)
+    assert not replace(number, definition_levels=(0, 0, 50)).may_be_asked(schema.column(0))
+    assert not replace(number, repetition_levels=(0, 50)).may_be_asked(schema.column(0))
+    assert not replace(number, has_own_key=True).may_be_asked(schema.column(0))
+    assert not text.may_be_asked(schema.column(0)), "a number has no bytes of texts"
+    assert replace(number, definition_levels=(), repetition_levels=()).may_be_asked(schema.column(0))
+    assert not number.may_be_asked(schema.column(1))
+    assert not replace(number, bounds=(memoryview(bytes(7)),)).may_be_asked(schema.column(0))
+    assert replace(number, bounds=(memoryview(b""),)).may_be_asked(schema.column(0))
