@@ -76,6 +76,11 @@ class _Round:
     missing: list[tuple[_Source, int]] = field(default_factory=list)
     size: int = 0
 
+    @property
+    def leaves_more(self) -> bool:
+        """Whether there is more than is in memory: else a short answer says nothing of its client's pace."""
+        return bool(self.missing) or any(offset < source.end for source, offset in self.following)
+
 
 async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     """Answer a Fetch request with a packed body."""
@@ -103,7 +108,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     for source, offset in found.following:
         assert source.topic is not None
         service.reader.read_ahead(source.topic, source.partition, offset, soon or 0)
-    pace.answered(found.size, clock())
+    pace.answered(found.size if found.leaves_more else 0, clock())
     return fetch_response.packed(
         request.version,
         _told(begun, sources, found),
@@ -199,6 +204,8 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
         left = (max(until, began + _PATIENCE_SECONDS) if is_being_decoded else until) - loop.time()
         if left <= 0 or service.ending.done():
             return found
+        if found.size and any(_counts_as_slow(each, is_slow) for each, _ in found.missing):
+            return found  # what is loaded for a slow reader isn't kept: with the next chunk this one would be gone
         loads = _loads(service, found, budget, is_slow=is_slow)
         waits: set[asyncio.Future[Any]] = {*loads, *(() if loads else _looks(sources))}
         if not waits:
@@ -236,14 +243,18 @@ def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
 
 
 def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None) -> dict[asyncio.Future[Any], _Source]:
-    """The decoding of what is missing, a few chunks at a time. Whose pace isn't known counts as slow in a crowd."""
+    """The decoding of what is missing, a few chunks at a time."""
     loads: dict[asyncio.Future[Any], _Source] = {}
     for source, offset in found.missing[:_MOST_LOADS]:
         assert source.topic is not None
-        counts_as_slow = source.topic.is_crowded if is_slow is None else is_slow
-        takes = min(source.wanted.max_bytes, budget) if counts_as_slow else None
+        takes = min(source.wanted.max_bytes, budget) if _counts_as_slow(source, is_slow) else None
         loads[service.reader.load(source.topic, source.partition, offset, slow_takes=takes)] = source
     return loads
+
+
+def _counts_as_slow(source: _Source, is_slow: bool | None) -> bool:
+    """Whether a reader is slow. One whose pace isn't known counts as slow in a crowd."""
+    return source.topic is not None and source.topic.is_crowded if is_slow is None else is_slow
 
 
 def _looks(sources: list[_Source]) -> set[asyncio.Future[Any]]:

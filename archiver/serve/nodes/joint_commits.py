@@ -50,20 +50,33 @@ class JointCommits:
         waiting = self._waiting.setdefault(group_id, deque())
         if not waiting or waiting[-1].claim != claim or len(waiting[-1].offsets) + len(offsets) > _MOST_TOGETHER:
             batch = _Batch(claim, asyncio.get_running_loop().create_future())
-            batch.kept.add_done_callback(lambda done: done.exception())  # nobody may be there any more to hear of it
+            batch.kept.add_done_callback(_look_at)  # nobody may be there any more to hear of it
             waiting.append(batch)
         waiting[-1].offsets.update(offsets)
         return waiting[-1]
 
     async def _keep(self, keep: Keep, group_id: str) -> None:
         waiting = self._waiting[group_id]
-        while waiting:
-            batch = waiting.popleft()
-            CLAIM.set(batch.claim)  # in this task's own context
-            try:
-                await keep(group_id, batch.offsets)
-            except Exception as error:  # noqa: BLE001 - each that waits is told
-                batch.kept.set_exception(error)
-            else:
-                batch.kept.set_result(None)
-        del self._waiting[group_id], self._keeping[group_id]
+        try:
+            while waiting:
+                batch = waiting.popleft()
+                CLAIM.set(batch.claim)  # in this task's own context
+                try:
+                    await keep(group_id, batch.offsets)
+                except Exception as error:  # noqa: BLE001 - each that waits is told
+                    batch.kept.set_exception(error)
+                except BaseException:
+                    batch.kept.cancel()
+                    raise
+                else:
+                    batch.kept.set_result(None)
+        finally:
+            for left in waiting:  # none, unless this was cancelled
+                left.kept.cancel()
+            del self._waiting[group_id], self._keeping[group_id]
+
+
+def _look_at(done: asyncio.Future[None]) -> None:
+    """Keep asyncio from logging an error that nobody was there to hear of."""
+    if not done.cancelled():
+        done.exception()

@@ -14,7 +14,7 @@ from archiver.serve.reading.served_topic import ServedTopic
 from archiver.serve.reading.spilled_chunks import SpilledChunks
 
 _LOG = logging.getLogger(__name__)
-_Key: TypeAlias = tuple[ServedTopic, int, int, int]
+_Key: TypeAlias = tuple[ServedTopic, int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class PartitionReader:
 
         A reader that is slow says how many bytes it takes at a time. It gets them from disk; there, more is put ready.
         """
-        key = topic, topic.edition, partition, offset
+        key = topic, topic.edition, partition, offset, slow_takes is not None
         task = self._loads.get(key)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._load(topic, partition, offset, slow_takes))

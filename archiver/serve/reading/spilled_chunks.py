@@ -31,6 +31,8 @@ _LEAST_FILE: Final = 1 << 20
 _SHARES: Final = 64
 _MOST_SHARE: Final = 16 << 20
 _NUMBER_BYTES: Final = 8
+_OVERHEAD_BYTES: Final = 4096
+"""What a chunk counts beside its bytes, for its place in memory: many small ones take more of that than of the disk."""
 _REST_SECONDS: Final = 60.0
 _LOG = logging.getLogger(__name__)
 
@@ -132,7 +134,7 @@ class SpilledChunks:
         """Write a chunk. Nobody finds it before it is put. StorageError where that fails, as on a full disk."""
         numbers = [np.ascontiguousarray(each, np.int64).data for each in (chunk.ends, chunk.last_offsets)]
         size = chunk.size
-        needed = size + sum(each.nbytes for each in numbers)
+        needed = size + sum(each.nbytes for each in numbers) + _OVERHEAD_BYTES
         try:
             with self._lock:
                 file = self._writing

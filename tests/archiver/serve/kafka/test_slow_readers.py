@@ -151,6 +151,29 @@ def test_many_slow_readers_make_a_file_be_decoded_once(lake: Lake, spilled: Spil
             assert counting.opened > 4 * shares, "else there is nothing to mend"
 
 
+def test_a_slow_reader_that_asks_for_much_at_least_gets_what_there_is(lake: Lake, spilled: SpilledChunks) -> None:
+    with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
+        fetch(wire, 0)
+        hits, began = endpoint.reader.spilled_hits, time.monotonic()
+        much = {"min_bytes": 100_000, "partition_max_bytes": 200_000, "max_wait": timedelta(seconds=20)}
+        assert fetch(wire, 0, **much).records
+        assert endpoint.reader.spilled_hits <= hits + 2, "what isn't kept isn't read again and again"
+        assert time.monotonic() - began < 10
+
+
+def test_a_reader_at_the_end_has_nothing_put_aside(lake: Lake, spilled: SpilledChunks) -> None:
+    """However little comes, it takes all there is: it isn't slow."""
+    with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
+        for batches in (1, 2, 1, 2):
+            assert fetch(wire, 5 * (COUNT - batches)).records
+        assert spilled.bytes == 0
+        assert endpoint.reader.spilled_hits == 0
+        assert endpoint.reader.misses > 0
+        for _ in range(2):
+            assert fetch(wire, 0).records
+        assert spilled.bytes > 0, "who leaves some may be"
+
+
 def test_batches_on_disk_are_not_given_once_the_table_was_rewritten(lake: Lake, spilled: SpilledChunks) -> None:
     with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
         reader = Reader(wire, 0)

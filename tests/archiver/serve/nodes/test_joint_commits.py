@@ -158,3 +158,25 @@ def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_as
         assert not turns._last
 
     asyncio.run(scene())
+
+
+def test_a_commit_that_is_cut_off_holds_up_none_after_it() -> None:
+    async def scene() -> None:
+        commits, asked = JointCommits(), asyncio.Event()
+
+        async def hang(_: str, __: CommittedOffsets) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        waiting = [asyncio.ensure_future(commits.commit(hang, "g", at(each))) for each in (1, 2)]
+        await asked.wait()
+        late = asyncio.ensure_future(commits.commit(hang, "g", at(3)))
+        await asyncio.sleep(0)
+        commits._keeping["g"].cancel()
+        told = await asyncio.wait_for(asyncio.gather(*waiting, late, return_exceptions=True), 5)
+        assert [type(each) for each in told] == [asyncio.CancelledError] * 3
+        store = Store()
+        await asyncio.wait_for(commits.commit(store.keep, "g", at(4)), 5)
+        assert store.calls == [("g", None, {("orders", 0): 4})]
+
+    asyncio.run(scene())
