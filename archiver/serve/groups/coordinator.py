@@ -147,7 +147,9 @@ class Coordinator:
             return Beaten(error=ErrorCode.unknown_member_id, message=f"group {group_id} has no members")
         if group is None and len(self._groups) >= MOST_GROUPS:
             return Beaten(error=ErrorCode.coordinator_not_available, message=f"there are {MOST_GROUPS} groups")
-        if beat.size and self._all_bytes + beat.size > MOST_BYTES:
+        known = None if group is None else group.members.get(beat.member_id)
+        grows = beat.size - (0 if known is None else known.size)
+        if grows > 0 and self._all_bytes + grows > MOST_BYTES:
             return Beaten(error=ErrorCode.coordinator_not_available, message="there is no room for more members")
         if group is None:
             group = ConsumerGroup(group_id, self.times)

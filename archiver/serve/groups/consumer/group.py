@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 from uuid import UUID
 
@@ -267,7 +268,10 @@ class ConsumerGroup:
     def _take_in(self, member: ConsumerMember, beat: Beat) -> None:
         """Take in what a heartbeat says of its member."""
         member.client_id, member.host = beat.client_id, beat.host
-        member.owned = member.owned if beat.owned is None else beat.owned
+        if beat.owned is not None:
+            known = beat.owned & (member.assigned | member.revoking)
+            # Of what it makes up one is enough to know that it holds something else, and no memory is spent on more.
+            member.owned = known | frozenset(islice(beat.owned - known, 1))
         member.rack_id = beat.rack_id if beat.rack_id is not None else member.rack_id
         if beat.rebalance_seconds is not None:
             member.rebalance_seconds = beat.rebalance_seconds

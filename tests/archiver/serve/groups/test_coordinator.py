@@ -7,9 +7,20 @@ import time
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+import pytest
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import Beat, Coordinator, GroupTimes, Joined, Joining, KnownTopic, Synced, Syncing
+from archiver.serve.groups import (
+    Beat,
+    Coordinator,
+    GroupTimes,
+    Joined,
+    Joining,
+    KnownTopic,
+    Synced,
+    Syncing,
+    coordinator,
+)
 
 SESSION = 1.0
 TOPICS = {"orders": KnownTopic(UUID(int=1), 2)}
@@ -115,5 +126,20 @@ def test_who_asks_for_a_group_that_is_gone_meanwhile_leaves_nothing_behind() -> 
             made.coordinator.forget("assigning")
         assert made.present == {"classic"}
         assert not made.coordinator._asking
+
+    played(scene)
+
+
+def test_a_member_that_says_all_again_takes_no_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(made: Scene) -> None:
+        def beat(member_id: str, epoch: int, name: str) -> ErrorCode:
+            names = frozenset({name})
+            asked = Beat(member_id=member_id, epoch=epoch, rebalance_seconds=5.0, names=names, owned=frozenset())
+            return made.coordinator.beat("assigning", asked, TOPICS).error
+
+        monkeypatch.setattr(coordinator, "MOST_BYTES", made.coordinator._all_bytes)
+        assert beat("b", 0, "orders") is ErrorCode.coordinator_not_available
+        assert beat("a", 1, "orders") is ErrorCode.none
+        assert beat("a", 1, "orders-of-another-name") is ErrorCode.coordinator_not_available
 
     played(scene)

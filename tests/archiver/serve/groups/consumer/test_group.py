@@ -152,6 +152,18 @@ def test_a_member_that_missed_its_epoch_is_told_again() -> None:
         assert (told.error, told.epoch, told.assigned) == (OK, 2, held)
 
 
+def test_partitions_that_a_member_makes_up_take_no_memory_and_it_is_told_its_own() -> None:
+    course = Course()
+    own = course.join("a").assigned
+    assert own is not None
+    strange = places(UUID(int=77), *range(10_000))
+    for owned in (own | strange, strange):
+        assert course.beat("a", 1, owned=owned).assigned == own
+        assert len(course.group.members["a"].owned) <= len(own) + 1
+        assert course.beat("a", 1).assigned == own, "it hasn't said that it holds just that"
+    assert course.beat("a", 1, owned=own).assigned is None
+
+
 def test_a_static_member_that_comes_back_finds_what_it_had() -> None:
     course = Course()
     course.beat("a", 1, owned=course.join("a").assigned)
