@@ -4,7 +4,8 @@ A group has one protocol as long as it has members; an empty one takes that of t
 After a restart of the server nobody is known; clients join again, and go on at the offsets that they committed.
 
 Nobody's session runs out because the server is slow: time passes for groups only while members can be heard, and a
-member whose request is worked on is there. A connection's requests are answered in turn, so that its heartbeats wait.
+member is there while its commit or its question for offsets is worked on. Its heartbeats wait behind these: requests of
+a connection are answered in turn.
 """
 
 from __future__ import annotations
