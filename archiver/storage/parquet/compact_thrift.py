@@ -17,6 +17,7 @@ Field: TypeAlias = tuple[int, int]
 Fields: TypeAlias = dict[Field, Any]
 
 _FALSE: Final = 2
+_INTEGERS: Final = (I16, I32, I64)
 _DEEPEST: Final = 12
 _WORD_BITS: Final = 64
 _LONG_LIST: Final = 15
@@ -51,7 +52,9 @@ def read_struct(data: memoryview, at: int = 0, depth: int = 0) -> tuple[Fields, 
             identifier += step >> 4
         else:
             identifier, at = _integer(data, at)
-        if kind in (BOOL, _FALSE):
+        if kind in _INTEGERS:
+            fields[identifier, kind], at = _integer(data, at)
+        elif kind in (BOOL, _FALSE):
             fields[identifier, BOOL] = kind == BOOL
         else:
             fields[identifier, kind], at = _value(data, at, kind, depth)
@@ -109,9 +112,10 @@ def _list(data: memoryview, at: int, depth: int) -> tuple[Listed, int]:
     at += 1
     if size == _LONG_LIST:
         size, at = _varint(data, at)
-    found = []
+    found: list[Any] = []
+    read = _integer if kind in _INTEGERS else None
     for _ in range(size):
-        value, at = _element(data, at, kind, depth)
+        value, at = read(data, at) if read else _element(data, at, kind, depth)
         found.append(value)
     return Listed(kind, found), at
 
@@ -143,7 +147,10 @@ def _cut(data: memoryview, at: int, size: int) -> tuple[memoryview, int]:
 
 
 def _integer(data: memoryview, at: int) -> tuple[int, int]:
-    found, at = _varint(data, at)
+    found = data[at]
+    at += 1
+    if found & 0x80:
+        found, at = _varint(data, at - 1)
     return (found >> 1) ^ -(found & 1), at
 
 

@@ -1,7 +1,9 @@
 """The task of a verification: read files whole, give their records back as a replay does, and digest them.
 
-All columns are read, so that the checksum of every page is looked at. A task holds one batch in memory. What is wrong
-with one file doesn't stop the others.
+The bytes of all columns are read, so that the checksum of every page is looked at; what no record needs is decoded only
+where its checksums leave a doubt. Beside a batch, a task holds a file of up to 8 MiB, or of a larger one the chunks of
+such columns that lie together, up to 8 MiB, or one chunk that is larger. What is wrong with one file doesn't stop the
+others.
 """
 
 from __future__ import annotations
