@@ -114,7 +114,15 @@ def test_a_log_is_cut_at_a_batch(tmp_path: Path, before: int, ends: int) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["faults.json", "faults-compaction.json", "faults-removals.json", "faults-removals-54.json"]
+    "name",
+    [
+        "faults.json",
+        "faults-compaction.json",
+        "faults-removals.json",
+        "faults-removals-54.json",
+        "faults-removals-61.json",
+        "faults-journals.json",
+    ],
 )
 def test_what_the_documentation_says_is_what_the_results_say(name: str) -> None:
     docs = Path(__file__).parents[2] / "docs"
