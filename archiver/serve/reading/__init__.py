@@ -1,6 +1,7 @@
 """Archived topics for servers: batches from any offset, watermarks and times, shared by all readers.
 
 - `chunks`: encoded batches of a range of offsets, and the cache of them
+- `chunk_index`: the chunk that has an offset, in memory or on disk
 - `served_topic`: one topic, with what is asked of its archive in worker threads
 - `topics`: all topics, opened when they are first seen and kept up to date
 - `partition_reader`: batches from an offset on; decodes what isn't cached, each range once, and reads ahead

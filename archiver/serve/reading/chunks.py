@@ -5,15 +5,15 @@ What is served is always whole batches, so a chunk remembers where each of its b
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from archiver.archive.batches import FetchedBatches
+from archiver.serve.reading.chunk_index import ChunkIndex, Key
 from archiver.wire import gap_batch
 from archiver.wire.gap import MOST_OFFSETS
 
@@ -21,8 +21,6 @@ CHUNK_BYTES: Final = 1 << 20
 """How much is decoded at once, about. A batch above it is a chunk of its own."""
 _OVERHEAD_BYTES: Final = 1024
 """What a chunk takes beside its batches, about. It keeps many tiny chunks from taking more than the cache may."""
-
-_Place: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +95,9 @@ class ChunkCache:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._chunks: OrderedDict[tuple[_Place, int], Chunk] = OrderedDict()
-        self._starts: dict[_Place, list[int]] = {}
+        self._index: ChunkIndex[Chunk] = ChunkIndex()
+        self._used: OrderedDict[Key, None] = OrderedDict()
+        """All keys, the one unused for longest first."""
 
     @property
     def bytes(self) -> int:
@@ -106,48 +105,35 @@ class ChunkCache:
         return self._bytes
 
     def __len__(self) -> int:
-        return len(self._chunks)
+        return len(self._index)
 
     def find(self, topic: str, partition: int, offset: int) -> Chunk | None:
         """The chunk that has an offset; None if none has."""
         place = topic, partition
-        starts = self._starts.get(place, [])
-        index = bisect_right(starts, offset) - 1
-        if index >= 0:
-            key = place, starts[index]
-            found = self._chunks[key]
-            if offset < found.next_offset:
-                self._chunks.move_to_end(key)
-                return found
-        return None
+        found = self._index.find(place, offset)
+        if found is not None:
+            self._used.move_to_end((place, found.start))
+        return found
 
     def put(self, topic: str, partition: int, chunk: Chunk) -> None:
         """Keep a chunk, and give up those unused for longest."""
         place = topic, partition
-        key = place, chunk.start
-        self._drop(key)
-        self._chunks[key] = chunk
-        starts = self._starts.setdefault(place, [])
-        starts.insert(bisect_right(starts, chunk.start), chunk.start)
+        self._drop((place, chunk.start))
+        self._used[self._index.put(place, chunk)] = None
         self._bytes += _held(chunk)
-        while self._bytes > self._most_bytes and len(self._chunks) > 1:
-            self._drop(next(iter(self._chunks)))
+        while self._bytes > self._most_bytes and len(self._index) > 1:
+            self._drop(next(iter(self._used)))
 
     def forget(self, topic: str) -> None:
         """Give up all chunks of a topic."""
-        for key in [key for key in self._chunks if key[0][0] == topic]:
+        for key in self._index.of_topic(topic):
             self._drop(key)
 
-    def _drop(self, key: tuple[_Place, int]) -> None:
-        chunk = self._chunks.pop(key, None)
-        if chunk is None:
-            return
-        self._bytes -= _held(chunk)
-        place, start = key
-        starts = self._starts[place]
-        starts.pop(bisect_right(starts, start) - 1)
-        if not starts:
-            del self._starts[place]
+    def _drop(self, key: Key) -> None:
+        chunk = self._index.pop(key)
+        if chunk is not None:
+            self._bytes -= _held(chunk)
+            del self._used[key]
 
 
 def _held(chunk: Chunk) -> int:

@@ -12,17 +12,17 @@ import os
 import tempfile
 import time
 import weakref
-from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from archiver.errors import StorageError
+from archiver.serve.reading.chunk_index import ChunkIndex, Key
 from archiver.serve.reading.chunks import Chunk
 
 _FILES: Final = 16
@@ -35,8 +35,6 @@ _OVERHEAD_BYTES: Final = 4096
 """What a chunk counts beside its bytes, for its place in memory: many small ones take more of that than of the disk."""
 _REST_SECONDS: Final = 60.0
 _LOG = logging.getLogger(__name__)
-
-_Place: TypeAlias = tuple[str, int]
 
 
 class _File:
@@ -107,9 +105,8 @@ class SpilledChunks:
         self._file_bytes = max(_LEAST_FILE, most_bytes // _FILES)
         self._lock = Lock()
         self._rests_until = float("-inf")
-        self._kept: OrderedDict[_File, dict[tuple[_Place, int], None]] = OrderedDict()
-        self._chunks: dict[tuple[_Place, int], SpilledChunk] = {}
-        self._starts: dict[_Place, list[int]] = {}
+        self._kept: OrderedDict[_File, dict[Key, None]] = OrderedDict()
+        self._index: ChunkIndex[SpilledChunk] = ChunkIndex()
         try:
             self._writing = _File(folder)  # room for nothing yet, but it says whether the folder can be used
         except OSError as error:
@@ -153,58 +150,37 @@ class SpilledChunks:
     def put(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
         """Let a chunk be found, and give up the oldest file if there are too many."""
         place = topic, partition
-        key = place, chunk.start
-        self._drop(key)
-        self._chunks[key] = chunk
-        starts = self._starts.setdefault(place, [])
-        starts.insert(bisect_right(starts, chunk.start), chunk.start)
-        self._kept.setdefault(chunk.file, {})[key] = None
+        self._drop((place, chunk.start))
+        self._kept.setdefault(chunk.file, {})[self._index.put(place, chunk)] = None
         while len(self._kept) > 1 and self.bytes > self._most_bytes:
             for old in self._kept.pop(next(iter(self._kept))):
-                self._remove(old)
+                self._index.pop(old)
 
     def find(self, topic: str, partition: int, offset: int) -> SpilledChunk | None:
         """The chunk that has an offset; None if none has."""
-        starts = self._starts.get((topic, partition), [])
-        index = bisect_right(starts, offset) - 1
-        if index < 0:
-            return None
-        found = self._chunks[(topic, partition), starts[index]]
-        return found if offset < found.next_offset else None
+        return self._index.find((topic, partition), offset)
 
     def next_start(self, topic: str, partition: int, offset: int) -> int | None:
         """Where the next chunk after an offset starts; None if there is none."""
-        starts = self._starts.get((topic, partition), [])
-        index = bisect_right(starts, offset)
-        return starts[index] if index < len(starts) else None
+        return self._index.next_start((topic, partition), offset)
 
     def give_up(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
         """Give up a chunk that can't be read."""
         key = (topic, partition), chunk.start
-        if self._chunks.get(key) is chunk:
+        if self._index.get(key) is chunk:
             self._drop(key)
 
     def forget(self, topic: str) -> None:
         """Give up all chunks of a topic."""
-        for key in [key for key in self._chunks if key[0][0] == topic]:
+        for key in self._index.of_topic(topic):
             self._drop(key)
 
-    def _drop(self, key: tuple[_Place, int]) -> None:
-        found = self._chunks.get(key)
-        if found is None:
-            return
-        del self._kept[found.file][key]
-        if not self._kept[found.file]:
-            del self._kept[found.file]
-        self._remove(key)
-
-    def _remove(self, key: tuple[_Place, int]) -> None:
-        place, start = key
-        del self._chunks[key]
-        starts = self._starts[place]
-        starts.pop(bisect_right(starts, start) - 1)
-        if not starts:
-            del self._starts[place]
+    def _drop(self, key: Key) -> None:
+        found = self._index.pop(key)
+        if found is not None:
+            del self._kept[found.file][key]
+            if not self._kept[found.file]:
+                del self._kept[found.file]
 
     def _failure(self, error: OSError) -> StorageError:
         return StorageError(

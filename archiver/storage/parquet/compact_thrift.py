@@ -87,22 +87,20 @@ def listed(fields: Fields, field: Field, kind: int) -> list[Any]:
 
 
 def _value(data: memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    match kind:
-        case 4 | 5 | 6:
-            return _integer(data, at)
-        case 8:
-            size, at = _varint(data, at)
-            return _cut(data, at, size)
-        case 9 | 10:
-            return _list(data, at, depth + 1)
-        case 11:
-            return _map(data, at, depth + 1)
-        case 12:
-            return read_struct(data, at, depth + 1)
-        case 3 | 7 | 13:
-            return _cut(data, at, _FIXED[kind])
-        case _:
-            raise ThriftError
+    if kind in _INTEGERS:
+        return _integer(data, at)
+    if kind == BINARY:
+        size, at = _varint(data, at)
+        return _cut(data, at, size)
+    if kind in (LIST, SET):
+        return _list(data, at, depth + 1)
+    if kind == MAP:
+        return _map(data, at, depth + 1)
+    if kind == STRUCT:
+        return read_struct(data, at, depth + 1)
+    if kind in _FIXED:
+        return _cut(data, at, _FIXED[kind])
+    raise ThriftError
 
 
 def _list(data: memoryview, at: int, depth: int) -> tuple[Listed, int]:

@@ -96,7 +96,7 @@ def test_the_oldest_are_given_up_and_the_files_with_them(tmp_path: Path) -> None
 def test_small_chunks_count_for_their_place_in_memory(tmp_path: Path) -> None:
     spilled = SpilledChunks(tmp_path, 4 * MIB)
     filled(spilled, 3_000, 10)
-    assert len(spilled._chunks) <= 1 + 4 * MIB // 4096 + MIB // 4096
+    assert len(spilled._index) <= 1 + 4 * MIB // 4096 + MIB // 4096
 
 
 def test_what_was_given_up_can_still_be_read_by_those_who_have_it(tmp_path: Path) -> None:

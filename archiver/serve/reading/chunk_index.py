@@ -1,0 +1,80 @@
+"""Finds the chunk that has an offset of a partition. Who keeps chunks, in memory or on disk, says which to give up."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+Place: TypeAlias = tuple[str, int]
+"""A topic, by its key, and a partition."""
+Key: TypeAlias = tuple[Place, int]
+"""Where a chunk belongs, and the offset at which it starts."""
+
+
+class Spanning(Protocol):
+    """Has the offsets from `start` up to `next_offset`."""
+
+    @property
+    def start(self) -> int:
+        """Its first offset."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after its last one."""
+
+
+_Chunk = TypeVar("_Chunk", bound=Spanning)
+
+
+class ChunkIndex(Generic[_Chunk]):
+    """Chunks by their place and their offsets. Not safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[Key, _Chunk] = {}
+        self._starts: dict[Place, list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def get(self, key: Key) -> _Chunk | None:
+        """The chunk that starts there; None if there is none."""
+        return self._chunks.get(key)
+
+    def find(self, place: Place, offset: int) -> _Chunk | None:
+        """The chunk that has an offset; None if none has."""
+        starts = self._starts.get(place, [])
+        index = bisect_right(starts, offset) - 1
+        if index < 0:
+            return None
+        found = self._chunks[place, starts[index]]
+        return found if offset < found.next_offset else None
+
+    def next_start(self, place: Place, offset: int) -> int | None:
+        """Where the next chunk after an offset starts; None if there is none."""
+        starts = self._starts.get(place, [])
+        index = bisect_right(starts, offset)
+        return starts[index] if index < len(starts) else None
+
+    def put(self, place: Place, chunk: _Chunk) -> Key:
+        """Add a chunk where none starts yet; return its key."""
+        key = place, chunk.start
+        assert key not in self._chunks
+        self._chunks[key] = chunk
+        starts = self._starts.setdefault(place, [])
+        starts.insert(bisect_left(starts, chunk.start), chunk.start)
+        return key
+
+    def pop(self, key: Key) -> _Chunk | None:
+        """Take a chunk out; None if none starts there."""
+        found = self._chunks.pop(key, None)
+        if found is not None:
+            place, start = key
+            starts = self._starts[place]
+            del starts[bisect_left(starts, start)]
+            if not starts:
+                del self._starts[place]
+        return found
+
+    def of_topic(self, topic: str) -> list[Key]:
+        """The keys of all chunks of a topic."""
+        return [(place, start) for place, starts in self._starts.items() if place[0] == topic for start in starts]
