@@ -1,0 +1,300 @@
+"""A group that assigns by itself, as its members go through joins, kills, pauses, lost answers and changing topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.groups.consumer import (
+    ConsumerGroup,
+    ConsumerState,
+    Place,
+)
+from tests.support.kafka.consumer_group import OK, ORDERS, REBALANCE, TIMES, Course, places, topics
+
+
+@dataclass(slots=True)
+class Client:
+    """A client as it should be. What it was told takes it a step to carry out, and then it says what it holds."""
+
+    course: Course
+    name: str
+    instance: str | None = None
+    epoch: int = 0
+    held: frozenset[Place] = frozenset()
+    told: frozenset[Place] | None = None
+    said: frozenset[Place] | None = None
+    names: frozenset[str] = frozenset({"orders", "refunds"})
+    pattern: str = ""
+    again: tuple[int, dict[str, Any]] | None = None
+
+    def carry_out(self) -> None:
+        if self.told is not None:
+            self.held, self.told = self.told, None
+
+    def beat(self, *, loses: str = "") -> None:
+        """Send a heartbeat; the request or its answer may be lost, and then the next one says everything.
+
+        Where the answer comes too late, the same request is sent once more, as librdkafka does.
+        """
+        epoch, values = self.again or (self.epoch, self._said())
+        self.again = (epoch, values) if loses == "time" else None
+        if loses == "request":
+            self.said = None
+            return
+        answer = self.course.beat(self.name, epoch, **values)
+        if loses == "time":
+            return
+        if loses == "answer":
+            self.said = None
+            self.told = None  # it carries out nothing old once it knows that it missed something
+            return
+        match answer.error:
+            case ErrorCode.none:
+                self.epoch = answer.epoch
+                if answer.assigned is not None:
+                    self.told = answer.assigned
+                    self.said = None if answer.assigned == self.held else self.said
+            case ErrorCode.unreleased_instance_id:
+                self.said = None
+            case _:
+                self.epoch, self.held, self.told, self.said = 0, frozenset(), None, None
+
+    def _said(self) -> dict[str, Any]:
+        is_full = self.said is None
+        values: dict[str, Any] = {"instance_id": self.instance}
+        if is_full:
+            values |= {"rebalance_seconds": REBALANCE, "names": self.names, "pattern": self.pattern}
+        if is_full or self.held != self.said:
+            values["owned"] = self.held
+        self.said = self.held
+        return values
+
+    def leave(self, *, epoch: int = -1) -> None:
+        self.course.beat(self.name, epoch, instance_id=self.instance)
+
+
+ACTS = [
+    "beat",
+    "beat",
+    "beat",
+    "beat",
+    "apply",
+    "apply",
+    "kill",
+    "leave",
+    "away",
+    "lost",
+    "dropped",
+    "late",
+    "wait",
+    "sleep",
+]
+acts = st.tuples(
+    st.integers(0, 19), st.sampled_from([*ACTS, "names", "pattern", "topics", "restart"]), st.integers(0, 3)
+)
+
+
+TOPICS = [topics(orders=6, refunds=3), topics(orders=7), topics(refunds=2), topics()]
+NAMES = [frozenset(each) for each in ({"orders"}, {"refunds"}, {"orders", "refunds"}, ())]
+PATTERNS = {"": set(), "ord.*": {"orders"}, ".*": {"orders", "refunds"}, "none": set()}
+
+
+@dataclass(slots=True)
+class Crowd:
+    """The clients of a group, and what happens to them."""
+
+    course: Course = field(default_factory=lambda: Course(topics=TOPICS[0]))
+    clients: dict[int, Client] = field(default_factory=dict)
+    born: int = 0
+
+    def play(self, slot: int, act: str, choice: int) -> None:
+        client = self.clients.get(slot)
+        if client is None:
+            self.born += 1
+            client = Client(self.course, f"m{self.born}", instance=f"i{slot}" if slot % 4 == 0 else None)
+            self.clients[slot] = client
+        match act:
+            case "beat" | "lost" | "dropped" | "late":
+                client.beat(loses={"lost": "answer", "dropped": "request", "late": "time"}.get(act, ""))
+            case "apply":
+                client.carry_out()
+            case "kill" | "leave" | "away":
+                if act != "kill":
+                    client.leave(epoch=-2 if act == "away" and client.instance else -1)
+                del self.clients[slot]
+            case "wait":
+                self.course.wait(1.0)
+            case "sleep":
+                self.beat()
+                self.course.wait(TIMES.session - 1)
+            case _:
+                self._change(client, act, choice)
+
+    def _change(self, client: Client, act: str, choice: int) -> None:
+        match act:
+            case "names":
+                client.names, client.said = NAMES[choice], None
+            case "pattern":
+                client.pattern, client.said = list(PATTERNS)[choice], None
+            case "topics":
+                self.course.topics = TOPICS[choice]
+            case "restart":
+                self.course.group = ConsumerGroup("g", TIMES)
+                self.beat()
+
+    def beat(self) -> None:
+        for each in self.clients.values():
+            each.beat()
+
+    def settle(self) -> None:
+        """Let all go on until the sessions of those that died are over, and what they held is given to others."""
+        for turn in range(90):
+            for client in self.clients.values():
+                client.beat()
+                check(self.course, self.clients.values())
+                client.carry_out()
+                check(self.course, self.clients.values())
+            self.course.wait(1.0 if turn else TIMES.session / 2)
+
+
+@given(st.lists(acts, max_size=150), st.integers(1, 20))
+def test_no_partition_has_two_readers_and_in_the_end_each_has_one(
+    played: list[tuple[int, str, int]], size: int
+) -> None:
+    crowd = Crowd()
+    for number, act, choice in played:
+        crowd.play(number % size, act, choice)
+        check(crowd.course, crowd.clients.values())
+    crowd.settle()
+    course, clients = crowd.course, crowd.clients.values()
+    assert sorted(course.group.members) == sorted(each.name for each in clients), "no stuck member"
+    known = course.topics
+    wanted = {each.name: {name for name in known if name in each.names | PATTERNS[each.pattern]} for each in clients}
+    everything = {
+        (known[name].topic_id, number)
+        for name in set().union(*wanted.values())
+        for number in range(known[name].partitions)
+    }
+    assert sorted(place for each in clients for place in each.held) == sorted(everything), "everything is assigned"
+    for each in clients:
+        assert {topic for topic, _ in each.held} <= {known[name].topic_id for name in wanted[each.name]}
+        assert each.epoch == course.group.epoch
+    assert course.group.state is (ConsumerState.STABLE if clients else ConsumerState.EMPTY)
+
+
+def check(course: Course, clients: Any) -> None:
+    """No member of the group reads what another one reads, or holds in the eyes of the group."""
+    members = course.group.members
+    reading: dict[Place, str] = {}
+    for client in clients:
+        member = members.get(client.name)
+        if member is None or (client.epoch != 0 and client.epoch not in (member.epoch, member.previous_epoch)):
+            continue  # it will be told to begin again, and its commits are refused
+        for place in client.held:
+            assert place not in reading, f"{client.name} and {reading[place]} read {place}"
+            reading[place] = client.name
+    holders: dict[Place, str] = {}
+    for name, member in members.items():
+        assert not member.assigned & member.revoking
+        for place in member.assigned | member.revoking:
+            assert place not in holders, f"{name} and {holders[place]} hold {place}"
+            holders[place] = name
+
+
+MEMBERS, PARTITIONS = 20, 24
+MOST_BEATS = 5
+"""One to hear of the change, one to say that partitions were given up, and one to get others; and two for the order."""
+
+
+def beats_until_shared(course: Course, clients: list[Client]) -> int:
+    """Let all members send heartbeats in turns until all is shared; how many each of them sent."""
+    for beats in range(1, 30):
+        for each in clients:
+            each.beat()
+            each.carry_out()
+        course.wait(TIMES.interval)
+        held = sorted(place for each in clients for place in each.held)
+        is_shared = len(held) == PARTITIONS and len(set(held)) == PARTITIONS
+        if is_shared and all(each.held for each in clients) and course.group.state is ConsumerState.STABLE:
+            return beats
+    pytest.fail("the group doesn't settle")
+
+
+def bury(course: Course, client: Client, clients: list[Client]) -> None:
+    """Let one die, and the others go on until its session is over."""
+    clients.remove(client)
+    for _ in range(int(TIMES.session / TIMES.interval) + 1):
+        assert client.name in course.group.members
+        for each in clients:
+            each.beat()
+        course.wait(TIMES.interval)
+        if client.name not in course.group.members:
+            return
+
+
+def test_a_member_that_never_heard_of_a_partition_that_it_must_give_up_hears_of_it_first() -> None:
+    """It would have nothing to say otherwise: it never had it, and its heartbeats say that nothing changed."""
+    course = Course()
+    course.two()
+    everything, own = places(ORDERS, 0, 1, 2, 3), places(ORDERS, 2, 3)
+    assert course.group.members["b"].owned == own
+    course.beat("a", -1)
+    epoch = course.beat("b", 2).epoch  # all is b's, and this answer is lost
+    course.join("aa", assignor="range")
+    for _ in range(2):
+        assert course.beat("b", epoch).assigned == everything
+    assert course.beat("b", epoch, owned=everything).assigned == own
+    assert course.beat("b", epoch, owned=own).epoch == course.group.epoch
+    assert course.beat("aa", course.group.epoch).assigned == everything - own
+    assert course.group.state is ConsumerState.STABLE
+
+
+def test_who_never_says_that_it_knows_is_let_go() -> None:
+    course = Course(topics=topics(orders=4))
+    course.join("a")
+    course.join("b")
+    for _ in range(int(REBALANCE / 5)):
+        assert course.beat("a", 1).error == OK
+        assert course.beat("b", 2).assigned is None
+        course.wait(5.0)
+    assert course.beat("a", 1).error == ErrorCode.unknown_member_id
+    assert course.beat("b", 2).assigned == places(ORDERS, 0, 1, 2, 3)
+
+
+def test_members_whose_answers_come_too_late_hold_up_nobody() -> None:
+    """librdkafka sends the same request again, which doesn't say everything."""
+    course = Course(topics=topics(orders=PARTITIONS))
+    clients = [Client(course, f"m{number:02}") for number in range(MEMBERS)]
+    assert beats_until_shared(course, clients) <= MOST_BEATS
+    clients += [Client(course, "n0"), Client(course, "n1")]
+    clients[-1].beat()
+    for _ in range(3):
+        for each in clients:
+            each.beat(loses="time")
+        course.wait(TIMES.interval)
+    assert beats_until_shared(course, clients) <= MOST_BEATS + 1
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_a_group_settles_within_a_few_heartbeats(assignor: str) -> None:
+    course = Course(topics=topics(orders=PARTITIONS))
+    clients = [Client(course, f"m{number:02}") for number in range(MEMBERS)]
+    for each in clients:
+        each.beat()
+        course.group.members[each.name].assignor = assignor
+    assert beats_until_shared(course, clients) <= MOST_BEATS
+    for place in (0, MEMBERS // 2, -1):
+        bury(course, clients[place], clients)
+        assert beats_until_shared(course, clients) <= MOST_BEATS
+        clients.append(Client(course, f"n{place:02}"))
+        assert beats_until_shared(course, clients) <= MOST_BEATS
+    for each in clients[:3]:  # these come back after they were let go
+        bury(course, each, clients)
+        clients.append(each)
+        assert beats_until_shared(course, clients) <= MOST_BEATS
