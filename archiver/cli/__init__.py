@@ -4,6 +4,6 @@ What a command does belongs to other rooms. Modules here import them inside the 
 --help` stays fast.
 """
 
-from archiver.cli.app import main
+from archiver.cli.process import main
 
 __all__ = ["main"]

@@ -10,7 +10,7 @@ import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
-from archiver.light_arrow import spare_pandas
+from archiver.light_start import quick_imports, spare_pandas
 
 _TO_FILE = "To a file or standard output"
 _TO_KAFKA = "To a Kafka topic"
@@ -150,9 +150,10 @@ def replay(
     With --to-kafka they go to a Kafka topic instead, each exactly once, however often the command is stopped and
     started again.
     """
-    spare_pandas()
-    from archiver.cli.replay_options import check_together
-    from archiver.replay.selection import Selection
+    with quick_imports():
+        spare_pandas()
+        from archiver.cli.replay_options import check_together
+        from archiver.replay.selection import Selection
 
     as_json = wants_json(json)
     with reported(as_json=as_json and (output is not None or to_kafka is not None)):

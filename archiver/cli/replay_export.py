@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from archiver.light_start import quick_imports
+
 if TYPE_CHECKING:
     from archiver.replay.output_file import OutputFile, StandardOutput
     from archiver.replay.selection import Selection
@@ -31,14 +33,15 @@ def export(
     as_json: bool,
 ) -> None:
     """Write the selected records. Progress and notes go to standard error; the summary too, unless there is a file."""
-    from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.json_lines import write_line
-    from archiver.observe.replay_screen import ReplayScreen, export_summary
-    from archiver.observer import all_of
-    from archiver.replay import open_archive
-    from archiver.replay.export import Export, export_arrow, export_jsonl
-    from archiver.replay.range_notes import range_notes
+    with quick_imports():
+        from archiver.config import load_config
+        from archiver.observe.console import Terminal
+        from archiver.observe.json_lines import write_line
+        from archiver.observe.replay_screen import ReplayScreen, export_summary
+        from archiver.observer import all_of
+        from archiver.replay import open_archive
+        from archiver.replay.export import Export, export_arrow, export_jsonl
+        from archiver.replay.range_notes import range_notes
 
     archive = open_archive(load_config(config), topic, coerces=not decode)
     shares_terminal = output is None and sys.stdout.isatty()  # a bar would stand among the records

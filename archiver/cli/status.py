@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from archiver.cli.error_output import FAILED, SIGNALLED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
-from archiver.light_arrow import spare_pandas
+from archiver.light_start import quick_imports, spare_pandas
 from archiver.observe.console import TextConsole
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def status(
     _verbose: Verbose = False,
 ) -> None:
     """Print how far topics are archived and how far they lag; exits with 1 if one can't go on. Archives nothing."""
-    spare_pandas()
-    from archiver.cli.status_screen import status_json, status_screen
+    with quick_imports():
+        spare_pandas()
+        from archiver.cli.status_screen import status_json, status_screen
 
     with reported(as_json=as_json):
         seconds = seconds_of("--every", every)
@@ -116,12 +117,13 @@ def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
 
 @contextmanager
 def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
-    from archiver.config import load_config
-    from archiver.ingest.topic.catalog_pool import CatalogPool
-    from archiver.ingest.topic.status import StatusReader
-    from archiver.kafka.broker import BrokerClient
-    from catalog.iceberg.table_catalog import TableCatalog
-    from catalog.registry import Registry
+    with quick_imports():
+        from archiver.config import load_config
+        from archiver.ingest.topic.catalog_pool import CatalogPool
+        from archiver.ingest.topic.status import StatusReader
+        from archiver.kafka.broker import BrokerClient
+        from catalog.iceberg.table_catalog import TableCatalog
+        from catalog.registry import Registry
 
     loaded = load_config(path)
     most = loaded.archive.catalog_connections

@@ -16,7 +16,7 @@ from typing import Final
 from zipimport import zipimporter
 
 from archiver.engine.worker_memory import keep_memory
-from archiver.light_arrow import spare_pandas
+from archiver.light_start import spare_pandas
 
 PRELOADED: Final = "ARCHIVER_PRELOADED"
 """The environment variable that names the modules of a session's tasks, separated by commas."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from archiver.light_start import quick_imports
 
 HEAVY = (
     "confluent_kafka", "google.protobuf", "kafka", "numpy", "opentelemetry", "pandas", "prometheus_client", "psutil",
@@ -51,7 +55,7 @@ def test_what_is_loaded_is_seen() -> None:
 
 @pytest.mark.parametrize("command", ["archiver.ingest.topic.status", "archiver.replay.export"])
 def test_short_commands_do_without_pandas(command: str) -> None:
-    run = f"import archiver.light_arrow as arrow; arrow.spare_pandas(); import {command}, pyarrow; pyarrow.array([1])"
+    run = f"import archiver.light_start as arrow; arrow.spare_pandas(); import {command}, pyarrow; pyarrow.array([1])"
     assert "pandas" not in loaded(run)
     assert "pandas" in loaded(f"import {command}")  # or nothing is spared
 
@@ -84,7 +88,24 @@ except BaseException as error:
 
 def test_pandas_is_there_for_who_asks() -> None:
     run = """
-import archiver.light_arrow as arrow; arrow.spare_pandas()
+import archiver.light_start as arrow; arrow.spare_pandas()
 import pyarrow
 assert pyarrow.array([1, 2]).to_pandas().tolist() == [1, 2]"""
     assert "pandas" in loaded(run)
+
+
+def test_imports_are_not_collected_in_between_and_count_as_old_then() -> None:
+    with quick_imports():
+        assert not gc.isenabled()
+        with quick_imports():
+            many = [[] for _ in range(20_000)]
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_count()[0] < len(many)
+    assert gc.get_freeze_count() == 0
+
+
+def test_collections_go_on_after_an_import_that_fails() -> None:
+    with pytest.raises(ImportError), quick_imports():
+        importlib.import_module("archiver.no_such_module")
+    assert gc.isenabled()

@@ -1,0 +1,68 @@
+"""Puts the commands together. Whoever runs one command by its name has only that one made.
+
+To make a command, its module is imported and its options are read. For all of them that takes longer than all else
+that Python does before a short command starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Annotated, Final
+
+import typer
+
+from archiver.cli.commands import Commands
+
+COMMANDS: Final = (
+    "demo", "init", "check", "topics", "archive", "replay", "reprocess", "reconcile", "refill", "expire", "hold",
+    "erase", "repartition", "orphans", "compact", "status", "verify", "views",
+)  # fmt: skip
+"""Each is a function in a module of its name in this package."""
+
+GROUPS: Final = ("serve", "groups", "users", "schema", "audit", "journal", "registry", "local")
+"""Each is a `NAME_app` with commands of its own, in a module of its name in this package."""
+
+NAMES: Final = (*COMMANDS, *GROUPS)
+
+
+def command_line(names: Iterable[str] = NAMES) -> typer.Typer:
+    """The `archiver` command with the sub-commands of these names, in the order of the help text."""
+    app = typer.Typer(
+        cls=Commands,
+        help="Kafka topics as Iceberg tables, and the same files as Kafka records again.",
+        no_args_is_help=True,
+        rich_markup_mode=None,  # markup would take brackets out of help texts, and its frames cut words at 50 columns
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        pretty_exceptions_show_locals=False,
+    )
+    app.callback()(root)
+    for name in names:
+        module = import_module(f"archiver.cli.{name}")
+        if name in GROUPS:
+            app.add_typer(getattr(module, f"{name}_app"), name=name, cls=Commands)
+        else:
+            app.command()(getattr(module, name))
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from archiver.cli.versions import version_lines
+
+        typer.echo("\n".join(version_lines()))
+        raise typer.Exit
+
+
+def root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the versions of the archiver and its parts, and leave.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Kafka topics as Iceberg tables, and the same files as Kafka records again."""

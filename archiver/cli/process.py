@@ -1,0 +1,76 @@
+"""The `archiver` command as a process: how it starts, and how it leaves."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from archiver.light_start import quick_imports
+
+_COMPLETION = "_ARCHIVER_COMPLETE"
+
+
+def main() -> None:
+    """Run the command line, and leave the process. Expected errors are printed for people and set the exit code."""
+    leaving = Leaving()
+    with quick_imports():
+        from archiver.cli.command_line import command_line
+        from archiver.cli.error_output import exit_code, print_error
+        from schema_mapping.errors import ContextError
+
+        app = command_line(named(sys.argv[1:]))
+    try:
+        app()
+    except SystemExit as done:
+        leaving.ends_with(done.code)
+        raise
+    except ContextError as error:
+        print_error(error, as_json=False)
+        leaving.ends_with(exit_code(error))
+        sys.exit(exit_code(error))
+
+
+def named(arguments: Sequence[str]) -> Sequence[str]:
+    """The commands that these arguments can ask for: the first one if it names a command, or else all."""
+    from archiver.cli.command_line import NAMES
+
+    if _COMPLETION in os.environ:
+        return NAMES
+    match arguments:
+        case [name, *_] if name in NAMES:
+            return (name,)
+        case ["--version", *_]:
+            return ()
+    return NAMES
+
+
+class Leaving:
+    """Leaves at the end of Python's exit handlers, without taking the modules apart: that takes longer than importing.
+
+    Threads have been joined and all exit handlers have been called by then. What is left undone has no effect outside
+    of this process. If the process ends with an unexpected error, or if output can't be written, it ends as usual.
+    """
+
+    def __init__(self) -> None:
+        self._code: int | None = None
+        # Handlers are called from the last one to the first one. If others were there before (a profiler, an
+        # instrumentation), they would never be called.
+        if not getattr(atexit, "_ncallbacks", lambda: 0)():
+            atexit.register(self._leave)
+
+    def ends_with(self, code: object) -> None:
+        """Remember the code of a `SystemExit`. A text is left to Python, which prints it."""
+        if code is None or isinstance(code, int):
+            self._code = code or 0
+
+    def _leave(self) -> None:
+        if self._code is None:
+            return
+        with suppress(OSError, ValueError):  # Python tries again, and then says so by its message and exit code
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+            os._exit(self._code & 0xFF)
