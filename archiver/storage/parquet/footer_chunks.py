@@ -6,13 +6,11 @@ catches it. So a footer that may be damaged is looked at here first.
 
 from __future__ import annotations
 
-import struct as packing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import pyarrow.parquet as pq
-from pyiceberg.io import InputStream
 
 from archiver.storage.parquet.compact_thrift import (
     BINARY,
@@ -27,6 +25,7 @@ from archiver.storage.parquet.compact_thrift import (
     read_struct,
     struct,
 )
+from archiver.storage.parquet.file_end import FileEnd
 
 TYPES: Final = (
     "BOOLEAN",
@@ -40,11 +39,6 @@ TYPES: Final = (
 )
 """The physical types, by their numbers in parquet.thrift."""
 _BOUND_BYTES: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
-
-_ENDING: Final = 8
-"""The size of the footer, and the magic bytes."""
-_TAIL: Final = 64 << 10
-"""Most footers are smaller: one read brings them."""
 
 # By their ids and kinds in parquet.thrift: of FileMetaData and RowGroup,
 _GROUPS, _COLUMNS, _ROWS = (4, LIST), (1, LIST), (3, I64)
@@ -134,32 +128,15 @@ class ColumnChunk:
 class FooterChunks:
     """The column chunks of a file."""
 
-    def __init__(self, footer: memoryview, *, start: int) -> None:
-        """`footer` is what begins at `start` in the file. Raises ThriftError where it can't be read."""
-        self.pages_end = start
+    def __init__(self, end: FileEnd) -> None:
+        """Raises ThriftError where the footer can't be read."""
+        self.pages_end = end.footer_start or 0
         """No page lies beyond."""
         try:
-            fields, _ = read_struct(footer)
+            fields, _ = read_struct(end.footer)
         except IndexError as error:
             raise ThriftError from error
         self._groups = listed(fields, _GROUPS, STRUCT)
-
-    @classmethod
-    def read(cls, stream: InputStream, size: int) -> Self:
-        """Read the footer of a file of `size` bytes. Raises what the stream raises, or ThriftError."""
-        at = max(0, size - _TAIL)
-        stream.seek(at)
-        tail = stream.read(size - at)
-        if len(tail) < _ENDING:
-            raise ThriftError
-        (footer,) = packing.unpack_from("<I", tail, len(tail) - _ENDING)
-        start = size - _ENDING - footer
-        if start < 0:
-            raise ThriftError
-        if start < at:
-            stream.seek(start)
-            tail, at = stream.read(size - start), start
-        return cls(memoryview(tail)[start - at : len(tail) - _ENDING], start=start)
 
     def column(self, group: int, index: int) -> ColumnChunk:
         """A chunk, by the numbers of its row group and its column. Raises ThriftError where the footer has none."""

@@ -42,7 +42,16 @@ class Leaf:
 
 def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
     """List the leaf columns of `schema` in the order in which the file stores them."""
-    nodes = (node for at, field in enumerate(schema) for node in _walk(_Node.top(field, at)))
+    return _leaves(_nodes(schema))
+
+
+def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[Leaf, ...], dict[int, tuple[str, ...]]]:
+    """List the leaf columns, and map the id of every field, groups included, to the names in its path in the file."""
+    nodes = _nodes(schema)
+    return _leaves(nodes), {found: node.path for node in nodes if (found := field_id(node.field)) is not None}
+
+
+def _leaves(nodes: list[_Node]) -> tuple[Leaf, ...]:
     primitive = (node for node in nodes if not node.has_children)
     return tuple(
         Leaf(
@@ -59,10 +68,8 @@ def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
     )
 
 
-def paths_by_id(schema: pa.Schema) -> dict[int, tuple[str, ...]]:
-    """Map the id of every field, groups included, to the names in its path in the file."""
-    nodes = (node for at, field in enumerate(schema) for node in _walk(_Node.top(field, at)))
-    return {found: node.path for node in nodes if (found := field_id(node.field)) is not None}
+def _nodes(schema: pa.Schema) -> list[_Node]:
+    return [node for at, field in enumerate(schema) for node in _walk(_Node.top(field, at))]
 
 
 @dataclass(frozen=True, slots=True)

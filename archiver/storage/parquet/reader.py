@@ -17,8 +17,9 @@ from archiver.errors import BadSegment, StorageError
 from archiver.storage.footer import read_footer
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.parquet.compact_thrift import ThriftError
+from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.footer_chunks import FooterChunks
-from archiver.storage.parquet.leaves import leaves_of, paths_by_id
+from archiver.storage.parquet.leaves import leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
 from archiver.storage.row_columns import MICROS_PER_MILLI
@@ -46,7 +47,10 @@ class ParquetSegmentReader:
     """The SegmentReader of Parquet. ParquetFormat makes it."""
 
     def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
-        """With `reads_all` the footer is checked, and a file of at most `AT_ONCE_BYTES` is fetched by one request."""
+        """With `reads_all` a file of at most `AT_ONCE_BYTES` is fetched by one request.
+
+        The footer is checked: by its checksum, and with `reads_all` where it has none.
+        """
         self._path = path
         self._objects = objects
         self._used = objects.current
@@ -57,19 +61,20 @@ class ParquetSegmentReader:
         try:
             with self._errors():
                 if reads_all and self.stored.size <= AT_ONCE_BYTES:
-                    self._fetch()
-                self._file = self._parquet()
+                    self._keep(self._stream.read(self.stored.size))
+                end = FileEnd.read(self._stream)
+                has_checksum = end.check(path)
+                self._file = self._opened(end)
                 self._footer = self._file.metadata
                 self._schema = self._file.schema_arrow
             self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
-            self._leaves = leaves_of(self._schema)
-            if reads_all:
+            self._leaves, self._paths = leaves_and_paths(self._schema)
+            if reads_all and not has_checksum:
                 self._check_chunks()
         except BaseException:
             self._stream.close()
             raise
         self._leaf_index = {leaf.field_id: leaf.index for leaf in self._leaves if leaf.field_id is not None}
-        self._paths = paths_by_id(self._schema)
 
     @property
     def metadata(self) -> SegmentMetadata:
@@ -175,15 +180,23 @@ class ParquetSegmentReader:
             recognition=self._metadata.recognition,
         )
 
-    def _fetch(self) -> None:
+    def _opened(self, end: FileEnd) -> pq.ParquetFile:
+        """Open the file by its end, which is all that pyarrow would read of it, too."""
+        if not self._is_in_memory and not end.is_whole:
+            return self._parquet(pq.read_metadata(pa.BufferReader(end.data)))
+        if not self._is_in_memory:
+            self._keep(end.data)
+        return self._parquet()
+
+    def _keep(self, data: bytes) -> None:
         """Have the whole file in memory."""
-        with self._stream as remote:
-            self._stream = pa.BufferReader(remote.read(self.stored.size))
+        self._stream.close()
+        self._stream = pa.BufferReader(data)
         self._is_in_memory = True
 
     def _footer_chunks(self) -> FooterChunks:
         if self._chunks is None:
-            self._chunks = FooterChunks.read(self._stream, self.stored.size)
+            self._chunks = FooterChunks(FileEnd.read(self._stream))
         return self._chunks
 
     def _check_chunks(self) -> None:

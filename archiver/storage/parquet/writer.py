@@ -4,7 +4,7 @@ A row group ends at 128 Ki rows, or at about 64 MiB encoded. A page ends at 1 Mi
 current row group, which as Arrow data is at most four times as large, and the bloom filters of those before, which
 count towards the file's size.
 
-Everything has zstd, a page index and page checksums. Every field has its id.
+Everything has zstd, a page index and checksums of pages and footer. Every field has its id.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from archiver.errors import StorageError
 from archiver.storage.footer import footer_of
 from archiver.storage.parquet.bloom_filters import bloom_filter_options, filter_bytes
 from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
+from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.leaves import Leaf, leaves_of
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
@@ -107,6 +108,7 @@ class ParquetSegmentWriter:
             parquet.add_key_value_metadata(footer_of(self._layout, origin, digest, recognition, partition))
             parquet.close()
             self._sink.close()
+            self._add_checksum()
         except OSError as error:
             raise spool_error(error, self._file.path) from error
         self._is_closed = True
@@ -147,6 +149,13 @@ class ParquetSegmentWriter:
         if self._parquet:
             self._parquet.is_open = False
         self._file.remove()
+
+    def _add_checksum(self) -> None:
+        """Put the footer's checksum in front of it."""
+        with self._file.reader() as stream:
+            end = FileEnd.read(stream)
+        assert end.footer_start is not None
+        self._file.write_at(end.footer_start, end.with_checksum)
 
     def _gather(self, part: pa.RecordBatch) -> None:
         size = max(0, part.nbytes - int(self._discount * part.num_rows))

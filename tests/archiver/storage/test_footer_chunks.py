@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from archiver.storage.parquet.compact_thrift import ThriftError
+from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.footer_chunks import FooterChunks
 
 TABLE = pa.table(
@@ -41,7 +42,7 @@ def written(table: pa.Table = TABLE, **options: Any) -> bytes:
 
 
 def chunks_of(data: bytes) -> FooterChunks:
-    return FooterChunks.read(io.BytesIO(data), len(data))  # type: ignore[arg-type]
+    return FooterChunks(FileEnd.read(io.BytesIO(data)))
 
 
 def test_it_says_what_pyarrow_says():

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.footer_chunks import ColumnChunk, FooterChunks
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.page_checks import RUN_BYTES, are_as_written, doubtful
@@ -69,7 +70,7 @@ def footer_of(data: bytes) -> pq.FileMetaData:
 
 
 def chunks_of(data: bytes) -> FooterChunks:
-    return FooterChunks.read(io.BytesIO(data), len(data))  # type: ignore[arg-type]
+    return FooterChunks(FileEnd.read(io.BytesIO(data)))
 
 
 def pages_of(data: bytes, chunk: ColumnChunk) -> bytes:

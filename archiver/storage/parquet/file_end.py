@@ -1,0 +1,104 @@
+"""The end of a Parquet file: its footer, and in front of it the checksum that our writer leaves there.
+
+Parquet has checksums of pages and none of footers. A bit that flips in a footer may hide rows, change how records are
+assembled, or end the process, for C++ throws where pyarrow catches nothing. Readers find a footer from the file's end,
+so bytes in front of it that no page or index claims are seen by nobody else, and a rewrite by others leaves them out.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
+
+from archiver.errors import BadSegment
+
+TAIL: Final = 64 << 10
+"""Most footers are smaller: one read brings them."""
+_LENGTH: Final = struct.Struct("<I")
+_MAGIC_BYTES: Final = 4
+_ENDING: Final = _LENGTH.size + _MAGIC_BYTES
+"""The size of the footer, and the magic bytes."""
+_CHECKSUM: Final = struct.Struct("<I8s")
+_MARK: Final = b"\xa5ArchCRC"
+
+
+class Stream(Protocol):
+    """Bytes that are read at any position."""
+
+    def seek(self, offset: int, whence: int = ..., /) -> int:
+        """Go to a position and return it."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """Read up to so many bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEnd:
+    """The last bytes of a file: `data`, which begin at `start`. The footer begins at `footer_start`.
+
+    `footer_start` is None where the file is too short for the footer that it tells of, or for any.
+    """
+
+    data: bytes
+    start: int
+    footer_start: int | None
+
+    @classmethod
+    def read(cls, stream: Stream) -> Self:
+        """Read at least the footer, and all of a file of `TAIL` bytes or less. Raises what the stream raises."""
+        size = stream.seek(0, os.SEEK_END)
+        start = max(0, size - TAIL)
+        stream.seek(start)
+        data = stream.read(size - start)
+        if len(data) < _ENDING:
+            return cls(data=data, start=start, footer_start=None)
+        (length,) = _LENGTH.unpack_from(data, len(data) - _ENDING)
+        footer_start = size - _ENDING - length
+        if footer_start < 0:
+            return cls(data=data, start=start, footer_start=None)
+        wanted = max(0, footer_start - _CHECKSUM.size)
+        if wanted < start:
+            stream.seek(wanted)
+            data, start = stream.read(start - wanted) + data, wanted
+        return cls(data=data, start=start, footer_start=footer_start)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all of the file."""
+        return self.start == 0
+
+    @property
+    def footer(self) -> memoryview:
+        """The footer alone. Empty where there is none."""
+        return self._covered[:-_ENDING]
+
+    @property
+    def with_checksum(self) -> bytes:
+        """What belongs to `footer_start` and beyond, so that the footer has a checksum."""
+        covered = self._covered
+        return _CHECKSUM.pack(zlib.crc32(covered), _MARK) + covered
+
+    def check(self, path: str) -> bool:
+        """Whether the footer has a checksum, which is right. Raises BadSegment where it is wrong."""
+        if self.footer_start is None or self.footer_start < _CHECKSUM.size:
+            return False
+        expected, mark = _CHECKSUM.unpack_from(self.data, self.footer_start - self.start - _CHECKSUM.size)
+        if mark != _MARK:
+            return False
+        found = zlib.crc32(self._covered)
+        if found != expected:
+            raise BadSegment(
+                "the file's footer isn't as it was written: restore the file from a backup, or archive its range again",
+                file=path,
+                checksum=f"{found:08x}",
+                expected=f"{expected:08x}",
+            )
+        return True
+
+    @property
+    def _covered(self) -> memoryview:
+        """The footer, its size and the magic bytes."""
+        return memoryview(self.data)[len(self.data) if self.footer_start is None else self.footer_start - self.start :]
