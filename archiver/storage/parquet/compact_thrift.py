@@ -1,13 +1,12 @@
-"""Reads structs of Thrift's compact protocol, in which Parquet's footers and page headers are written.
+"""Structs of Thrift's compact protocol, in which Parquet's footers and page headers are written.
 
-A field is found by its id and its kind together: a reader skips a field whose kind isn't the one that it expects, and
-so must we.
+`thrift_reader` reads them. A field is found by its id and its kind together: a reader skips a field whose kind isn't
+the one that it expects, and so must we.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 BOOL, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 """Kinds of values."""
@@ -15,49 +14,11 @@ BOOL, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = 1, 3, 4,
 Field: TypeAlias = tuple[int, int]
 """The id of a field, and its kind."""
 Fields: TypeAlias = dict[Field, Any]
-
-_FALSE: Final = 2
-_INTEGERS: Final = (I16, I32, I64)
-_DEEPEST: Final = 12
-_WORD_BITS: Final = 64
-_LONG_LIST: Final = 15
-_FIXED: Final = {I8: 1, DOUBLE: 8, UUID: 16}
+"""A struct. Its values are numbers, truths, memoryviews, structs, and pairs of a list's kind and its values."""
 
 
 class ThriftError(Exception):
     """These bytes aren't what was expected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The values of a list, and their kind."""
-
-    kind: int
-    values: list[Any]
-
-
-def read_struct(data: memoryview, at: int = 0, depth: int = 0) -> tuple[Fields, int]:
-    """Read the struct that begins at `at`. Return its fields, and where it ends. Raises ThriftError or IndexError."""
-    if depth > _DEEPEST:
-        raise ThriftError
-    fields: Fields = {}
-    identifier = 0
-    while True:
-        step = data[at]
-        at += 1
-        kind = step & 15
-        if kind == 0:
-            return fields, at
-        if step >> 4:
-            identifier += step >> 4
-        else:
-            identifier, at = _integer(data, at)
-        if kind in _INTEGERS:
-            fields[identifier, kind], at = _integer(data, at)
-        elif kind in (BOOL, _FALSE):
-            fields[identifier, BOOL] = kind == BOOL
-        else:
-            fields[identifier, kind], at = _value(data, at, kind, depth)
 
 
 def number(fields: Fields, field: Field) -> int:
@@ -78,86 +39,10 @@ def struct(fields: Fields, field: Field) -> Fields:
 
 def listed(fields: Fields, field: Field, kind: int) -> list[Any]:
     """The values of a list of this kind; none if there is no list."""
-    found: Listed | None = fields.get(field)
-    if found is None or not found.values:
+    found: tuple[int, list[Any]] | None = fields.get(field)
+    if found is None:
         return []
-    if found.kind != kind:
+    of_kind, values = found
+    if values and of_kind != kind:
         raise ThriftError
-    return found.values
-
-
-def _value(data: memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind in _INTEGERS:
-        return _integer(data, at)
-    if kind == BINARY:
-        size, at = _varint(data, at)
-        return _cut(data, at, size)
-    if kind in (LIST, SET):
-        return _list(data, at, depth + 1)
-    if kind == MAP:
-        return _map(data, at, depth + 1)
-    if kind == STRUCT:
-        return read_struct(data, at, depth + 1)
-    if kind in _FIXED:
-        return _cut(data, at, _FIXED[kind])
-    raise ThriftError
-
-
-def _list(data: memoryview, at: int, depth: int) -> tuple[Listed, int]:
-    if depth > _DEEPEST:
-        raise ThriftError
-    kind, size = data[at] & 15, data[at] >> 4
-    at += 1
-    if size == _LONG_LIST:
-        size, at = _varint(data, at)
-    found: list[Any] = []
-    read = _integer if kind in _INTEGERS else None
-    for _ in range(size):
-        value, at = read(data, at) if read else _element(data, at, kind, depth)
-        found.append(value)
-    return Listed(kind, found), at
-
-
-def _map(data: memoryview, at: int, depth: int) -> tuple[None, int]:
-    """Step over a map: Parquet has none."""
-    if depth > _DEEPEST:
-        raise ThriftError
-    size, at = _varint(data, at)
-    if size:
-        kinds = data[at]
-        at += 1
-        for _ in range(size):
-            _, at = _element(data, at, kinds >> 4, depth)
-            _, at = _element(data, at, kinds & 15, depth)
-    return None, at
-
-
-def _element(data: memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind in (BOOL, _FALSE):
-        return data[at] == BOOL, at + 1
-    return _value(data, at, kind, depth)
-
-
-def _cut(data: memoryview, at: int, size: int) -> tuple[memoryview, int]:
-    if at + size > len(data):
-        raise ThriftError
-    return data[at : at + size], at + size
-
-
-def _integer(data: memoryview, at: int) -> tuple[int, int]:
-    found = data[at]
-    at += 1
-    if found & 0x80:
-        found, at = _varint(data, at - 1)
-    return (found >> 1) ^ -(found & 1), at
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    found = 0
-    for shift in range(0, _WORD_BITS, 7):
-        byte = data[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return found, at
-    raise ThriftError
+    return values

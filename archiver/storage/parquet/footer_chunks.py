@@ -22,10 +22,10 @@ from archiver.storage.parquet.compact_thrift import (
     ThriftError,
     listed,
     number,
-    read_struct,
     struct,
 )
 from archiver.storage.parquet.file_end import FileEnd
+from archiver.storage.parquet.thrift_reader import read_struct
 
 TYPES: Final = (
     "BOOLEAN",
@@ -132,10 +132,7 @@ class FooterChunks:
         """Raises ThriftError where the footer can't be read."""
         self.pages_end = end.footer_start or 0
         """No page lies beyond."""
-        try:
-            fields, _ = read_struct(end.footer)
-        except IndexError as error:
-            raise ThriftError from error
+        fields, _ = read_struct(end.footer)
         self._groups = listed(fields, _GROUPS, STRUCT)
 
     def column(self, group: int, index: int) -> ColumnChunk:

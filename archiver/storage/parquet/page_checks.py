@@ -14,9 +14,10 @@ from typing import Final, TypeAlias
 import pyarrow.parquet as pq
 from pyiceberg.io import InputStream
 
-from archiver.storage.parquet.compact_thrift import I32, STRUCT, Fields, ThriftError, number, read_struct, struct
+from archiver.storage.parquet.compact_thrift import I32, STRUCT, Fields, ThriftError, number, struct
 from archiver.storage.parquet.footer_chunks import ColumnChunk, FooterChunks
 from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.thrift_reader import read_struct
 
 RUN_BYTES: Final = 8 << 20
 """Chunks are read together up to so many bytes, or alone if they are larger."""

@@ -1,0 +1,3 @@
+from archiver.storage.parquet.compact_thrift import Fields
+
+def read_struct(data: memoryview, at: int = ...) -> tuple[Fields, int]: ...
