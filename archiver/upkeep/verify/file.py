@@ -1,17 +1,18 @@
 """The task of a verification: read files whole, give their records back as a replay does, and digest them.
 
 The bytes of all columns are read, so that the checksum of every page is looked at; what no record needs is decoded only
-where its checksums leave a doubt. Beside a batch, a task holds a file of up to 8 MiB, or of a larger one the chunks of
-such columns that lie together, up to 8 MiB, or one chunk that is larger. What is wrong with one file doesn't stop the
-others.
+where its checksums leave a doubt. A task reads two files at a time, and of its only file a batch ahead. For each of the
+two it holds a batch, and a file of up to 8 MiB, or of a larger one the chunks of such columns that lie together, up to
+8 MiB, or one chunk that is larger. What is wrong with one file doesn't stop the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,12 @@ from archiver.upkeep.verify.tally import Cut, Piece, Tally
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping.errors import ContextError
 from schema_mapping.row import RowMapping, row_mapping_from_text
+
+AT_ONCE: Final = 2
+"""How many files of a task are read at a time: one is decoded while the store is asked for another."""
+
+T = TypeVar("T")
+_Batches: TypeAlias = Generator[tuple[pa.RecordBatch, pa.Array | None], None, None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +65,7 @@ class FileToRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTask:
-    """Files to read, one after the other."""
+    """Files to read. Their results come in this order."""
 
     target: VerifyTarget
     files: tuple[FileToRead, ...]
@@ -114,14 +121,28 @@ def verify_files(task: VerifyTask) -> tuple[FileResult, ...]:
         formats=target.formats,
         mappings=KnownMappings(target.identity.topic, target),
     )
-    return tuple(_Reading(target, storage, each).run() for each in task.files)
+    pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="verify")
+    try:
+        if len(task.files) == 1:
+            return (_Reading(target, storage, task.files[0], pool).run(),)
+        results = [pool.submit(_read, target, storage, each) for each in task.files]
+        return tuple(each.result() for each in results)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _read(target: VerifyTarget, storage: TopicStorage, wanted: FileToRead) -> FileResult:
+    return _Reading(target, storage, wanted).run()
 
 
 class _Reading:
-    """The reading of one file."""
+    """The reading of one file. With `ahead`, its next batch is read by that while one is digested."""
 
-    def __init__(self, target: VerifyTarget, storage: TopicStorage, wanted: FileToRead) -> None:
+    def __init__(
+        self, target: VerifyTarget, storage: TopicStorage, wanted: FileToRead, ahead: Executor | None = None
+    ) -> None:
         self._target = target
+        self._ahead = ahead
         # A footer's mapping may have been changed: what one file says must not serve another.
         self._storage = replace(storage, mappings=KnownMappings(target.identity.topic, target))
         self._file = wanted.file
@@ -153,31 +174,26 @@ class _Reading:
     def _read(self, opened: OpenFile, block: Block) -> None:
         low, high, last, is_sorted = None, None, -1, True
         try:
-            for records, gone in self._records(opened, block):
-                self._digest += self._counted(records, gone)
-                self._rows += records.num_rows
-                offsets = records.column("offset").to_numpy(zero_copy_only=False)
-                least, most = int(offsets.min()), int(offsets.max())
-                low, high = (least if low is None else min(low, least)), (most if high is None else max(high, most))
-                is_sorted = is_sorted and bool((np.diff(offsets, prepend=last) > 0).all())
-                last = int(offsets[-1])
-                self._note(records, least, most)
+            with closing(self._batches(opened, block)) as batches:
+                for records, kept in batches:
+                    self._digest += self._counted(records, kept)
+                    self._rows += records.num_rows
+                    offsets = records.column("offset").to_numpy(zero_copy_only=False)
+                    least, most = int(offsets.min()), int(offsets.max())
+                    low = least if low is None else min(low, least)
+                    high = most if high is None else max(high, most)
+                    is_sorted = is_sorted and bool((np.diff(offsets, prepend=last) > 0).all())
+                    last = int(offsets[-1])
+                    self._note(records, least, most)
         except Exception as error:  # noqa: BLE001
             self._fail(error, block)
             return
         if low is not None and high is not None:
             self._check_block(block, low, high, is_sorted=is_sorted)
 
-    @staticmethod
-    def _records(opened: OpenFile, block: Block) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
-        """The records of a block, and which of them others deleted; None where no row is deleted."""
-        first = block.first_row
-        needed = opened.assembler.field_ids | opened.deletes.field_ids
-        for rows in opened.reader.read(block, opened.reader.to_decode(block, needed)):
-            kafka = opened.assembler.kafka(rows)
-            kept = opened.deletes.survivors(rows, first)
-            first += rows.num_rows
-            yield opened.assembler.records(rows, kafka), None if kept.all() else pa.array(kept)
+    def _batches(self, opened: OpenFile, block: Block) -> _Batches:
+        found = _records(opened, block)
+        return found if self._ahead is None else _ahead(found, self._ahead)
 
     def _counted(self, records: pa.RecordBatch, kept: pa.Array | None) -> RecordDigest:
         if kept is None:
@@ -291,3 +307,27 @@ class _Reading:
 
 def _hull(known: Bounds | None, more: Bounds) -> Bounds:
     return more if known is None else Bounds(min(known.low, more.low), max(known.high, more.high))
+
+
+def _records(opened: OpenFile, block: Block) -> _Batches:
+    """The records of a block, and which of them others deleted; None where no row is deleted."""
+    first = block.first_row
+    needed = opened.assembler.field_ids | opened.deletes.field_ids
+    for rows in opened.reader.read(block, opened.reader.to_decode(block, needed)):
+        kafka = opened.assembler.kafka(rows)
+        kept = opened.deletes.survivors(rows, first)
+        first += rows.num_rows
+        yield opened.assembler.records(rows, kafka), None if kept.all() else pa.array(kept)
+
+
+def _ahead(stream: Generator[T, None, None], executor: Executor) -> Generator[T, None, None]:
+    """The same stream, whose next part is made in the background. When this is closed, nothing reads it any more."""
+    following = executor.submit(next, stream, None)
+    try:
+        while (part := following.result()) is not None:
+            following = executor.submit(next, stream, None)
+            yield part
+    finally:
+        if not following.cancel():
+            wait((following,))
+        stream.close()

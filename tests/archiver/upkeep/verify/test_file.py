@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from pyarrow.parquet import encryption
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import Bounds, TableFile
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
@@ -23,7 +26,7 @@ from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask, verify_files
 from archiver.upkeep.verify.file_claims import Identity
 from archiver.upkeep.verify.findings import FaultKind
-from archiver.upkeep.verify.tally import Cut
+from archiver.upkeep.verify.tally import Cut, Tally
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping.columns.fixed import BATCH_START_ID
 from tests.support.storage.footer_flips import judged, some_flips, without_checksum
@@ -72,17 +75,27 @@ class _Mapping:
 
 
 def result_of(archive: Any, local: Path) -> FileResult:
-    file = TableFile(
-        path=local.as_uri(),
-        format="parquet",
-        rows=ROWS,
-        size_bytes=local.stat().st_size,
-        spec_id=0,
-        partition_values=(),
-        partitions=Bounds(0, 0),
-        offsets=Bounds(0, ROWS - 1),
-        latest=None,
-    )
+    (found,) = results_of(archive, local)
+    return found
+
+
+def results_of(archive: Any, *paths: Path) -> tuple[FileResult, ...]:
+    """What one task finds in files that the manifest describes as `local`."""
+    size = paths[0].stat().st_size
+    files = [
+        TableFile(
+            path=each.as_uri(),
+            format="parquet",
+            rows=ROWS,
+            size_bytes=each.stat().st_size if each.exists() else size,
+            spec_id=0,
+            partition_values=(),
+            partitions=Bounds(0, 0),
+            offsets=Bounds(0, ROWS - 1),
+            latest=None,
+        )
+        for each in paths
+    ]
     target = VerifyTarget(
         identity=Identity(cluster_id="c", topic="t", topic_id="", table="n.t"),
         objects=ObjectStore.of({}),
@@ -90,8 +103,8 @@ def result_of(archive: Any, local: Path) -> FileResult:
         mappings={1: archive.mapping},
     )
     whole = Cut(partition=0, start_offset=0, end_offset=ROWS)
-    (found,) = verify_files(VerifyTask(target=target, files=(FileToRead(file=file, cuts=(whole,)),)))
-    return found
+    wanted = tuple(FileToRead(file=each, cuts=(whole,)) for each in files)
+    return verify_files(VerifyTask(target=target, files=wanted))
 
 
 @pytest.fixture
@@ -152,6 +165,90 @@ def judge(archive: Any, local: Path) -> int:
         patch.setattr(ParquetSegmentReader, "to_decode", lambda *_: None)
         before = bool(result_of(archive, local).faults)
     return before + 2 * bool(result_of(archive, local).faults)
+
+
+def test_two_files_of_a_task_are_read_at_a_time_and_told_in_its_order(
+    archive: Any, local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each is opened only once the other is, too. What is wrong with some doesn't stop the others."""
+    paths = [tmp_path / f"{name}.parquet" for name in ("whole", "cut", "gone", "again")]
+    data = local.read_bytes()
+    for path, content in zip(paths, (data, data[: len(data) // 2], None, data), strict=True):
+        if content is not None:
+            path.write_bytes(content)
+    both = threading.Barrier(2)
+    opened = ObjectStore.open
+
+    def opening(self: ObjectStore, path: str) -> Any:
+        both.wait(timeout=30)
+        return opened(self, path)
+
+    monkeypatch.setattr(ObjectStore, "open", opening)
+    found = results_of(archive, *paths)
+    assert [each.path for each in found] == [path.as_uri() for path in paths]
+    assert [each.is_intact for each in found] == [True, False, False, True]
+    kinds = [[fault.kind for fault in each.faults] for each in found]
+    assert kinds == [[], [FaultKind.DAMAGED], [FaultKind.MISSING_FILE], []]
+
+
+def test_of_the_only_file_a_batch_is_digested_while_the_next_is_decoded(
+    archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The second batch is asked for, and comes only when the first is being counted."""
+    monkeypatch.setattr("archiver.storage.parquet.reader.BATCH_ROWS", ROWS // 2)
+    both = threading.Barrier(2)
+    assemble, count = Assembler.records, Tally.add
+    calls: list[str] = []
+
+    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
+        calls.append("assemble")
+        if calls.count("assemble") == 2:
+            both.wait(timeout=30)
+        return assemble(self, rows, kafka)
+
+    def counting(self: Tally, records: pa.RecordBatch) -> RecordDigest:
+        calls.append("count")
+        if calls.count("count") == 1:
+            both.wait(timeout=30)
+        return count(self, records)
+
+    monkeypatch.setattr(Assembler, "records", assembling)
+    monkeypatch.setattr(Tally, "add", counting)
+    found = result_of(archive, local)
+    assert (found.faults, found.rows, found.is_intact) == ((), ROWS, True)
+    assert (calls.count("assemble"), calls.count("count")) == (2, 2)
+
+
+def test_a_file_whose_counting_fails_is_closed_after_its_reading_has_ended(
+    archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("archiver.storage.parquet.reader.BATCH_ROWS", 10)
+    is_read_ahead = threading.Event()
+    assemble, close = Assembler.records, OpenFile.close
+    calls: list[str] = []
+
+    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
+        if calls:
+            is_read_ahead.set()
+            time.sleep(0.05)
+        calls.append("assembled")
+        return assemble(self, rows, kafka)
+
+    def counting(self: Tally, records: pa.RecordBatch) -> RecordDigest:
+        assert is_read_ahead.wait(timeout=30)
+        raise ValueError("broken")
+
+    def closing(self: OpenFile) -> None:
+        calls.append("closed")
+        close(self)
+
+    monkeypatch.setattr(Assembler, "records", assembling)
+    monkeypatch.setattr(Tally, "add", counting)
+    monkeypatch.setattr(OpenFile, "close", closing)
+    found = result_of(archive, local)
+    assert not found.is_read
+    assert "broken" in found.faults[0].message
+    assert calls == ["assembled", "assembled", "closed"]
 
 
 def test_a_file_without_checksums_is_decoded_whole(
