@@ -8,6 +8,7 @@ as decoding. If freed ones were kept between those in use, they would add up to 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 from contextlib import suppress
 from typing import Final
@@ -40,3 +41,9 @@ def give_freed_memory_back() -> None:
     """Give all memory back to the system that isn't in use, also what lies between pieces that are."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def leave_out_of_collections() -> None:
+    """Have Python's collector pass over all objects of this moment, most of which live as long as the process."""
+    gc.collect()
+    gc.freeze()

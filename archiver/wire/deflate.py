@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Final, assert_never
 
 import cramjam
-import pyarrow as pa
+import zstandard
 
 from archiver.wire.attributes import Codec
 
 _GZIP_LEVEL: Final = 6
-_ZSTD_LEVEL: Final = 1
-"""Records take 1 to 2 percent more bytes than at 3, the default of Kafka's clients, and two thirds of the time."""
+_ZSTD: Final = zstandard.ZstdCompressionParameters.from_level(1, window_log=18, hash_log=13, min_match=6)
+"""Records take 1 to 2 percent more bytes than at 3, the default of Kafka's clients, and half of the time.
+
+Level 1 by itself looks back 512 KiB in larger batches: it is an eighth slower, and saves nothing.
+"""
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 """The header of a frame: independent blocks of at most 64 KiB, no block checksums, no length; then its own checksum."""
 _LZ4_BLOCK: Final = 64 << 10
@@ -22,7 +26,17 @@ _XERIAL_HEADER: Final = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK: Final = 32 << 10
 
 
-def deflate(codec: Codec, records: memoryview) -> bytes | pa.Buffer:
+class _Compressors(threading.local):
+    """A thread's own compressor: making one for each batch takes an eighth of the time of the batch."""
+
+    def __init__(self) -> None:
+        self.zstd = zstandard.ZstdCompressor(compression_params=_ZSTD)
+
+
+_COMPRESSORS: Final = _Compressors()
+
+
+def deflate(codec: Codec, records: memoryview) -> bytes:
     """Compress the records of a batch: at the default level of Kafka's clients, zstd at its fast one."""
     match codec:
         case Codec.NONE:
@@ -34,7 +48,7 @@ def deflate(codec: Codec, records: memoryview) -> bytes | pa.Buffer:
         case Codec.LZ4:
             return _lz4(records)
         case Codec.ZSTD:
-            return pa.Codec("zstd", compression_level=_ZSTD_LEVEL).compress(records)
+            return _COMPRESSORS.zstd.compress(records)
         case _:
             assert_never(codec)
 

@@ -107,7 +107,7 @@ def _compressed(
     plain: npt.NDArray[np.uint8], headers: npt.NDArray[Any], starts: Int64Array, codecs: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
     """Compress the records of each batch. Returns the bytes, and where each batch begins and the last one ends."""
-    parts: list[bytearray | bytes | memoryview | pa.Buffer] = []
+    parts: list[bytearray | bytes | memoryview] = []
     sizes = np.empty(len(headers), np.int64)
     for index, (start, size, codec) in enumerate(
         zip(starts.tolist(), headers["size"].tolist(), codecs.tolist(), strict=True)
@@ -122,7 +122,7 @@ def _compressed(
     return data, position
 
 
-def _payload(records: memoryview, codec: int, base_offset: int) -> bytes | memoryview | pa.Buffer:
+def _payload(records: memoryview, codec: int, base_offset: int) -> bytes | memoryview:
     if codec == Codec.NONE:
         return records
     try:

@@ -31,6 +31,7 @@ from archiver.serve.kafka import (
 from archiver.serve.kafka.fetch import fetch
 from archiver.serve.kafka.frames import API_VERSIONS, Head, response_head
 from archiver.serve.kafka.guards import Guard, Handler
+from archiver.serve.kafka.kinds import load_ahead
 from archiver.serve.kafka.messages import Values, answer, encoded
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.observing import Answered, error_in
@@ -102,6 +103,13 @@ APIS: Final[Mapping[int, Api]] = {
     )
 }
 """All APIs by their keys."""
+_OF_READERS: Final = (API_VERSIONS, _FETCH, 2, 3)
+"""ApiVersions, Fetch, ListOffsets and Metadata: a client needs them before its first record."""
+
+
+def load_for_readers() -> None:
+    """Load what requests of reading clients need, so that the first of them don't wait for it."""
+    load_ahead((each.key, each.least, each.most) for each in map(APIS.__getitem__, _OF_READERS))
 
 
 def api_of(head: Head) -> Api | None:

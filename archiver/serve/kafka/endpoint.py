@@ -20,6 +20,7 @@ from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
 from archiver.serve import heap
 from archiver.serve.groups import Coordinator, GroupTimes
+from archiver.serve.kafka.apis import load_for_readers
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.group_upkeep import GroupUpkeep
 from archiver.serve.kafka.server import Server
@@ -157,7 +158,7 @@ class Endpoint:
                 saw=watch.offsets.saw,
             )
             ending.push_async_callback(workers.offsets, offsets.close)
-            await topics.load()
+            await asyncio.gather(topics.load(), asyncio.to_thread(load_for_readers))
             ending.push_async_callback(cluster.close)
             await cluster.start()
             service = Service(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kio.index import load_request_schema, load_response_schema
-
 from archiver.errors import BadRequest
+from archiver.serve.kafka.kinds import request_kind, response_kind
 from archiver.serve.kafka.request_memory import SMALL
 from archiver.serve.kafka.request_reader import MOST_ELEMENTS, Bytes, reader_of
 from archiver.serve.kafka.service import Client, Request
@@ -22,6 +21,7 @@ _MOST_CLIENT_ID: Final = 256
 _MOST_ELEMENTS_OF_STRANGERS: Final = 64
 """What a client may ask for before it has shown who it is has no arrays: this leaves room for tagged fields."""
 _SLICE_BYTES: Final = 256 << 10
+_JOINED_BYTES: Final = 4 << 10
 API_VERSIONS: Final = 18
 LEAST_BYTES: Final = _HEAD.size
 """The length of the shortest request."""
@@ -83,7 +83,7 @@ def head_of(frame: bytes) -> Head:
 
 def request_of(head: Head, frame: bytes, client: Client) -> Request:
     """Read a request of a version that is known. BadRequest where the bytes aren't one."""
-    kind = load_request_schema(head.api_key, head.version)
+    kind = request_kind(head.api_key, head.version)
     data = Bytes(frame, _MOST_ELEMENTS_OF_STRANGERS if client.login.access is None else MOST_ELEMENTS)
     data.take(_HEAD.size)
     size = data.number(_CLIENT)  # also in flexible versions
@@ -105,7 +105,7 @@ def request_of(head: Head, frame: bytes, client: Client) -> Request:
 def response_head(head: Head) -> bytes:
     """The header of the response to a request. That of ApiVersions never has tags: its client knows no versions yet."""
     number = struct.pack(">i", head.correlation_id)
-    is_flexible = load_response_schema(head.api_key, head.version).__header_schema__.__flexible__
+    is_flexible = response_kind(head.api_key, head.version).__header_schema__.__flexible__
     return number + b"\0" if is_flexible and head.api_key != API_VERSIONS else number
 
 
@@ -116,9 +116,24 @@ async def write_frame(
 
     TimeoutError where the client doesn't take a slice in time.
     """
-    writer.write(_LENGTH.pack(sum(map(len, parts))))
-    for part in parts:
-        for start in range(0, len(part), _SLICE_BYTES):
-            writer.write(memoryview(part)[start : start + _SLICE_BYTES])
+    transport = writer.transport
+    for each in _slices(parts):
+        writer.write(each)
+        if transport.get_write_buffer_size() or transport.is_closing():
             async with asyncio.timeout(slice_seconds):
                 await writer.drain()
+
+
+def _slices(parts: Sequence[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """The length of a frame and its parts. What is short is joined with what follows it."""
+    short = _LENGTH.pack(sum(map(len, parts)))
+    for part in parts:
+        if len(short) + len(part) <= _JOINED_BYTES:
+            short += part
+            continue
+        yield short
+        short = b""
+        for start in range(0, len(part), _SLICE_BYTES):
+            yield memoryview(part)[start : start + _SLICE_BYTES]
+    if short:
+        yield short

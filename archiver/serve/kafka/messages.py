@@ -14,9 +14,10 @@ from functools import cache
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
-from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
+
+from archiver.serve.kafka.kinds import response_kind
 
 Values: TypeAlias = Mapping[str, Any]
 """The fields of a message by kio's names. Structures are Values again, arrays are sequences, times are milliseconds."""
@@ -26,7 +27,7 @@ _ABSENT: Final = object()
 
 def answer(api_key: int, version: int, values: Values) -> Any:
     """Make the response of this API and version."""
-    return _entity(load_response_schema(api_key, version), values)
+    return _entity(response_kind(api_key, version), values)
 
 
 def encoded(message: Any) -> bytes:

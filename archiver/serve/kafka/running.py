@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
+from archiver.serve import heap
 from archiver.serve.kafka.endpoint import Endpoint, Listening
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -37,5 +38,10 @@ async def _run(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
         loop.add_signal_handler(each, ask, each)
     if parent is not None:
         loop.add_reader(parent.sentinel, ask, signal.SIGTERM)
-    await endpoint.run(stop, ready)
+
+    def begin(found: Listening) -> None:
+        heap.leave_out_of_collections()
+        ready(found)
+
+    await endpoint.run(stop, begin)
     return came[0]

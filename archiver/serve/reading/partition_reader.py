@@ -89,7 +89,10 @@ class PartitionReader:
         """Decode a chunk from an offset on, and keep it. All who ask for the same share the work.
 
         A reader that is slow says how many bytes it takes at a time. It gets them from disk; there, more is put ready.
+        Without a disk, it shares the work with all others.
         """
+        if self.spilled is None:
+            slow_takes = None
         key = topic, topic.edition, partition, offset, slow_takes is not None
         task = self._loads.get(key)
         if task is None:

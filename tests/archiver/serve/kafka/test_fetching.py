@@ -140,6 +140,16 @@ def test_ten_readers_of_one_range_decode_it_once(lake: Lake) -> None:
         assert len(decoded) == len(set(decoded))
 
 
+def test_slow_readers_share_the_work_with_others_where_there_is_no_disk(lake: Lake) -> None:
+    async def play() -> None:
+        reader, topic = endpoint.reader, endpoint.topics.open[0]
+        loads = {reader.load(topic, 0, 0), reader.load(topic, 0, 0, slow_takes=100)}
+        assert [chunk.start for chunk in await asyncio.gather(*loads) if chunk is not None] == [0]
+
+    with ServedLake(lake) as endpoint:
+        endpoint.call(play())
+
+
 @pytest.mark.parametrize("offset", [END + 1, 1 << 62])
 def test_offsets_outside_are_told(lake: Lake, offset: int) -> None:
     with served(lake) as (_, wire):

@@ -54,6 +54,10 @@ class Taker:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.taken = 0
+        self.transport = self
+
+    def get_write_buffer_size(self) -> int:
+        return 1
 
     def write(self, data: bytes) -> None:
         self.taken += len(data)
