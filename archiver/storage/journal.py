@@ -232,6 +232,11 @@ class TableJournal:
             named.update(name for path in brought if (name := file_name(path)) in files)
         return named - replaced
 
+    def takers(self, paths: Collection[str]) -> set[str]:
+        """Return the ids of the rewrites that took one of these files out of the table, as far as the journal knows."""
+        rewrites = (each.rewrite for each in self._each_commit() if each.rewrite is not None)
+        return {each.commit_id for each in rewrites if not {*each.old_paths}.isdisjoint(paths)}
+
     def commit_ids(self) -> Iterator[str]:
         """Yield the id of each commit in the journal. Those that were found after their snapshot expired have none."""
         for commit in self._each_commit():

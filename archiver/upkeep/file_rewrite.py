@@ -9,33 +9,27 @@ entry for that commit without the ranges that were rewritten meanwhile.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
-from ulid import ULID
-
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import settle_staged
-from archiver.commit.table_rows import TableRows
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.storage.formats import FORMATS
 from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import RowRange
+from archiver.upkeep.rewrite_outcomes import Outcome, outcome_of
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Unresolved, find_commit
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import TopicRow
 from catalog.ranges.rewrite import Rewrite
-from catalog.ranges.spans import uncovered
 from catalog.registry import Registry
 
 LOOKS_AT_ONCE: Final = 16
@@ -113,32 +107,27 @@ def settle_rewrites(
     trail = AuditTrail.of(topic, journal, registry)
     trail.begin()
     settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, known), after_rollback=True)
-    unfinished = registry.rewrites.unfinished(topic)
-    if not unfinished:
+    if not registry.rewrites.unfinished(topic):
         return ()
     table = catalog.reload(known)
-    undecided: list[Rewrite] = []
+    # After the table: what another run has put into it is among these, or is recorded.
+    unfinished = registry.rewrites.unfinished(topic)
     paths = {path for rewrite in unfinished for path in (*rewrite.old_paths, *rewrite.new_paths)}
     files = manifests.files(table.iceberg).named(paths)
-    for rewrite in unfinished:
-        snapshot_id = find_commit(table, rewrite.commit_id)
-        landed = snapshot_id is not None or _is_moved(table, rewrite)
-        if landed or any(path in files for path in rewrite.new_paths):
-            journal.keep_rewrite(rewrite)
-            trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
-            registry.rewrites.finish(topic, rewrite)
-        elif _is_done_by_others(rewrite, registry, topic):
-            registry.rewrites.abandon(topic, rewrite)
-        elif any(path not in files for path in rewrite.old_paths):
-            is_gone = not any(path in files for path in rewrite.old_paths)
-            if is_gone and (_has_moved(table, rewrite, registry) or _landed_long_ago(table, rewrite)):
+    snapshots = {each.commit_id: find_commit(table, each.commit_id) for each in unfinished}
+    undecided: list[Rewrite] = []
+    for rewrite in sorted(unfinished, key=lambda each: snapshots[each.commit_id] is None):
+        snapshot_id = snapshots[rewrite.commit_id]
+        is_named = snapshot_id is not None
+        match Outcome.LANDED if is_named else outcome_of(rewrite, table, files, registry, journal):
+            case Outcome.LANDED:
                 journal.keep_rewrite(rewrite)
-                trail.rewrote(rewrite, is_late=True)
+                trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
                 registry.rewrites.finish(topic, rewrite)
-            else:
+            case Outcome.DISPLACED:
                 registry.rewrites.abandon(topic, rewrite)
-        else:
-            undecided.append(rewrite)
+            case Outcome.OPEN:
+                undecided.append(rewrite)
     return tuple(undecided)
 
 
@@ -169,53 +158,6 @@ def _takes_place_of(done: Rewrite, other: Rewrite) -> bool:
     if other.groups:
         return not {*done.old_paths}.isdisjoint(other.old_paths)
     return not done.first_offsets.keys().isdisjoint(other.first_offsets) or bool(done.erased and other.erased)
-
-
-def _is_moved(table: ArchiveTable, rewrite: Rewrite) -> bool:
-    """Whether a rewrite that only moves first offsets is done: they are there."""
-    first, wanted = table.first_offsets, rewrite.first_offsets
-    if rewrite.groups or rewrite.erased:
-        return False
-    return all(first.get(each, 0) >= to for each, to in wanted.items())
-
-
-def _is_done_by_others(rewrite: Rewrite, registry: Registry, topic: TopicRow) -> bool:
-    """Whether a rewrite that only notes erased offsets has nothing left to note. The table doesn't show that."""
-    if rewrite.groups or not rewrite.erased:
-        return False
-    known = registry.erasures.offsets(topic)
-    return not any(uncovered([(start, end)], known.get(partition, ())) for partition, start, end in rewrite.erased)
-
-
-def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:
-    """Whether partitions begin where a rewrite without new files wanted it, and nothing else that is known did that."""
-    first, wanted = table.first_offsets, rewrite.first_offsets
-    if not wanted or rewrite.new_paths or any(first.get(each, 0) < to for each, to in wanted.items()):
-        return False
-    known = registry.retention.first_offsets(table.topic)
-    return any(known.get(each, 0) < to for each, to in wanted.items())
-
-
-def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
-    """Whether a rewrite that left records out on purpose is in the table though no snapshot of that time is left.
-
-    Its old files are gone then, as it wanted; but others may have put them together, with these records. So the table
-    must not have more records of the offsets than were to stay.
-    """
-    begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
-    if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
-        return False
-    staying: Counter[RowRange] = Counter()
-    purged: set[RowRange] = set()
-    for each in (span for group in rewrite.groups for span in group.all_spans):
-        place = RowRange(partition=each.partition, start_offset=each.start_offset, end_offset=each.end_offset)
-        staying[place] += each.rows
-        if each.erased or each.retired:
-            purged.add(place)
-    if not purged:
-        return False
-    there = TableRows(table, FORMATS)
-    return all(len(there.offsets(place)) <= staying[place] for place in purged)
 
 
 def _look_at_new(rewrite: Rewrite, objects: ObjectStore) -> None:

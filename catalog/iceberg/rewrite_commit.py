@@ -37,7 +37,10 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Displaced:
-    """Nothing was committed: these old files are gone from the table, or rows of them were deleted meanwhile."""
+    """Nothing was committed: these old files are gone from the table, or rows of them were deleted meanwhile.
+
+    There are none where the rewrite was only to move first offsets, which others have moved.
+    """
 
     paths: tuple[str, ...]
 
@@ -60,7 +63,9 @@ def commit_rewrite(
 
     def displaced(table: ArchiveTable) -> Displaced | None:
         paths = changed(table)
-        return Displaced(paths=paths) if paths else None
+        moves_only = not rewrite.groups and not rewrite.erased and bool(rewrite.first_offsets)
+        is_done = moves_only and rewrite.is_moved_in(table.first_offsets)
+        return Displaced(paths=paths) if paths or is_done else None
 
     done = commit_once(
         load=load,

@@ -167,6 +167,10 @@ class Rewrite:
         left_out = any(span.erased or span.retired for group in self.groups for span in group.all_spans)
         return left_out or bool(self.first_offsets or self.erased)
 
+    def is_moved_in(self, first_offsets: Mapping[int, int]) -> bool:
+        """Whether partitions begin there as it wants them to, or later."""
+        return all(first_offsets.get(partition, 0) >= offset for partition, offset in self.first_offsets.items())
+
     @property
     def is_of_known_files(self) -> bool:
         """Whether an archiver that knows neither first offsets nor erased ones reads it right."""

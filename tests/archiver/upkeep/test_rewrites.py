@@ -93,6 +93,12 @@ class World:
     def unfinished(self, topic: Any) -> tuple[Rewrite, ...]:
         return self.unfinished_ones
 
+    takers_: tuple[str, ...] = ()
+    """Rewrites in the journal that took the old files."""
+
+    def takers(self, paths: set[str]) -> set[str]:
+        return {*self.takers_}
+
     def keep_rewrite(self, rewrite: Rewrite) -> None:
         self.told.append("journal")
 
@@ -329,4 +335,13 @@ def test_one_without_new_files_landed_if_it_emptied_its_old_ones_on_purpose(
 ) -> None:
     """No snapshot of its time is left, and no file that would show it."""
     world.unfinished_ones = (rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, **gone), why="too old")),)
+    assert world.settle_all() == told
+
+
+@pytest.mark.parametrize(("its_own", "told"), [(False, ["abandon"]), (True, ["journal", "finish"])])
+def test_what_another_took_out_of_the_table_is_not_recorded_twice(
+    world: World, *, its_own: bool, told: list[str]
+) -> None:
+    one = rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, retired=5), why="too old"))
+    world.unfinished_ones, world.takers_ = (one,), ("another", *([one.commit_id] if its_own else []))
     assert world.settle_all() == told

@@ -112,3 +112,13 @@ def raced(lake: MemoryCatalog, meanwhile: Callable[[], object]) -> Callable[...,
         lake.apply(attempt)  # type: ignore[arg-type]
 
     return late
+
+
+def test_first_offsets_that_another_moved_are_not_moved_once_more(lake: MemoryCatalog) -> None:
+    first, second = (
+        Rewrite(commit_id=new_id(), reason="expire", schema_version=2, groups=(), first_offsets={0: to})
+        for to in (5, 4)
+    )
+    assert isinstance(run(lake, first), Rewritten)
+    assert run(lake, second) == Displaced(paths=())
+    assert lake.load().first_offsets == {0: 5}

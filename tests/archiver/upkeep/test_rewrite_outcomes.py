@@ -1,0 +1,51 @@
+"""What became of a rewrite whose snapshot has expired: what another did is not taken for it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from archiver.upkeep.rewrite_outcomes import Outcome, outcome_of
+from catalog.model import new_id
+from catalog.ranges.rewrite import RecordSpan, Rewrite, RewriteGroup
+
+OLD, OTHER = "old.parquet", "other.parquet"
+GONE = RecordSpan(partition=0, start_offset=0, end_offset=7, retired=7)
+
+
+def retired(*paths: str) -> Rewrite:
+    """A retirement that takes files out of the table, and moves the first offset to 7."""
+    groups = (RewriteGroup(paths=paths, emptied=(GONE,), why="too old"),) if paths else ()
+    return Rewrite(commit_id=new_id(), reason="expire", schema_version=1, groups=groups, first_offsets={0: 7})
+
+
+def judged(
+    one: Rewrite, *, table: int = 7, recorded: int = 0, there: tuple[str, ...] = (), takers: set[str] | None = None
+) -> Outcome:
+    """By the first offsets that the table and the registry have, the files there, and what the journal has."""
+    has = cast("Any", SimpleNamespace(topic=None, first_offsets={0: table}))
+    registry = cast("Any", SimpleNamespace(retention=SimpleNamespace(first_offsets=lambda _: {0: recorded})))
+    journal = cast("Any", SimpleNamespace(takers=lambda _: takers or set()))
+    return outcome_of(one, has, there, registry, journal)
+
+
+@pytest.mark.parametrize(
+    ("table", "recorded", "outcome"), [(7, 0, Outcome.LANDED), (7, 7, Outcome.DISPLACED), (6, 0, Outcome.OPEN)]
+)
+def test_of_first_offsets_alone_the_one_that_nobody_recorded_landed(table: int, recorded: int, outcome: Outcome):
+    assert judged(retired(), table=table, recorded=recorded) == outcome
+
+
+def test_files_that_are_gone_were_taken_by_it_unless_the_journal_knows_another():
+    one = retired(OLD)
+    assert judged(one) == Outcome.LANDED
+    assert judged(one, takers={"another"}) == Outcome.DISPLACED
+    assert judged(one, takers={"another", one.commit_id}) == Outcome.LANDED
+
+
+def test_while_all_of_its_files_are_there_it_may_land():
+    one = retired(OLD, OTHER)
+    assert judged(one, there=(OLD, OTHER)) == Outcome.OPEN
+    assert judged(one, there=(OLD,)) == Outcome.DISPLACED
