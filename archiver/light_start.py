@@ -1,5 +1,7 @@
 """Imports that take no longer than they must, for commands that do little.
 
+`late_names` lets a package have names of modules that are imported when one of their names is first used.
+
 `quick_imports` keeps the garbage collector away from them: modules are made of many objects that stay, and each
 collection goes through those that are there already.
 
@@ -11,9 +13,28 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.abc import MetaPathFinder
+from typing import Any
+
+
+def late_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
+    """A package's `__getattr__`. `homes` are modules, each with its names that the package has too.
+
+    None of them may be called like a module of the package: importing that module would take its place.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def name_of(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return name_of
 
 
 @contextmanager

@@ -11,11 +11,13 @@ from contextlib import suppress
 from archiver.light_start import quick_imports
 
 _COMPLETION = "_ARCHIVER_COMPLETE"
+_NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
 
 def main() -> None:
     """Run the command line, and leave the process. Expected errors are printed for people and set the exit code."""
     leaving = Leaving()
+    os.environ.setdefault(_NO_PLUGINS, "1")  # pydantic would look for them in every installed package
     with quick_imports():
         from archiver.cli.command_line import command_line
         from archiver.cli.error_output import exit_code, print_error

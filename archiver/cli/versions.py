@@ -43,7 +43,7 @@ def _version(package: str) -> str:
 def _kafka() -> str:
     """The Kafka that `archiver local` runs. It comes from Maven, so pip knows nothing of it."""
     try:
-        from archiver.local.kafka import VERSION
+        from archiver.local.releases import KAFKA
     except ImportError:
         return _MISSING
-    return VERSION
+    return KAFKA

@@ -9,15 +9,24 @@ the business of `archiver.wire`.
         end = client.list_offsets("orders", topic.partitions, "latest_stable")
         for batches in PartitionFetcher(client, "orders", topic.topic_id, 0).batches(0, end[0]):
             print(batches.records)
+
+A name is imported when it is first used: whoever asks for groups needs no Arrow.
 """
 
-from archiver.kafka.broker import At, BrokerClient, EpochEnd
-from archiver.kafka.fetch import PartitionFetcher, log_reader
-from archiver.kafka.leaders import PartitionDescription, TopicDescription
-from archiver.kafka.losses import check_topic_id
-from archiver.kafka.open_transactions import OpenTransaction, open_transactions
-from archiver.kafka.options import KafkaOptions, parse_kafka_options
-from archiver.kafka.range_reader import Fetched
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archiver.kafka.open_transactions import OpenTransaction, open_transactions  # a module has that name, too
+from archiver.light_start import late_names
+
+if TYPE_CHECKING:
+    from archiver.kafka.broker import At, BrokerClient, EpochEnd
+    from archiver.kafka.fetch import PartitionFetcher, log_reader
+    from archiver.kafka.leaders import PartitionDescription, TopicDescription
+    from archiver.kafka.losses import check_topic_id
+    from archiver.kafka.options import KafkaOptions, parse_kafka_options
+    from archiver.kafka.range_reader import Fetched
 
 __all__ = [
     "At",
@@ -34,3 +43,15 @@ __all__ = [
     "open_transactions",
     "parse_kafka_options",
 ]
+
+__getattr__ = late_names(
+    __name__,
+    {
+        "archiver.kafka.broker": ("At", "BrokerClient", "EpochEnd"),
+        "archiver.kafka.fetch": ("PartitionFetcher", "log_reader"),
+        "archiver.kafka.leaders": ("PartitionDescription", "TopicDescription"),
+        "archiver.kafka.losses": ("check_topic_id",),
+        "archiver.kafka.options": ("KafkaOptions", "parse_kafka_options"),
+        "archiver.kafka.range_reader": ("Fetched",),
+    },
+)

@@ -10,11 +10,13 @@ import threading
 import time
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import requests
 from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
+
+if TYPE_CHECKING:
+    import requests
 
 _TIMEOUT_SECONDS: Final = (10.0, 30.0)
 _USED_SHARE: Final = 0.8
@@ -66,6 +68,8 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
         return parse_extensions(self._client.extensions or "")
 
     def _ask(self) -> tuple[str, float]:
+        import requests  # few clients use tokens, and all take these options
+
         client = self._client
         pair = f"{client.client_id}:{client.client_secret}".encode()
         headers = {"Authorization": f"Basic {base64.b64encode(pair).decode()}", "Accept": "application/json"}
@@ -105,6 +109,8 @@ def parse_extensions(text: str) -> dict[str, str]:
 
 
 def _json(answer: requests.Response) -> dict[str, Any]:
+    import requests
+
     try:
         found = answer.json()
     except requests.JSONDecodeError:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from archiver.errors import LocalStackError
+from archiver.local import releases
 from archiver.local.java import find_java
 from archiver.local.maven import Artifact, jars
 from archiver.local.part import PartContext, Say
@@ -22,7 +23,6 @@ from archiver.local.ports import HOST, accepts
 from archiver.local.process import Launch, environment, tail
 from archiver.local.state import StackState
 
-VERSION = "4.3.1"
 PORT = "kafka"
 CONTROLLER_PORT = "kafka-controller"
 CLUSTER = 3
@@ -30,8 +30,8 @@ CLUSTER = 3
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 ARTIFACTS = (
-    Artifact(organisation="org.apache.kafka", name="kafka_2.13", revision=VERSION),
-    Artifact(organisation="org.apache.kafka", name="kafka-tools", revision=VERSION, transitive=False),
+    Artifact(organisation="org.apache.kafka", name="kafka_2.13", revision=releases.KAFKA),
+    Artifact(organisation="org.apache.kafka", name="kafka-tools", revision=releases.KAFKA, transitive=False),
     Artifact(organisation="org.apache.logging.log4j", name="log4j-slf4j-impl", revision="2.25.4"),
 )
 
@@ -50,7 +50,7 @@ class Kafka:
 
     node: int = 1
     nodes: int = 1
-    version = VERSION
+    version = releases.KAFKA
     stop_signal = signal.SIGTERM
 
     @property
@@ -201,7 +201,7 @@ def _port_names(node: int, nodes: int) -> tuple[str, str]:
 
 def fetch_kafka(say: Say) -> Path:
     """Return the folder with Kafka's jars. They are fetched once."""
-    return jars(f"kafka-{VERSION}", ARTIFACTS, find_java(), say)
+    return jars(f"kafka-{releases.KAFKA}", ARTIFACTS, find_java(), say)
 
 
 def _classpath(say: Say) -> str:

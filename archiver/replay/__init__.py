@@ -1,14 +1,23 @@
 """Replaying archived topics: a consumer like confluent_kafka's, and export as JSON lines or Arrow.
 
 The ways in which users get records belong here. Reading tables, files and rows belongs in `archiver.archive`.
+
+A name is imported when it is first used: an export needs no `confluent_kafka`.
 """
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+from __future__ import annotations
 
-from archiver.archive.topic_archive import TopicArchive, open_archive
-from archiver.replay.consumer import ReplayConsumer, ReplayMessage, ReplayOptions
-from archiver.replay.export import write_arrow, write_jsonl
-from archiver.replay.selection import Selection
+from typing import TYPE_CHECKING
+
+from archiver.light_start import late_names
+
+if TYPE_CHECKING:
+    from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+
+    from archiver.archive.topic_archive import TopicArchive, open_archive
+    from archiver.replay.consumer import ReplayConsumer, ReplayMessage, ReplayOptions
+    from archiver.replay.export import write_arrow, write_jsonl
+    from archiver.replay.selection import Selection
 
 __all__ = [
     "OFFSET_BEGINNING",
@@ -23,3 +32,14 @@ __all__ = [
     "write_arrow",
     "write_jsonl",
 ]
+
+__getattr__ = late_names(
+    __name__,
+    {
+        "archiver.archive.topic_archive": ("TopicArchive", "open_archive"),
+        "archiver.replay.consumer": ("ReplayConsumer", "ReplayMessage", "ReplayOptions"),
+        "archiver.replay.export": ("write_arrow", "write_jsonl"),
+        "archiver.replay.selection": ("Selection",),
+        "confluent_kafka": ("OFFSET_BEGINNING", "OFFSET_END", "TopicPartition"),
+    },
+)

@@ -19,7 +19,12 @@ from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
 from schema_mapping.errors import ContextError
 
-MODULES: Final = (__name__, "archiver.ingest.task.source", "archiver.storage.formats")
+MODULES: Final = (
+    __name__,
+    "archiver.ingest.task.source",
+    "archiver.storage.formats",
+    "schema_mapping.protobuf.format",
+)
 """The modules that a worker needs for a task, for engines that can import them ahead."""
 
 

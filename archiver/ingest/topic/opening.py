@@ -14,10 +14,10 @@ from typing import Final, Self, cast
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
 from archiver.config.model import TopicConfig
-from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.task.source import KafkaSource
 from archiver.ingest.task.values import TopicTarget
+from archiver.ingest.topic.partitioning import check_partitioning, partition_source, unfit
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
 from archiver.schemas import EnvelopeReader, bloom_columns, mapping_options
@@ -28,7 +28,6 @@ from archiver.storage.segment import SegmentFormat, SegmentLayout
 from catalog.errors import CatalogUnreachable, UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import BloomFilters
-from catalog.iceberg.partition_spec import partitioning_for, same_partitions
 from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
@@ -37,15 +36,12 @@ from catalog.registry import Registry
 from catalog.registry.leases import Leases
 from schema_mapping.columns.evolution import Change
 from schema_mapping.field_ids import Assignment
-from schema_mapping.row import PartitionSource, RowMapping
+from schema_mapping.row import RowMapping
 
 LEASE_WAIT_SECONDS: Final = 4.0
 """How long a run waits in all: the server may take so long to notice that a predecessor was killed."""
 
 _PAUSE_SECONDS: Final = 1.0
-
-NEW_TABLES: Final[PartitionSource] = "flat"
-"""The partition source of new tables, where the configuration names none (docs/adr/0039-flat-by-default.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +117,7 @@ def open_topic(
                 partition_source=partition_source(config, None),
             )
         except UnfitPartitioning as error:
-            raise _unfit(config, error) from error
+            raise unfit(config, error) from error
         check_partitioning(config, table)
         registry.last_known.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
@@ -224,41 +220,6 @@ def target_of(
 def store_of(table: ArchiveTable) -> ObjectStore:
     """The object store with the credentials the catalog gave for this table."""
     return ObjectStore.of_table(table.iceberg)
-
-
-def partition_source(config: TopicConfig, table: ArchiveTable | None) -> PartitionSource:
-    """The configured partition source; else that of the table; else, where there is none yet, that of new tables."""
-    return config.partition_source or (NEW_TABLES if table is None else table.partition_source)
-
-
-def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
-    """PartitioningChanged where others changed the table's partitioning; ConfigError where another is configured."""
-    source = partition_source(config, table)
-    if source != table.partition_source:
-        raise ConfigError(
-            f"The table was made with partition_source = {table.partition_source!r}, which can't be changed; set it "
-            "back",
-            key=f"topics.{config.name}.partition_source",
-            table=config.table,
-        )
-    found = table.partitioning
-    try:
-        wanted = partitioning_for(
-            config.partition_terms, table.schema, source, earlier=reversed(table.iceberg.metadata.schemas)
-        )
-    except UnfitPartitioning as error:
-        raise _unfit(config, error) from error
-    if not same_partitions(wanted, found):
-        raise ConfigError(
-            f"The table is partitioned by {found.by}, and partition_by means {wanted.by} (transforms and field ids of "
-            "their columns): set it back, or run `archiver repartition`",
-            key=f"topics.{config.name}.partition_by",
-            table=config.table,
-        )
-
-
-def _unfit(config: TopicConfig, error: UnfitPartitioning) -> ConfigError:
-    return ConfigError(error.message, key=f"topics.{config.name}.partition_by", table=config.table, **error.context)
 
 
 class TopicLeases:

@@ -20,7 +20,7 @@ from archiver.ingest.topic.archive_reader import ArchiveReader
 from archiver.ingest.topic.catalog_pool import CatalogPool
 from archiver.ingest.topic.continuity import Continuity
 from archiver.ingest.topic.log_bounds import LogBounds, no_leaders
-from archiver.ingest.topic.opening import check_partitioning
+from archiver.ingest.topic.partitioning import check_partitioning
 from archiver.ingest.topic.start_offsets import StartOffsets
 from archiver.kafka.broker import BrokerClient, TopicDescription
 from archiver.kafka.fetch import PartitionFetcher, log_reader

@@ -39,6 +39,9 @@ from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 
+MODULES: Final = ("archiver.upkeep.verify.file", "schema_mapping.protobuf.format")
+"""What Spark's workers import before their first task."""
+
 READ_HERE_BYTES: Final = 128 << 20
 """Files that have no more bytes than this together are read in this process: starting Spark would take longer."""
 RESUMES_FOR: Final = 86_400.0
@@ -151,4 +154,4 @@ class Verify:
 def _start_spark(config: Config, closing: ExitStack) -> Engine:
     from archiver.engine.spark import SparkEngine
 
-    return closing.enter_context(SparkEngine.start(config.spark, preloaded=("archiver.upkeep.verify.file",)))
+    return closing.enter_context(SparkEngine.start(config.spark, preloaded=MODULES))

@@ -1,0 +1,51 @@
+"""What a topic's table is to be partitioned by, and whether it is: the configuration against the table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from archiver.config.model import TopicConfig
+from archiver.errors import ConfigError
+from catalog.errors import UnfitPartitioning
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.partition_spec import partitioning_for, same_partitions
+from schema_mapping.row import PartitionSource
+
+NEW_TABLES: Final[PartitionSource] = "flat"
+"""The partition source of new tables, where the configuration names none (docs/adr/0039-flat-by-default.md)."""
+
+
+def partition_source(config: TopicConfig, table: ArchiveTable | None) -> PartitionSource:
+    """The configured partition source; else that of the table; else, where there is none yet, that of new tables."""
+    return config.partition_source or (NEW_TABLES if table is None else table.partition_source)
+
+
+def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
+    """PartitioningChanged where others changed the table's partitioning; ConfigError where another is configured."""
+    source = partition_source(config, table)
+    if source != table.partition_source:
+        raise ConfigError(
+            f"The table was made with partition_source = {table.partition_source!r}, which can't be changed; set it "
+            "back",
+            key=f"topics.{config.name}.partition_source",
+            table=config.table,
+        )
+    found = table.partitioning
+    try:
+        wanted = partitioning_for(
+            config.partition_terms, table.schema, source, earlier=reversed(table.iceberg.metadata.schemas)
+        )
+    except UnfitPartitioning as error:
+        raise unfit(config, error) from error
+    if not same_partitions(wanted, found):
+        raise ConfigError(
+            f"The table is partitioned by {found.by}, and partition_by means {wanted.by} (transforms and field ids of "
+            "their columns): set it back, or run `archiver repartition`",
+            key=f"topics.{config.name}.partition_by",
+            table=config.table,
+        )
+
+
+def unfit(config: TopicConfig, error: UnfitPartitioning) -> ConfigError:
+    """The error of a `partition_by` that doesn't fit the table's columns."""
+    return ConfigError(error.message, key=f"topics.{config.name}.partition_by", table=config.table, **error.context)
