@@ -35,6 +35,18 @@ class Stream(Protocol):
         """Read up to so many bytes."""
 
 
+def read_exactly(stream: Stream, start: int, end: int) -> bytes:
+    """Read the bytes from `start` to `end`. Raises what the stream raises, and ConnectionError where some are missing.
+
+    The stream's size says that they are there. So an answer that is cut short says nothing against the file.
+    """
+    stream.seek(start)
+    found = stream.read(end - start)
+    if len(found) != end - start:
+        raise ConnectionError(f"the store gave {len(found)} bytes of the {end - start} from {start} on")
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
     """The last bytes of a file: `data`, which begin at `start`. The footer begins at `footer_start`.
@@ -48,11 +60,10 @@ class FileEnd:
 
     @classmethod
     def read(cls, stream: Stream) -> Self:
-        """Read at least the footer, and all of a file of `TAIL` bytes or less. Raises what the stream raises."""
+        """Read at least the footer, and all of a file of `TAIL` bytes or less. Raises what `read_exactly` raises."""
         size = stream.seek(0, os.SEEK_END)
         start = max(0, size - TAIL)
-        stream.seek(start)
-        data = stream.read(size - start)
+        data = read_exactly(stream, start, size)
         if len(data) < _ENDING:
             return cls(data=data, start=start, footer_start=None)
         (length,) = _LENGTH.unpack_from(data, len(data) - _ENDING)
@@ -61,8 +72,7 @@ class FileEnd:
             return cls(data=data, start=start, footer_start=None)
         wanted = max(0, footer_start - _CHECKSUM.size)
         if wanted < start:
-            stream.seek(wanted)
-            data, start = stream.read(start - wanted) + data, wanted
+            data, start = read_exactly(stream, wanted, start) + data, wanted
         return cls(data=data, start=start, footer_start=footer_start)
 
     @property

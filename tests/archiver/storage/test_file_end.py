@@ -24,6 +24,21 @@ def with_checksum(data: bytes) -> bytes:
     return data[: end.footer_start] + end.with_checksum
 
 
+class CutShort(io.BytesIO):
+    """Answers a read, counted from 0, with fewer bytes than were asked for."""
+
+    def __init__(self, data: bytes, *, at: int, missing: int) -> None:
+        super().__init__(data)
+        self._at = at
+        self._missing = missing
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read."""
+        found = super().read(size)
+        self._at -= 1
+        return found[: -self._missing] if self._at == -1 else found
+
+
 @pytest.mark.parametrize("columns", [2, 600], ids=["small", "larger than the first read"])
 def test_the_footer_is_read_whole_and_pyarrow_reads_it(columns: int):
     data = with_checksum(written(columns))
@@ -60,3 +75,16 @@ def test_what_has_no_footer_has_no_checksum(data: bytes):
     end = FileEnd.read(io.BytesIO(data))
     assert not end.check("x")
     assert bytes(end.footer) == b""
+
+
+@pytest.mark.parametrize("columns", [2, 600], ids=["small", "larger than the first read"])
+@pytest.mark.parametrize("missing", [1, 12, 100])
+@pytest.mark.parametrize("cut", [0, 1], ids=["first read", "second read"])
+def test_an_answer_that_is_cut_short_is_no_damage(columns: int, missing: int, cut: int):
+    """What a store or a proxy leaves out of one answer isn't gone from the file."""
+    stream = CutShort(with_checksum(written(columns)), at=cut, missing=missing)
+    if columns == 2 and cut == 1:
+        assert FileEnd.read(stream).check("x")
+        return
+    with pytest.raises(ConnectionError, match="bytes"):
+        FileEnd.read(stream)
