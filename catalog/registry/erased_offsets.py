@@ -143,3 +143,9 @@ def open_erasures(connection: Connection, topic: TopicRow) -> dict[str, dict[str
         "SELECT id, value FROM erasures WHERE topic_id = %s AND finished_at IS NULL ORDER BY id", (topic.id,)
     )
     return dict(found.fetchall())
+
+
+def promised_seconds(connection: Connection, topic: TopicRow) -> float:
+    """For how many seconds an erasure that isn't finished leaves readers of older snapshots their files, at most."""
+    waiting = open_erasures(connection, topic).values()
+    return max((float(str(each.get("grace_seconds", 0))) for each in waiting), default=0.0)

@@ -15,7 +15,7 @@ from typing import Final
 
 from catalog.model import FileState, TopicRow, file_name
 from catalog.ranges.legal_holds import in_the_way
-from catalog.registry import holds, pending_rewrites, trimming
+from catalog.registry import erased_offsets, holds, pending_rewrites, trimming
 from catalog.registry.postgres import Connection, Postgres
 
 UPLOAD_CLAIM_DAYS: Final = 30
@@ -45,7 +45,8 @@ class FileStates:
     `states` has the files of its ranges. `rewriting` are the files of rewrites with an unknown outcome. `missed` are
     replaced files with rows that the table should have and that their successors lack. `held` are replaced files with
     records that were removed and that a legal hold is on; `removed` are all with records that were removed. `renewed`
-    is when a run last claimed an upload of its own, in ms since 1970.
+    is when a run last claimed an upload of its own, in ms since 1970. `has_promise` says that an erasure that isn't
+    finished has promised readers of older snapshots their files.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class FileStates:
     held: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
     renewed: Mapping[str, int] = field(default_factory=dict)
+    has_promise: bool = False
 
     def needs(self, name: str) -> bool:
         """Whether a file waits for a commit, is committed as far as is known, or is in an unresolved rewrite.
@@ -116,6 +118,7 @@ def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str
         held=frozenset(held),
         removed=frozenset(removed),
         renewed=renewed(connection, topic, [file_name(path) for path in files]),
+        has_promise=erased_offsets.promised_seconds(connection, topic) > 0,
     )
 
 

@@ -225,6 +225,7 @@ class Erasures(Part):
     note_searched = in_transaction(erased_offsets.note_searched)
     finish = in_transaction(erased_offsets.finish_erasures)
     unfinished = in_transaction(erased_offsets.open_erasures)
+    promised_seconds = in_transaction(erased_offsets.promised_seconds)
 
 
 class KnownFiles(Part):

@@ -23,6 +23,8 @@ from archiver.upkeep.erase import job
 from archiver.upkeep.erase.job import Erase, EraseOptions, TopicErasure
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.holds import Holds
+from archiver.upkeep.orphans.job import Orphans
+from archiver.upkeep.orphans.report import KeptFor
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.refill.job import RefillJob
@@ -35,7 +37,7 @@ from catalog.ranges.holes import GoneRows
 from tests.support.archive.job_runs import archive_once, run, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
-from tests.support.catalog.foreign_writes import compact, delete_rows, tag
+from tests.support.catalog.foreign_writes import compact, delete_rows, table_of, tag
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -85,6 +87,20 @@ def test_expire_keeps_what_an_erasure_has_promised_to_readers(stack: Stack) -> N
     time.sleep(1.5)
     (done,) = Expire(load_config(config), [topic], engine=InlineEngine()).run().topics
     assert (done.error, done.purged.deleted) == (None, 0)
+    assert objects_with_her(config)
+    assert erase(config, topic, None).unfinished == ()
+    assert objects_with_her(config) == []
+
+
+def test_orphans_keeps_what_an_erasure_has_promised_to_readers(stack: Stack) -> None:
+    config, topic = archived(stack)
+    config.write_text(config.read_text().replace("[archive]", '[archive]\norphan_grace = "0s"'))
+    assert len(erase(config, topic, grace=3_600.0).unfinished) == 1
+    table = table_of(stack, config, topic)
+    for snapshot in table.snapshots()[:-1]:  # as another engine lets them expire
+        table_of(stack, config, topic).maintenance.expire_snapshots().by_id(snapshot.snapshot_id).commit()
+    (found,) = Orphans(load_config(config), [topic], deletes=True, clock=lambda: time.time() + 86_400).run().topics
+    assert (found.error, found.deleted, found.kept[KeptFor.PROMISE] > 0) == (None, [], True)
     assert objects_with_her(config)
     assert erase(config, topic, None).unfinished == ()
     assert objects_with_her(config) == []

@@ -65,6 +65,9 @@ class Search:
     def is_renewed(self, claims: object, name: str) -> bool:
         return False
 
+    def is_promised(self, claims: object, orphan: Orphan) -> bool:
+        return False
+
 
 @pytest.fixture
 def dsn(stack: Stack) -> str:

@@ -47,6 +47,9 @@ class Checks(Protocol):
     def is_renewed(self, known: FileStates, name: str) -> bool:
         """Whether a run has claimed this file a short time ago."""
 
+    def is_promised(self, known: FileStates, orphan: Orphan) -> bool:
+        """Whether an erasure has promised readers that they keep this file."""
+
 
 def remove_orphans(
     search: Checks,
@@ -89,7 +92,8 @@ def remove_orphans(
 
 
 def _is_needed(search: Checks, known: FileStates, each: Orphan) -> bool:
-    return each.name in search.references or known.needs(each.name) or search.is_renewed(known, each.name)
+    is_known = each.name in search.references or known.needs(each.name) or search.is_renewed(known, each.name)
+    return is_known or search.is_promised(known, each)
 
 
 class _Deletion:

@@ -39,6 +39,8 @@ class KeptFor(StrEnum):
     """It has offsets that the table does not have yet: it may be the only copy."""
     HOLD = "hold"
     """It has records that were removed, and a legal hold is on the topic by its configuration."""
+    PROMISE = "promise"
+    """An erasure that isn't finished has promised it to readers of older snapshots: `archiver erase --finish`."""
     FOOTER = "footer"
     """Its footer doesn't show that it belongs to this archive."""
 

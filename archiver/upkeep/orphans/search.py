@@ -44,6 +44,8 @@ _KINDS: Final[Mapping[FileState, OrphanKind]] = {
     FileState.REJECTED: OrphanKind.REJECTED,
     FileState.REPLACED: OrphanKind.REPLACED,
 }
+_OF_SNAPSHOTS: Final = frozenset({OrphanKind.REPLACED, OrphanKind.MANIFEST})
+"""Kinds that readers of older snapshots may be reading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,10 @@ class OrphanSearch:
             del data[name]
         proven = self._proven(table, objects, self._not_journaled(table, data))
         manifests = [each for name, each in listed.manifests.items() if name not in self.references]
-        return (*self._orphans(proven, known), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
+        found = (*self._orphans(proven, known), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
+        going = tuple(each for each in found if not self.is_promised(known, each))
+        self._report.kept[KeptFor.PROMISE] += len(found) - len(going)
+        return going
 
     def look(self) -> ArchiveTable:
         """Add to `references` what the table refers to now; return the table. TableMissing where it was made anew."""
@@ -136,6 +141,10 @@ class OrphanSearch:
         """Whether a run has claimed this file, more recently than orphans are old."""
         said_ms = known.renewed.get(name)
         return said_ms is not None and not self._is_old(said_ms, self._older_than)
+
+    def is_promised(self, known: FileStates, orphan: Orphan) -> bool:
+        """Whether an erasure has promised it to readers of older snapshots, whoever let these expire."""
+        return known.has_promise and orphan.kind in _OF_SNAPSHOTS
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
         listed, formats = _Listed(), self._connected.formats

@@ -28,7 +28,7 @@ from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import TopicRow, file_name
+from catalog.model import file_name
 from catalog.registry import Registry
 from catalog.registry.known_files import FileStates
 from schema_mapping.errors import ContextError
@@ -83,7 +83,7 @@ def purge(
         removed = registry.erasures.files(table.topic)
     else:
         removed = registry.retention.removed_files(table.topic)
-        promised = _promised(registry, table.topic)
+        promised = registry.erasures.promised_seconds(table.topic)
         if promised > grace_seconds:  # the erasure deletes its files itself
             grace_seconds = promised
             erased = registry.erasures.files(table.topic)
@@ -117,12 +117,6 @@ def purge(
         stopped=is_over() and len(deleted) + len(report.needed_again) < len(going),
         failures=report.failures,
     )
-
-
-def _promised(registry: Registry, topic: TopicRow) -> float:
-    """For how many seconds an erasure that isn't finished leaves readers of older snapshots their files, at most."""
-    waiting = registry.erasures.unfinished(topic).values()
-    return max((float(str(each.get("grace_seconds", 0))) for each in waiting), default=0.0)
 
 
 def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> None:
@@ -226,4 +220,8 @@ class RemovedFiles:
 
     def is_renewed(self, known: FileStates, name: str) -> bool:  # noqa: ARG002 - the protocol's
         """No run claims a file that was in the table."""
+        return False
+
+    def is_promised(self, known: FileStates, orphan: Orphan) -> bool:  # noqa: ARG002 - the protocol's
+        """What an erasure promised was looked at before, with the snapshots."""
         return False

@@ -168,6 +168,14 @@ def test_what_the_registry_waits_for_stays(lake: Lake, state: FileState) -> None
     assert kept(lake) == {KeptFor.REGISTRY: 1}
 
 
+def test_what_an_erasure_promised_to_readers_stays(lake: Lake) -> None:
+    replaced, unknown, _ = lake.put(footer(100)), lake.put(footer(100)), lake.put_manifest()
+    lake.known = FileStates(states={replaced: FileState.REPLACED}, has_promise=True)
+    found, report = lake.search()
+    assert found == {unknown: OrphanKind.UNKNOWN}
+    assert report.kept == {KeptFor.PROMISE: 2}
+
+
 def test_what_a_rewrite_in_doubt_is_about_stays(lake: Lake) -> None:
     lake.known = FileStates(rewriting=frozenset({lake.put(footer(100))}))
     assert kept(lake) == {KeptFor.REGISTRY: 1}
