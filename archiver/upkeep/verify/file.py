@@ -2,8 +2,9 @@
 
 The bytes of all columns are read, so that the checksum of every page is looked at; what no record needs is decoded only
 where its checksums leave a doubt. A task reads two files at a time, and of its only file a batch ahead. For each of the
-two it holds a batch, and a file of up to 8 MiB, or of a larger one the chunks of such columns that lie together, up to
-8 MiB, or one chunk that is larger. What is wrong with one file doesn't stop the others.
+two it holds a batch, and a file of up to 8 MiB. Of a larger one it holds the chunks of one row group, of the columns
+that records need; before, those of other columns that lie together, up to 8 MiB, or one chunk that is larger. What is
+wrong with one file doesn't stop the others.
 """
 
 from __future__ import annotations
