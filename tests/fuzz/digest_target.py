@@ -15,7 +15,7 @@ from tests.support.kafka.record_digest import SeenRecord, digest
 from tests.support.schemas.random_choices import SeededChoices
 
 TYPES = (-1, 0, 1)
-LENGTHS = (-1, 0, 1, 7, 8, 15, 16, 17, 31, 33, 64)
+LENGTHS = (-1, 0, 1, 7, 8, 15, 16, 17, 31, 33, 64, 65, 600)
 
 
 def check(octets: bytes) -> None:
@@ -32,7 +32,7 @@ def check(octets: bytes) -> None:
 
 
 def _record(choices: FuzzedChoices) -> SeenRecord:
-    headers = [(_text(choices) or b"", _text(choices)) for _ in range(choices.integer(0, 3))]
+    headers = [(_text(choices) or b"", _text(choices)) for _ in range(choices.integer(0, 9))]
     partition, offset, timestamp = (choices.integer(-(1 << (bits - 1)), (1 << (bits - 1)) - 1) for bits in (32, 64, 64))
     return SeenRecord(
         partition, offset, TYPES[choices.integer(0, 2)], timestamp, _text(choices), _text(choices), headers
