@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archiver.storage.parquet.compact_thrift import Fields, ThriftError
-from archiver.storage.parquet.thrift_reader import read_struct
+from archiver.storage.parquet.thrift_reader import Structs, read_struct
 from tests.fuzz.exact import exact_buffer
 from tests.support.schemas.random_choices import SeededChoices
 from tests.support.storage import plain_thrift
@@ -26,9 +26,18 @@ def check(octets: bytes) -> None:
 def _found(read: Callable[[memoryview, int], tuple[Fields, int]], octets: memoryview, start: int) -> Any:
     """What a reader makes of a struct. None where it finds none."""
     try:
-        return read(octets, start)
+        return _whole(read(octets, start))
     except (ThriftError, IndexError):
         return None
+
+
+def _whole(value: Any) -> Any:
+    """The value with the structs of lists, which are read when they are asked for."""
+    if isinstance(value, dict):
+        return {field: _whole(each) for field, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_whole, value))
+    return [_whole(each) for each in value] if isinstance(value, list | Structs) else value
 
 
 def seeds() -> Iterator[bytes]:

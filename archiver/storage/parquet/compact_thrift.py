@@ -6,6 +6,7 @@ the one that it expects, and so must we.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 BOOL, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
@@ -37,9 +38,9 @@ def struct(fields: Fields, field: Field) -> Fields:
     return found
 
 
-def listed(fields: Fields, field: Field, kind: int) -> list[Any]:
+def listed(fields: Fields, field: Field, kind: int) -> Sequence[Any]:
     """The values of a list of this kind; none if there is no list."""
-    found: tuple[int, list[Any]] | None = fields.get(field)
+    found: tuple[int, Sequence[Any]] | None = fields.get(field)
     if found is None:
         return []
     of_kind, values = found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import pyarrow.parquet as pq
 
@@ -134,12 +134,16 @@ class FooterChunks:
         """No page lies beyond."""
         fields, _ = read_struct(end.footer)
         self._groups = listed(fields, _GROUPS, STRUCT)
+        self._columns: dict[int, tuple[int, Sequence[Fields]]] = {}
 
     def column(self, group: int, index: int) -> ColumnChunk:
         """A chunk, by the numbers of its row group and its column. Raises ThriftError where the footer has none."""
         try:
-            fields: Any = self._groups[group]
-            return ColumnChunk.of(number(fields, _ROWS), listed(fields, _COLUMNS, STRUCT)[index])
+            if group not in self._columns:
+                fields: Fields = self._groups[group]
+                self._columns[group] = number(fields, _ROWS), listed(fields, _COLUMNS, STRUCT)
+            rows, columns = self._columns[group]
+            return ColumnChunk.of(rows, columns[index])
         except IndexError as error:
             raise ThriftError from error
 

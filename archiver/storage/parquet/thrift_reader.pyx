@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Reads structs of Thrift's compact protocol from bytes that may be damaged: each is checked before it is read."""
+"""Reads structs of Thrift's compact protocol from bytes that may be damaged: each is checked before it is read.
+
+Structs in a list are only stepped over, and read when somebody asks for them: most of a footer is of no use.
+"""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
@@ -60,11 +63,27 @@ cdef inline int64_t _integer(Bytes* source) except? 0:
     return <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
 
 
-cdef object _cut(object data, Bytes* source, uint64_t size):
-    cdef int64_t start = source.at
-    if size > <uint64_t>(source.size - start):
+cdef inline int _pass(Bytes* source, uint64_t size) except -1:
+    if size > <uint64_t>(source.size - source.at):
         raise ThriftError
     source.at += <int64_t>size
+    return 0
+
+
+cdef inline uint64_t _fixed(int kind) except 0:
+    """The size of values that all have one."""
+    if kind == _I8:
+        return 1
+    if kind == _DOUBLE:
+        return 8
+    if kind == _UUID:
+        return 16
+    raise ThriftError
+
+
+cdef object _cut(object data, Bytes* source, uint64_t size):
+    cdef int64_t start = source.at
+    _pass(source, size)
     return data[start : source.at]
 
 
@@ -76,21 +95,25 @@ cdef uint64_t _count(Bytes* source, int size) except? 0:
     return count
 
 
-cdef tuple _list(object data, Bytes* source, int depth):
+cdef int _skip_element(Bytes* source, int kind, int depth) except -1:
+    if kind == _BOOL or kind == _FALSE:
+        return _pass(source, 1)
+    return _skip(source, kind, depth)
+
+
+cdef int _skip_list(Bytes* source, int depth) except -1:
     cdef int head
     cdef uint64_t each, count
-    cdef list found = []
     if depth > _DEEPEST:
         raise ThriftError
     head = _byte(source)
     count = _count(source, head >> 4)
     for each in range(count):
-        found.append(_element(data, source, head & 15, depth))
-    return head & 15, found
+        _skip_element(source, head & 15, depth)
+    return 0
 
 
-cdef object _map(object data, Bytes* source, int depth):
-    """Step over a map: Parquet has none."""
+cdef int _skip_map(Bytes* source, int depth) except -1:
     cdef uint64_t each, count
     cdef int kinds
     if depth > _DEEPEST:
@@ -99,8 +122,78 @@ cdef object _map(object data, Bytes* source, int depth):
     if count:
         kinds = _byte(source)
         for each in range(count):
-            _element(data, source, kinds >> 4, depth)
-            _element(data, source, kinds & 15, depth)
+            _skip_element(source, kinds >> 4, depth)
+            _skip_element(source, kinds & 15, depth)
+    return 0
+
+
+cdef int _skip_struct(Bytes* source, int depth) except -1:
+    cdef int step, kind
+    if depth > _DEEPEST:
+        raise ThriftError
+    while True:
+        step = _byte(source)
+        kind = step & 15
+        if kind == _STOP:
+            return 0
+        if not step >> 4:
+            _varint(source)
+        if kind != _BOOL and kind != _FALSE:
+            _skip(source, kind, depth)
+
+
+cdef int _skip(Bytes* source, int kind, int depth) except -1:
+    """Step over a value, with all checks of its reading."""
+    if kind == _I16 or kind == _I32 or kind == _I64:
+        _varint(source)
+        return 0
+    if kind == _BINARY:
+        return _pass(source, _varint(source))
+    if kind == _LIST or kind == _SET:
+        return _skip_list(source, depth + 1)
+    if kind == _STRUCT:
+        return _skip_struct(source, depth + 1)
+    if kind == _MAP:
+        return _skip_map(source, depth + 1)
+    return _pass(source, _fixed(kind))
+
+
+cdef class Structs:
+    """The structs in a list. Each has been stepped over, so that reading it doesn't fail."""
+
+    cdef object _data
+    cdef list _starts
+    cdef int _depth
+
+    def __len__(self):
+        return len(self._starts)
+
+    def __getitem__(self, Py_ssize_t index):
+        if not 0 <= index < len(self._starts):
+            raise IndexError(index)
+        return _read(self._data, self._starts[index], self._depth)[0]
+
+
+cdef tuple _list(object data, Bytes* source, int depth):
+    cdef int head, kind
+    cdef uint64_t each, count
+    cdef list found = []
+    cdef Structs structs
+    if depth > _DEEPEST:
+        raise ThriftError
+    head = _byte(source)
+    kind = head & 15
+    count = _count(source, head >> 4)
+    if kind == _STRUCT:
+        for each in range(count):
+            found.append(source.at)
+            _skip_struct(source, depth + 1)
+        structs = Structs.__new__(Structs)
+        structs._data, structs._starts, structs._depth = data, found, depth + 1
+        return kind, structs
+    for each in range(count):
+        found.append(_element(data, source, kind, depth))
+    return kind, found
 
 
 cdef object _element(object data, Bytes* source, int kind, int depth):
@@ -118,15 +211,10 @@ cdef object _value(object data, Bytes* source, int kind, int depth):
         return _list(data, source, depth + 1)
     if kind == _STRUCT:
         return _struct(data, source, depth + 1)
-    if kind == _MAP:
-        return _map(data, source, depth + 1)
-    if kind == _I8:
-        return _cut(data, source, 1)
-    if kind == _DOUBLE:
-        return _cut(data, source, 8)
-    if kind == _UUID:
-        return _cut(data, source, 16)
-    raise ThriftError
+    if kind == _MAP:  # Parquet has none
+        _skip_map(source, depth + 1)
+        return None
+    return _cut(data, source, _fixed(kind))
 
 
 cdef inline object _field(int identifier, int kind):
@@ -154,15 +242,19 @@ cdef dict _struct(object data, Bytes* source, int depth):
             fields[_field(identifier, kind)] = _value(data, source, kind, depth)
 
 
-def read_struct(data, Py_ssize_t at=0):
-    """Read the struct that begins at `at`. Return its fields, and where it ends. Raises ThriftError."""
+cdef tuple _read(object data, Py_ssize_t at, int depth):
     cdef Py_buffer view
     cdef Bytes source
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
         source.data, source.size, source.at = <const uint8_t*>view.buf, view.len, at
-        if at < 0:
-            raise ThriftError
-        return _struct(data, &source, 0), source.at
+        return _struct(data, &source, depth), source.at
     finally:
         PyBuffer_Release(&view)
+
+
+def read_struct(data, Py_ssize_t at=0):
+    """Read the struct that begins at `at`. Return its fields, and where it ends. Raises ThriftError."""
+    if at < 0:
+        raise ThriftError
+    return _read(data, at, 0)
