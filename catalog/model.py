@@ -6,7 +6,8 @@ them. A range is half open: it covers the offsets from `start_offset` up to, but
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from binascii import a2b_base64
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -164,7 +165,7 @@ class DataFileInfo:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote."""
         counts = {name: {int(key): count for key, count in value[name].items()} for name in _COUNTS}
-        bounds = {name: {int(key): b64decode(text) for key, text in value[name].items()} for name in _BOUNDS}
+        bounds = {name: {int(key): a2b_base64(text) for key, text in value[name].items()} for name in _BOUNDS}
         places = value.get("partition_values")
         return cls(
             **{

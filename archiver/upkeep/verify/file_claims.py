@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from archiver.archive.table_files import Bounds
 from archiver.storage.segment import SegmentMetadata
@@ -51,12 +51,15 @@ class FileClaim:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: getattr(self, name) for name in _OF_CLAIM}
 
     @property
     def is_ours(self) -> bool:
         """Whether the archiver wrote the file."""
         return self.schema_version is not None
+
+
+_OF_CLAIM: Final = tuple(each.name for each in fields(FileClaim))
 
 
 def check_claim(
