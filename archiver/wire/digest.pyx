@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
 """The sum of the hashes of records: MurmurHash3 x64 128 of each one's encoding, added modulo 2^128 (docs/digest.md).
 
-The hash reads a record's numbers, key, value and headers in place, without a copy. There is no Python object for each
-record, the loop releases the GIL, and offsets are checked before anything is read through them.
+A small record is put together and hashed at once; the long pieces of others are hashed where they lie. There is no
+Python object for each record, the loop releases the GIL, and offsets are checked before anything is read through them.
 """
 
 import sys
@@ -21,7 +21,8 @@ if sys.byteorder != "little":
 
 cdef enum:
     _BLOCK = 16
-    _HELD = 512     # bytes of short pieces that are gathered before they are hashed; whole blocks
+    _HELD = 512     # bytes that are gathered before they are hashed; whole blocks
+    _SHORT = 64     # bytes of a short piece
 
 cdef uint64_t _C1 = 0x87C37B91114253D5
 cdef uint64_t _C2 = 0x4CF5AD432745937F
@@ -31,7 +32,7 @@ cdef struct Hash:           # the state after `length` bytes, of which the last 
     uint64_t h2
     uint64_t length
     int64_t used
-    uint8_t held[_HELD + _BLOCK]
+    uint8_t held[_HELD + _SHORT]
 
 cdef struct Total:          # modulo 2^128
     uint64_t low
@@ -173,16 +174,80 @@ cdef bint _feed_headers(const Records* r, int64_t row, Hash* state) noexcept nog
     return True
 
 
-cdef bint _add_record(const Records* r, int64_t row, Total* total) noexcept nogil:
+cdef inline uint8_t* _put(
+    uint8_t* to, const uint8_t* limit, const Text* piece, const ByteColumn* column
+) noexcept nogil:
+    """Copy a piece: a short one with what follows it, so that its size is no branch. NULL beyond the limit."""
+    cdef int64_t readable
+    if piece.length <= 0:
+        return to
+    readable = column.data + column.size - piece.at
+    if piece.length > limit - to:
+        return NULL
+    if piece.length <= _BLOCK and readable >= _BLOCK:
+        memcpy(to, piece.at, _BLOCK)
+    elif piece.length <= _SHORT and readable >= _SHORT:
+        memcpy(to, piece.at, _SHORT)
+    else:
+        memcpy(to, piece.at, piece.length)
+    return to + piece.length
+
+
+cdef inline bint _gather_record(const Records* r, int64_t row, Hash* state) noexcept nogil:
+    """Hold a small record whole. False if it is larger, or wrong."""
     cdef Text key = text(&r.key, row), value = text(&r.value, row)
+    cdef int64_t first = r.headers.end[row], each
+    cdef int32_t count = header_count(&r.headers, row)
+    cdef uint8_t* to = state.held
+    cdef const uint8_t* limit = to + _HELD
+    cdef Head head
+    cdef Lengths lengths
+    if key.length < -1 or value.length < -1 or count < 0:
+        return False
+    head.partition, head.timestamp_type = r.partition[row], r.timestamp_type[row]
+    head.offset, head.timestamp = r.offset[row], r.timestamp[row]
+    head.key_length, head.value_length = key.length, value.length
+    memcpy(to, &head, sizeof(head))
+    to = _put(to + sizeof(head), limit, &key, &r.key)
+    if to == NULL:
+        return False
+    to = _put(to, limit, &value, &r.value)
+    if to == NULL or limit - to < <int64_t>sizeof(count):
+        return False
+    memcpy(to, &count, sizeof(count))
+    to += sizeof(count)
+    for each in range(first, first + count):
+        key, value = text(&r.headers.key, each), text(&r.headers.value, each)
+        if key.length < 0 or value.length < -1 or limit - to < <int64_t>sizeof(lengths):
+            return False
+        lengths.key, lengths.value = key.length, value.length
+        memcpy(to, &lengths, sizeof(lengths))
+        to = _put(to + sizeof(lengths), limit, &key, &r.headers.key)
+        if to == NULL:
+            return False
+        to = _put(to, limit, &value, &r.headers.value)
+        if to == NULL:
+            return False
+    state.used = to - state.held
+    state.length = <uint64_t>state.used
+    return True
+
+
+cdef bint _add_record(const Records* r, int64_t row, Total* total) noexcept nogil:
+    cdef Text key, value
     cdef Hash state
     cdef Head head
+    state.h1 = state.h2 = 0
+    if _gather_record(r, row, &state):
+        _add_hash(&state, total)
+        return True
+    key, value = text(&r.key, row), text(&r.value, row)
     if key.length < -1 or value.length < -1:
         return False
     head.partition, head.timestamp_type = r.partition[row], r.timestamp_type[row]
     head.offset, head.timestamp = r.offset[row], r.timestamp[row]
     head.key_length, head.value_length = key.length, value.length
-    state.h1 = state.h2 = state.length = 0
+    state.length = 0
     state.used = 0
     _feed_fixed(&state, <const uint8_t*>&head, sizeof(head))
     _feed(&state, key.at, key.length, r.key.data + r.key.size)
