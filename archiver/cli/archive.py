@@ -9,6 +9,7 @@ import typer
 from archiver.cli.error_output import FAILED, SIGNALLED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
 from archiver.errors import ConfigError
+from archiver.light_start import quick_imports, spare_pandas
 
 
 def archive(
@@ -30,27 +31,30 @@ def archive(
     _verbose: Verbose = False,
 ) -> None:
     """Archive Kafka topics into their Iceberg tables, exactly once. Start it again after any interruption."""
-    from archiver.config import load_config
-    from archiver.ingest.stopping import stop_on_signals
+    with quick_imports():
+        from archiver.config import load_config
+        from archiver.ingest.stopping import stop_on_signals
 
     as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         # only now: to import these takes seconds, and a mistake in the configuration is told at once
-        from archiver.ingest.idle import in_turn
-        from archiver.ingest.job import ArchiveJob
-        from archiver.observe.archive_json import archive_lines
-        from archiver.observe.archive_screen import ArchiveScreen
-        from archiver.observe.compact_json import note_lines
-        from archiver.observe.compact_screen import CompactNotes
-        from archiver.observe.console import Terminal
-        from archiver.observe.expire_json import note_lines as retired_lines
-        from archiver.observe.expire_screen import ExpireNotes
-        from archiver.observe.output import Output
-        from archiver.observe.telemetry import with_telemetry
-        from archiver.upkeep.compact.idle import IdleCompaction
-        from archiver.upkeep.retire.idle import IdleRetirement
+        with quick_imports():
+            spare_pandas()
+            from archiver.ingest.idle import in_turn
+            from archiver.ingest.job import ArchiveJob
+            from archiver.observe.archive_json import archive_lines
+            from archiver.observe.archive_screen import ArchiveScreen
+            from archiver.observe.compact_json import note_lines
+            from archiver.observe.compact_screen import CompactNotes
+            from archiver.observe.console import Terminal
+            from archiver.observe.expire_json import note_lines as retired_lines
+            from archiver.observe.expire_screen import ExpireNotes
+            from archiver.observe.output import Output
+            from archiver.observe.telemetry import with_telemetry
+            from archiver.upkeep.compact.idle import IdleCompaction
+            from archiver.upkeep.retire.idle import IdleRetirement
 
         output = Output(
             as_json=as_json,

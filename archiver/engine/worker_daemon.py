@@ -16,7 +16,7 @@ from typing import Final
 from zipimport import zipimporter
 
 from archiver.engine.worker_memory import keep_memory
-from archiver.light_start import spare_pandas
+from archiver.light_start import quick_imports, spare_pandas
 
 PRELOADED: Final = "ARCHIVER_PRELOADED"
 """The environment variable that names the modules of a session's tasks, separated by commas."""
@@ -27,7 +27,6 @@ def preload(modules: Iterable[str]) -> None:
     for name in modules:
         with suppress(ImportError):
             importlib.import_module(name)
-    gc.freeze()  # collections in the workers then skip these objects and don't copy their pages
 
 
 def forget_archives() -> None:
@@ -46,10 +45,12 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     keep_memory()
-    spare_pandas()
-    from pyspark.daemon import manager
+    with quick_imports():
+        spare_pandas()
+        from pyspark.daemon import manager
 
-    preload(filter(None, os.environ.get(PRELOADED, "").split(",")))
+        preload(filter(None, os.environ.get(PRELOADED, "").split(",")))
+    gc.freeze()  # collections in the workers then skip these objects and don't copy their pages
     forget_archives()
     manager()  # type: ignore[no-untyped-call]
 

@@ -47,6 +47,27 @@ except SystemExit:
     pass"""
 
 
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration of servers that aren't there."""
+    path = tmp_path / "archiver.toml"
+    path.write_text(
+        """
+[kafka]
+"bootstrap.servers" = "127.0.0.1:1"
+"socket.connection.setup.timeout.ms" = 1000
+[catalog]
+uri = "http://127.0.0.1:1"
+[registry]
+dsn = "postgresql://127.0.0.1:1/none?connect_timeout=1"
+[serve]
+listen = "127.0.0.1:1"
+[topics.orders]
+"""
+    )
+    return path
+
+
 @pytest.mark.parametrize(
     "arguments", [["--help"], *([name, "--help"] for name in ("archive", "replay", "orphans", "local", "registry"))]
 )
@@ -81,24 +102,16 @@ def test_short_commands_do_without_pandas(command: str) -> None:
     ("arguments", "needs"),
     [(["status"], STATUS_NEEDS), (["replay", "orders"], REPLAY_NEEDS), (["groups", "list"], GROUPS_NEEDS)],
 )
-def test_short_commands_load_what_they_need(tmp_path: Path, arguments: list[str], needs: Sequence[str]) -> None:
+def test_short_commands_load_what_they_need(config: Path, arguments: list[str], needs: Sequence[str]) -> None:
     """Up to the first thing that they ask of a server, which isn't there."""
-    config = tmp_path / "archiver.toml"
-    config.write_text(
-        """
-[kafka]
-"bootstrap.servers" = "127.0.0.1:1"
-"socket.connection.setup.timeout.ms" = 1000
-[catalog]
-uri = "http://127.0.0.1:1"
-[registry]
-dsn = "postgresql://127.0.0.1:1/none?connect_timeout=1"
-[serve]
-listen = "127.0.0.1:1"
-[topics.orders]
-"""
-    )
     assert loaded(as_process([*arguments, "--config", str(config)])) == set(needs)
+
+
+def test_an_archive_job_starts_without_pandas(config: Path) -> None:
+    """PySpark imports it before the first task."""
+    found = loaded(as_process(["archive", "--once", "--config", str(config)]))
+    assert {"pyspark", "psycopg"} <= found
+    assert "pandas" not in found
 
 
 def test_the_version_is_told_without_what_it_is_of() -> None:
