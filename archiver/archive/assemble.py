@@ -6,7 +6,8 @@ what was sent, byte for byte, or an error that names the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -66,19 +67,26 @@ class Assembler:
 
     def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
         """Return the shape's columns of `kafka` with our names and types; ReplayError if a required one is missing."""
-        column = column_by_id(rows, KAFKA_ID)
-        if column is None:
-            raise self._incomplete(names.KAFKA)
-        projection = self._projection(column.type, self.shape.kafka_type, names.KAFKA)
-        if lost := [name for name in projection.missing if name not in self.shape.optional_names]:
-            raise self._incomplete(*lost)
-        return projection(column)
+        with self._errors():
+            column = column_by_id(rows, KAFKA_ID)
+            if column is None:
+                raise self._incomplete(names.KAFKA)
+            projection = self._projection(column.type, self.shape.kafka_type, names.KAFKA)
+            if lost := [name for name in projection.missing if name not in self.shape.optional_names]:
+                raise self._incomplete(*lost)
+            return projection(column)
 
     def records(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
         """Assemble the records of rows, in their order, with the columns of the shape. `kafka` is that of the rows."""
+        with self._errors():
+            return self.shape.build(self._parts(rows, kafka))
+
+    def _parts(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> RecordParts:
         versions = kafka.field(names.SCHEMA_VERSION)
         key, val = column_by_id(rows, KEY_ID), column_by_id(rows, VAL_ID)
-        parts = RecordParts(
+        if key is None or val is None:
+            raise self._incomplete(names.KEY if key is None else names.VAL)
+        return RecordParts(
             kafka=kafka,
             keys=self._keys(key, versions),
             values=self._values(val, versions),
@@ -86,7 +94,6 @@ class Assembler:
             shown_keys=self._by_version(key, versions, self._shown_keys) if self.shape.shows else None,
             shown_values=self._by_version(val, versions, self._shown_values) if self.shape.shows else None,
         )
-        return self.shape.build(parts)
 
     def _keys(self, key: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
         if not (self.coercion.key and {*WITNESSES} <= {field.name for field in key.type}):
@@ -197,6 +204,18 @@ class Assembler:
     @cached_property
     def _projections(self) -> dict[tuple[str, int], tuple[pa.DataType, Projection]]:
         return {}
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise ReplayError(
+                "columns of the file don't have the types that they were written with: restore it from a backup, or"
+                " from before the rewrite",
+                file=self.path,
+                cause=str(error),
+            ) from error
 
     def _incomplete(self, *columns: str) -> ReplayError:
         return ReplayError(

@@ -1,8 +1,4 @@
-"""What a footer says of its column chunks, read from its bytes.
-
-pyarrow's `RowGroupMetaData.column` ends the process where the footer contradicts itself: C++ throws, and nothing there
-catches it. So a footer that may be damaged is looked at here first.
-"""
+"""What a footer says of its column chunks, read from its bytes: whoever checks pages believes pyarrow nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from typing import Final, Self
 import pyarrow.parquet as pq
 
 from archiver.storage.parquet.compact_thrift import (
-    BINARY,
     I32,
     I64,
     LIST,
@@ -38,19 +33,17 @@ TYPES: Final = (
     "FIXED_LEN_BYTE_ARRAY",
 )
 """The physical types, by their numbers in parquet.thrift."""
-_BOUND_BYTES: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 # By their ids and kinds in parquet.thrift: of FileMetaData and RowGroup,
 _GROUPS, _COLUMNS, _ROWS = (4, LIST), (1, LIST), (3, I64)
 # of ColumnChunk,
-_METADATA, _CRYPTO, _OWN_KEY = (3, STRUCT), (8, STRUCT), (2, STRUCT)
+_METADATA, _CRYPTO = (3, STRUCT), (8, STRUCT)
 # of ColumnMetaData,
 _TYPE, _ENCODINGS, _CODEC, _VALUES = (1, I32), (2, LIST), (4, I32), (5, I64)
 _UNPACKED_SIZE, _SIZE, _DATA_PAGE, _DICTIONARY_PAGE = (6, I64), (7, I64), (9, I64), (11, I64)
-_STATISTICS, _SIZE_STATISTICS = (12, STRUCT), (16, STRUCT)
-# of Statistics and SizeStatistics.
-_BOUNDS = ((1, BINARY), (2, BINARY), (5, BINARY), (6, BINARY))
-_TEXT_BYTES, _REPETITION_LEVELS, _DEFINITION_LEVELS = (1, I64), (2, LIST), (3, LIST)
+_SIZE_STATISTICS = (16, STRUCT)
+# of SizeStatistics.
+_REPETITION_LEVELS, _DEFINITION_LEVELS = (2, LIST), (3, LIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +63,13 @@ class ColumnChunk:
     start: int
     repetition_levels: Sequence[int]
     definition_levels: Sequence[int]
-    has_text_bytes: bool
-    bounds: Sequence[memoryview]
     is_encrypted: bool
-    has_own_key: bool
 
     @classmethod
     def of(cls, rows: int, column: Fields) -> Self:
         """Raises ThriftError where something is missing."""
         metadata: Fields = struct(column, _METADATA)
-        crypto: Fields | None = column.get(_CRYPTO)
         sizes: Fields = metadata.get(_SIZE_STATISTICS, {})
-        statistics: Fields = metadata.get(_STATISTICS, {})
         kind, start = number(metadata, _TYPE), number(metadata, _DATA_PAGE)
         dictionary = metadata.get(_DICTIONARY_PAGE)
         return cls(
@@ -95,22 +83,7 @@ class ColumnChunk:
             start=min(start, dictionary) if dictionary else start,
             repetition_levels=listed(sizes, _REPETITION_LEVELS, I64),
             definition_levels=listed(sizes, _DEFINITION_LEVELS, I64),
-            has_text_bytes=_TEXT_BYTES in sizes,
-            bounds=[statistics[one] for one in _BOUNDS if one in statistics],
-            is_encrypted=crypto is not None,
-            has_own_key=crypto is not None and _OWN_KEY in crypto,
-        )
-
-    def may_be_asked(self, column: pq.ColumnSchema) -> bool:
-        """Whether pyarrow takes the chunk for one of this column, and its bounds. Else asking ends the process."""
-        bound = _BOUND_BYTES.get(self.physical_type)
-        return (
-            not self.has_own_key
-            and self.physical_type == column.physical_type
-            and len(self.repetition_levels) in (0, column.max_repetition_level + 1)
-            and len(self.definition_levels) in (0, column.max_definition_level + 1)
-            and not (self.has_text_bytes and self.physical_type != "BYTE_ARRAY")
-            and (bound is None or all(len(one) in (0, bound) for one in self.bounds))
+            is_encrypted=_CRYPTO in column,
         )
 
     def is_of(self, column: pq.ColumnSchema) -> bool:
@@ -146,13 +119,6 @@ class FooterChunks:
             return ColumnChunk.of(rows, columns[index])
         except IndexError as error:
             raise ThriftError from error
-
-    def may_be_asked(self, group: int, column: pq.ColumnSchema, index: int) -> bool:
-        """Whether pyarrow can be asked for a chunk and its bounds. What isn't described here, it tells itself."""
-        try:
-            return self.column(group, index).may_be_asked(column)
-        except ThriftError:
-            return True
 
 
 def _tell(levels: Sequence[int], highest: int, values: int) -> bool:

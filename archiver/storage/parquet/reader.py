@@ -7,8 +7,8 @@ holds no row that was asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Self
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,17 +40,16 @@ BATCH_ROWS = 16 << 10
 BATCH_BYTES = 16 << 20
 AT_ONCE_BYTES = 8 << 20
 """Up to this size a file that is read whole is fetched by one request."""
-_WITH_BOUNDS = frozenset({OFFSET_ID, PARTITION_ID, EVENT_TIMESTAMP_ID, APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID})
+_CONTRADICTS_ITSELF: Final = (
+    "the file's footer contradicts itself: restore it from a backup, or archive its range again"
+)
 
 
 class ParquetSegmentReader:
     """The SegmentReader of Parquet. ParquetFormat makes it."""
 
     def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
-        """With `reads_all` a file of at most `AT_ONCE_BYTES` is fetched by one request.
-
-        The footer is checked: by its checksum, and with `reads_all` where it has none.
-        """
+        """With `reads_all` a file of at most `AT_ONCE_BYTES` is fetched by one request."""
         self._path = path
         self._objects = objects
         self._used = objects.current
@@ -67,10 +66,10 @@ class ParquetSegmentReader:
                 self._file = self._opened(end)
                 self._footer = self._file.metadata
                 self._schema = self._file.schema_arrow
+                self._columns = len(self._footer.schema)
+                self._askable = None if has_checksum else self._looked_through(end.footer)
             self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
             self._leaves, self._paths = leaves_and_paths(self._schema)
-            if reads_all and not has_checksum:
-                self._check_chunks()
         except BaseException:
             self._stream.close()
             raise
@@ -99,7 +98,7 @@ class ParquetSegmentReader:
         first_row = 0
         for index in range(self._footer.num_row_groups):
             group = self._footer.row_group(index)
-            if rows is None or self._may_hold(group, rows):
+            if rows is None or self._may_hold(index, group, rows):
                 found.append(self._block(index, first_row, group))
             first_row += group.num_rows
         return tuple(found)
@@ -148,21 +147,22 @@ class ParquetSegmentReader:
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         """How many values of these columns aren't null in the row group, by its statistics."""
-        group = self._footer.row_group(block.index)
         found = {}
         for identifier in field_ids & self._leaf_index.keys():
-            chunk = group.column(self._leaf_index[identifier])
+            chunk = self._chunk(block.index, self._leaf_index[identifier])
             if chunk.is_stats_set and chunk.statistics.has_null_count:
                 found[identifier] = chunk.num_values - chunk.statistics.null_count
         return found
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         """Describe the file as a data file of a table."""
-        leaves = self._leaves
+        leaves, groups = self._leaves, range(self._footer.num_row_groups)
+        for group in groups:
+            for leaf in leaves:
+                self._chunk(group, leaf.index)
         metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
         raw = next((leaf for leaf in leaves if leaf.name == RAW_VALUE), None)
-        groups = [self._footer.row_group(index) for index in range(self._footer.num_row_groups)]
-        chunks = [] if raw is None else [group.column(raw.index) for group in groups]
+        chunks = [] if raw is None else [self._chunk(group, raw.index) for group in groups]
         return DataFileInfo(
             path=self._path,
             size_bytes=size_bytes,
@@ -199,25 +199,22 @@ class ParquetSegmentReader:
             self._chunks = FooterChunks(FileEnd.read(self._stream))
         return self._chunks
 
-    def _check_chunks(self) -> None:
-        """See that pyarrow can be asked for bounds. Raises BadSegment if the footer contradicts itself there."""
-        with self._errors():
-            try:
-                chunks = self._footer_chunks()
-            except ThriftError:
-                return  # pyarrow understood it
-        for leaf in self._leaves[: len(self._footer.schema)]:
-            if leaf.field_id not in _WITH_BOUNDS:
-                continue
-            column = self._footer.schema.column(leaf.index)
-            for group in range(self._footer.num_row_groups):
-                if not chunks.may_be_asked(group, column, leaf.index):
-                    raise BadSegment(
-                        "the file's footer contradicts itself: restore it from a backup, or archive its range again",
-                        file=self._path,
-                        column=leaf.path,
-                        row_group=group,
-                    )
+    def _looked_through(self, footer: memoryview) -> bytes:
+        """Of which column chunks pyarrow can be asked, where the footer has no checksum. BadSegment where of none."""
+        from archiver.storage.parquet.footer_check import askable_chunks  # most processes read files of ours only
+
+        with suppress(ThriftError):
+            found = askable_chunks(footer)
+            if len(found) == self._columns * self._footer.num_row_groups:
+                return found
+        raise BadSegment(_CONTRADICTS_ITSELF, file=self._path)
+
+    def _chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
+        """What the footer says of a column chunk. BadSegment where it contradicts itself there."""
+        if self._askable is not None and not self._askable[group * self._columns + column]:
+            path = next((leaf.path for leaf in self._leaves if leaf.index == column), "")
+            raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
+        return self._footer.row_group(group).column(column)
 
     def _parquet(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
         return pq.ParquetFile(
@@ -244,7 +241,7 @@ class ParquetSegmentReader:
         self.close()
 
     def _block(self, index: int, first_row: int, group: pq.RowGroupMetaData) -> Block:
-        low, high = self._bounds(group, OFFSET_ID) or (None, None)
+        low, high = self._bounds(index, OFFSET_ID) or (None, None)
         order = tuple((one.column_index, one.descending) for one in group.sorting_columns)
         by_offset = ((self._leaf_index.get(PARTITION_ID), False), (self._leaf_index.get(OFFSET_ID), False))
         return Block(
@@ -257,46 +254,46 @@ class ParquetSegmentReader:
             is_sorted=order[:2] == by_offset,
         )
 
-    def _may_hold(self, group: pq.RowGroupMetaData, rows: RowRange) -> bool:
-        partition = self._bounds(group, PARTITION_ID)
+    def _may_hold(self, index: int, group: pq.RowGroupMetaData, rows: RowRange) -> bool:
+        partition = self._bounds(index, PARTITION_ID)
         if partition is not None and not partition[0] <= rows.partition <= partition[1]:
             return False
-        offsets = self._bounds(group, OFFSET_ID)
+        offsets = self._bounds(index, OFFSET_ID)
         if offsets is not None and (offsets[1] < rows.start_offset or offsets[0] >= rows.end_offset):
             return False
-        return rows.min_timestamp is None or self._may_be_as_late(group, rows.min_timestamp)
+        return rows.min_timestamp is None or self._may_be_as_late(index, group.num_rows, rows.min_timestamp)
 
-    def _may_be_as_late(self, group: pq.RowGroupMetaData, timestamp: int) -> bool:
+    def _may_be_as_late(self, index: int, rows: int, timestamp: int) -> bool:
         """Whether a column that a record's timestamp can come from reaches `timestamp` (ms)."""
         for field_id, unit in (
             (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
             (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
             (RAW_TIMESTAMP_ID, 1),
         ):
-            statistics = self._statistics(group, field_id)
+            statistics = self._statistics(index, field_id)
             if statistics is None or not statistics.has_null_count:
                 return True
-            if statistics.null_count == group.num_rows:
+            if statistics.null_count == rows:
                 continue
             if not statistics.has_min_max or statistics.max_raw >= timestamp * unit:
                 return True
         return False
 
-    def _bounds(self, group: pq.RowGroupMetaData, field_id: int) -> tuple[int, int] | None:
+    def _bounds(self, group: int, field_id: int) -> tuple[int, int] | None:
         statistics = self._statistics(group, field_id)
         if statistics is None or not statistics.has_min_max:
             return None
         return statistics.min_raw, statistics.max_raw
 
-    def _statistics(self, group: pq.RowGroupMetaData, field_id: int) -> Any:
+    def _statistics(self, group: int, field_id: int) -> Any:
         index = self._leaf_index.get(field_id)
-        return None if index is None else group.column(index).statistics
+        return None if index is None else self._chunk(group, index).statistics
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             failure = storage_error(error, verb="read", path=self._path)
             if type(failure) is not StorageError or may_be_expired(failure):
                 raise failure from error

@@ -20,7 +20,7 @@ from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from schema_mapping.errors import ContextError
 from tests.support.archive.archived_rows import KnownMapping, rows_of
-from tests.support.storage.footer_flips import all_flips, footer_start, judged
+from tests.support.storage.footer_flips import all_flips, footer_start, judged, some_flips, without_checksum
 
 ROWS = 50
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
@@ -86,6 +86,15 @@ def test_a_flipped_bit_in_a_footer_is_told_and_changes_no_record(archive: Any, l
     assert [flip for flip, one in zip(flips, found, strict=True) if one == OTHER] == []
     start = footer_start(local.read_bytes())
     assert {at for (at, _), one in zip(flips, found, strict=True) if one == EQUAL} == set(range(start - 8, start))
+
+
+def test_a_flipped_bit_in_a_footer_without_a_checksum_ends_no_process(archive: Any, local: Path):
+    """As others write files. What is told is an error of this file; bounds and ids that are wrong aren't noticed."""
+    local.write_bytes(without_checksum(local.read_bytes()))
+    flips = some_flips(local.read_bytes(), 1_500)
+    found = judged(local, flips, judge_of(archive, local))
+    assert {EQUAL, TOLD} <= {*found}
+    assert sum(one == OTHER for one in found) < len(found) // 20
 
 
 def test_damage_in_a_footer_says_what_to_do(archive: Any, local: Path):

@@ -1,9 +1,8 @@
-"""What a footer says of its column chunks: the same as pyarrow finds, where pyarrow may be asked."""
+"""What a footer says of its column chunks: the same as pyarrow finds."""
 
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -58,10 +57,7 @@ def test_it_says_what_pyarrow_says():
             assert found.unpacked_size == told.total_uncompressed_size
             assert found.start == (told.dictionary_page_offset or told.data_page_offset)
             assert len(found.encodings) == len(set(told.encodings))
-            assert len(found.bounds) >= (2 if told.statistics.has_min_max else 0)
             assert found.is_of(footer.schema.column(index))
-            assert found.may_be_asked(footer.schema.column(index))
-            assert chunks.may_be_asked(group, footer.schema.column(index), index)
 
 
 def test_a_footer_larger_than_the_first_read_is_read_whole():
@@ -85,17 +81,3 @@ def test_columns_and_groups_that_are_not_there_are_told():
 def test_what_is_no_footer_is_told(data: bytes):
     with pytest.raises(ThriftError):
         chunks_of(data).column(0, 0)
-
-
-def test_what_would_end_the_process_is_known():
-    data = written()
-    schema, chunks = pq.read_metadata(io.BytesIO(data)).schema, chunks_of(data)
-    number, text = chunks.column(0, 0), chunks.column(0, 1)
-    assert not replace(number, definition_levels=(0, 0, 50)).may_be_asked(schema.column(0))
-    assert not replace(number, repetition_levels=(0, 50)).may_be_asked(schema.column(0))
-    assert not replace(number, has_own_key=True).may_be_asked(schema.column(0))
-    assert not text.may_be_asked(schema.column(0)), "a number has no bytes of texts"
-    assert replace(number, definition_levels=(), repetition_levels=()).may_be_asked(schema.column(0))
-    assert not number.may_be_asked(schema.column(1))
-    assert not replace(number, bounds=(memoryview(bytes(7)),)).may_be_asked(schema.column(0))
-    assert replace(number, bounds=(memoryview(b""),)).may_be_asked(schema.column(0))
