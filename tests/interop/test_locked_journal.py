@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from archiver.storage.objects import ObjectStore
 from tests.support.archive.audit_trails import Written, acts
 from tests.support.servers.minio_server import minio_server
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+"""MinIO is compiled once, which takes minutes. Nothing else waits for more than a minute."""
 
 BUCKET = "journal"
 PREFIX = "audit/kafka.orders/one/"
@@ -51,6 +53,7 @@ def test_a_locked_bucket_keeps_every_version_of_a_trail(tmp_path: Path, monkeypa
         (locked,) = client.list_objects(BUCKET, last, include_version=True)
         folder.objects.write(f"s3://{BUCKET}/{last}", b"{}")
         assert not FoundTrail(folder=folder).check([public]).is_whole
-        before = client.get_object(BUCKET, last, version_id=locked.version_id).data
+        with closing(client.get_object(BUCKET, last, version_id=locked.version_id)) as answer:
+            before = answer.data
         folder.objects.write(f"s3://{BUCKET}/{last}", before)
         assert FoundTrail(folder=folder).check([public]).is_whole

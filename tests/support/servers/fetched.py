@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 from xml.etree import ElementTree as ET
 
 from archiver.cache_folder import cache_folder
@@ -39,7 +40,7 @@ def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
     folder = cache_folder() / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock, name)
         if not folder.exists():
             fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{name}."))
             try:
@@ -49,6 +50,20 @@ def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)
     return folder
+
+
+def _wait_for(lock: TextIO, name: str) -> None:
+    """Wait until no other process fetches. TimeoutError where one takes longer than it may."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"another process holds {lock.name}: it should have fetched {name} by now") from None
+            time.sleep(_LOOK_S)
+        else:
+            return
 
 
 def retrieve(

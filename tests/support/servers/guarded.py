@@ -18,7 +18,11 @@ import subprocess, sys
 server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
 sys.stdin.read()
 server.terminate()
-server.wait()
+try:
+    server.wait(20)
+except subprocess.TimeoutExpired:
+    server.kill()
+    server.wait(5)
 """
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import urllib3
 from minio import Minio
 
 from archiver.local.ports import choose
@@ -18,6 +19,8 @@ from tests.support.servers.programs import go_program
 MODULE = "github.com/minio/minio"
 VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 REGION = "us-east-1"
+SECONDS = 15.0
+"""How long the client waits for an answer. By itself it waits five minutes, six times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class MinioServer:
             secret_key=self.secret_key,
             secure=False,
             region=REGION,
+            http_client=urllib3.PoolManager(timeout=SECONDS, retries=urllib3.Retry(total=2, backoff_factor=0.2)),
         )
 
 
