@@ -6,7 +6,7 @@ throws, and nothing there catches it. Fields are found by their ids and kinds in
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from archiver.storage.parquet.compact_thrift import ThriftError
@@ -89,6 +89,12 @@ cdef inline int64_t integer(Reader* reader) noexcept nogil:
     return <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
 
 
+cdef inline int32_t short_integer(Reader* reader) noexcept nogil:
+    """An integer of 32 bits; what goes beyond is cut off, as in Thrift's own readers."""
+    cdef uint32_t found = <uint32_t>varint(reader)
+    return <int32_t>(found >> 1) ^ -<int32_t>(found & 1)
+
+
 cdef inline void pass_bytes(Reader* reader, uint64_t count) noexcept nogil:
     if count > <uint64_t>(reader.end - reader.at):
         reader.broken = True
@@ -106,9 +112,9 @@ cdef inline int field(Reader* reader, int64_t* identifier) noexcept nogil:
     if step & 15 == STOP:
         return STOP
     if step >> 4:
-        identifier[0] += step >> 4
+        identifier[0] = <int16_t>(identifier[0] + (step >> 4))      # as Thrift's own readers have it
     else:
-        identifier[0] = integer(reader)
+        identifier[0] = <int16_t>integer(reader)
     return step & 15
 
 
@@ -202,11 +208,11 @@ cdef void read_element(Reader* reader, Element* found) noexcept nogil:
         if kind == STOP:
             return
         if kind == I32 and identifier == 1:
-            found.type = integer(reader)
+            found.type = short_integer(reader)
         elif kind == I32 and identifier == 3:
-            found.repetition = integer(reader)
+            found.repetition = short_integer(reader)
         elif kind == I32 and identifier == 5:
-            found.children = integer(reader)
+            found.children = short_integer(reader)
         else:
             pass_value(reader, kind, 1, False)
 
@@ -252,7 +258,7 @@ cdef void read_metadata(Reader* reader, Chunk* found) noexcept nogil:
         if kind == STOP:
             return
         if kind == I32 and identifier == 1:
-            found.type = integer(reader)
+            found.type = short_integer(reader)
         elif kind == STRUCT and identifier == 12:
             found.is_twice |= has_statistics
             has_statistics = True

@@ -92,6 +92,17 @@ def test_whatever_bit_flips_pyarrow_can_be_asked_for_the_others(tmp_path: Path):
     assert sum(found) > len(flips) // 3
 
 
+def test_ids_are_cut_to_16_bits_as_in_thrift():
+    """Arrow takes 65541 for 5, the upper bound. One of a wrong size would end the process."""
+    data = bytes(footer_of(written(pa.table({"n": pa.array([1, 2, 3])}), store_schema=False)))
+    bound = b"\x28\x08" + (3).to_bytes(8, "little")
+    assert data.count(bound) == 1
+    assert askable_chunks(memoryview(data)) == b"\1"
+    right, wrong = b"\x08\x8a\x80\x08\x08" + bound[2:], b"\x08\x8a\x80\x08\x03abc"
+    assert askable_chunks(memoryview(data.replace(bound, right))) == b"\1"
+    assert askable_chunks(memoryview(data.replace(bound, wrong))) == b"\0"
+
+
 @pytest.mark.parametrize("data", [b"", b"\0", b"\xff" * 100, b"\x19\xfc" * 9, b"\x29" * 30, b"\x49\x1c"])
 def test_what_is_no_footer_is_told_or_has_no_chunk(data: bytes):
     with suppress(ThriftError):
