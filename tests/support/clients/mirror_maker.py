@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from archiver.local.java import find_java
-from archiver.local.kafka import VERSION
+from archiver.local.releases import KAFKA
 from tests.support.servers.fetched import Dependency, fetched, retrieve
 
 _SETTINGS = {
@@ -37,7 +37,7 @@ _SETTINGS = {
 
 
 def _fetch(folder: Path) -> None:
-    mirror = Dependency(organisation="org.apache.kafka", name="connect-mirror", revision=VERSION, with_needs=True)
+    mirror = Dependency(organisation="org.apache.kafka", name="connect-mirror", revision=KAFKA, with_needs=True)
     log = Dependency(organisation="org.slf4j", name="slf4j-simple", revision="1.7.36", with_needs=True)
     retrieve([mirror, log], folder)
 
@@ -54,7 +54,7 @@ def mirroring(source: str, target: str, topic: str, group: str, scratch: Path) -
     }
     properties, log = scratch / "mirror.properties", scratch / "mirror.log"
     properties.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()), encoding="utf-8")
-    folder = fetched(f"connect-mirror-{VERSION}", _fetch)
+    folder = fetched(f"connect-mirror-{KAFKA}", _fetch)
     program = ("org.apache.kafka.connect.mirror.MirrorMaker", str(properties))
     with (
         log.open("wb") as output,

@@ -15,8 +15,8 @@ from typing import Any
 
 from archiver.local.java import find_java
 from archiver.local.kafka import ARTIFACTS
-from archiver.local.kafka import VERSION as KAFKA
 from archiver.local.maven import jars
+from archiver.local.releases import KAFKA
 from tests.support.archive.readers import Seen
 from tests.support.clients.kafka_client import IDLE_MS
 from tests.support.servers.fetched import Dependency, fetched, retrieve

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from archiver.local.java import find_java
-from archiver.local.kafka import ARTIFACTS, VERSION
+from archiver.local.kafka import ARTIFACTS
 from archiver.local.maven import jars
+from archiver.local.releases import KAFKA
 
 PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {
     "range": ("--assignment-strategy", "org.apache.kafka.clients.consumer.RangeAssignor"),
@@ -146,7 +147,7 @@ class VerifiableConsumers:
         self.judge = Judge(protocol)
         self._folder = folder
         java = find_java()
-        place = jars(f"kafka-{VERSION}", ARTIFACTS, java, lambda _: None)
+        place = jars(f"kafka-{KAFKA}", ARTIFACTS, java, lambda _: None)
         options = folder / "consumer.properties"
         options.write_text(f"max.poll.records={at_once}\nheartbeat.interval.ms=500\nreconnect.backoff.max.ms=500\n")
         if protocol == "consumer":

@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from archiver.local.java import find_java
-from archiver.local.kafka import ARTIFACTS, VERSION
+from archiver.local.kafka import ARTIFACTS
 from archiver.local.maven import jars
+from archiver.local.releases import KAFKA
 from tests.support.kafka.record_batches import headers_of_rows
 
 SOURCE = Path(__file__).parents[2] / "java" / "RecordJudge.java"
@@ -35,7 +36,7 @@ class JavaView:
 def java(*arguments: str) -> str:
     """What a Java program with Kafka's jars on its class path prints."""
     found = find_java()
-    folder = jars(f"kafka-{VERSION}", ARTIFACTS, found, lambda _: None)
+    folder = jars(f"kafka-{KAFKA}", ARTIFACTS, found, lambda _: None)
     done = subprocess.run(
         [found.executable, "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", *arguments],
         capture_output=True,
