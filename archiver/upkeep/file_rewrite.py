@@ -22,6 +22,7 @@ from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.rewrite_endings import check_goes_on, end_silent
 from archiver.upkeep.rewrite_outcomes import Outcome, outcome_of
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
@@ -56,6 +57,11 @@ def put_in_place(
     _check_counts(rewrite, known)
     settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, table), after_rollback=True)
     changed = _changed(rewrite, known, manifests)
+
+    def obstacle(loaded: ArchiveTable) -> tuple[str, ...]:
+        check_goes_on(rewrite, topic, registry)
+        return changed(loaded)
+
     try:
         registry.rewrites.begin(topic, rewrite)
     except RewriteRefused:
@@ -70,7 +76,7 @@ def put_in_place(
         raise
     pass_point(FaultPoint.AFTER_STAGE)
     pass_point(FaultPoint.BEFORE_COMMIT)
-    done = catalog.rewrite(table, rewrite, change=change, changed=changed)
+    done = catalog.rewrite(table, rewrite, change=change, changed=obstacle)
     match done:
         case Rewritten(snapshot_id=snapshot_id):
             pass_point(FaultPoint.AFTER_COMMIT)
@@ -97,18 +103,27 @@ def put_in_place(
 
 
 def settle_rewrites(
-    known: ArchiveTable, registry: Registry, catalog: TableCatalog, manifests: ManifestReader, journal: TableJournal
+    known: ArchiveTable,
+    registry: Registry,
+    catalog: TableCatalog,
+    manifests: ManifestReader,
+    journal: TableJournal,
+    *,
+    ends_silent: bool = False,
 ) -> tuple[Rewrite, ...]:
     """Record the outcome of staged ranges, then of rewrites that were begun; return those that may still land.
 
-    `known` says which table is meant; it is loaded again. TableMissing where it was dropped or made anew.
+    `known` says which table is meant; it is loaded again. TableMissing where it was dropped or made anew. With
+    `ends_silent` those that nobody goes on with are ended.
     """
     topic = known.topic
     trail = AuditTrail.of(topic, journal, registry)
     trail.begin()
     settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, known), after_rollback=True)
-    if not registry.rewrites.unfinished(topic):
+    begun = registry.rewrites.unfinished(topic)
+    if not begun:
         return ()
+    over = end_silent(begun, topic, registry, partial(catalog.reload, known)) if ends_silent else frozenset()
     table = catalog.reload(known)
     # After the table: what another run has put into it is among these, or is recorded.
     unfinished = registry.rewrites.unfinished(topic)
@@ -125,6 +140,8 @@ def settle_rewrites(
                 trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
                 registry.rewrites.finish(topic, rewrite)
             case Outcome.DISPLACED:
+                registry.rewrites.abandon(topic, rewrite)
+            case Outcome.OPEN if rewrite.commit_id in over:
                 registry.rewrites.abandon(topic, rewrite)
             case Outcome.OPEN:
                 undecided.append(rewrite)

@@ -1,7 +1,8 @@
 """Rewrites in the registry: checked and remembered before their commit, recorded in `files` after it.
 
-A rewrite that was begun is a row of the registry's `metadata` under the key `rewrite`, by commit id. Functions take a
-connection inside a transaction. They are safe to call again.
+A rewrite that was begun is a row of the registry's `metadata` under the key `rewrite`, by commit id. One that nobody
+goes on with is ended by a second row, under the key `rewrite-ending`. Functions take a connection inside a transaction.
+They are safe to call again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from catalog.registry import erased_offsets, file_rows, first_offsets, holds, to
 from catalog.registry.postgres import Connection
 
 _KEY = "rewrite"
+_ENDING = "rewrite-ending"
 _FOREIGN = """
 INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
                    size_bytes, raw_values, created_ms, committed_at, reason, replaced_by)
@@ -46,6 +48,44 @@ def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
     return tuple(Rewrite.from_json(value) for (value,) in found)
 
 
+def may_go_on(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> bool:
+    """Whether nobody has settled a rewrite or begun to end it. To be asked before each attempt to commit it."""
+    found = connection.execute(
+        "SELECT 1 FROM metadata WHERE topic_id = %(topic)s AND key = %(key)s AND name = %(name)s AND NOT deleted"
+        " AND NOT EXISTS (SELECT FROM metadata AS one WHERE one.topic_id = %(topic)s AND one.key = %(ending)s"
+        " AND one.name = %(name)s)",
+        {"topic": topic.id, "key": _KEY, "name": rewrite.commit_id, "ending": _ENDING},
+    )
+    return found.fetchone() is not None
+
+
+def begin_to_end(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, silent_seconds: float) -> bool:
+    """Let no further attempt be made to commit a rewrite that was begun so long ago. False where it wasn't."""
+    found = connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) SELECT topic_id, %s, name, '{}' FROM metadata"
+        " WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted"
+        " AND updated < now() - make_interval(secs => %s) ON CONFLICT DO NOTHING RETURNING 1",
+        (_ENDING, topic.id, _KEY, rewrite.commit_id, silent_seconds),
+    )
+    return found.fetchone() is not None
+
+
+def note_last_attempt(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, sequence: int) -> None:
+    """Note the sequence number of the table's snapshot as it was found after no attempt could be made any more."""
+    connection.execute(
+        "UPDATE metadata SET value = %s WHERE topic_id = %s AND key = %s AND name = %s AND value = '{}'",
+        (Jsonb({"sequence": sequence}), topic.id, _ENDING, rewrite.commit_id),
+    )
+
+
+def ending(connection: Connection, topic: TopicRow) -> dict[str, int | None]:
+    """The rewrites that are being ended, by commit id, with the sequence number that was noted."""
+    found = connection.execute(
+        "SELECT name, (value->>'sequence')::bigint FROM metadata WHERE topic_id = %s AND key = %s", (topic.id, _ENDING)
+    )
+    return dict(found.fetchall())
+
+
 def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     """Replace the rows of the old files, where the registry has them, by rows of the new files."""
     topics.lock(connection, topic)
@@ -61,6 +101,9 @@ def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     connection.execute(
         "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s AND name = %s",
         (topic.id, _KEY, rewrite.commit_id),
+    )
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _ENDING, rewrite.commit_id)
     )
 
 

@@ -193,6 +193,10 @@ class PendingRewrites(Part):
     finish = in_transaction(pending_rewrites.finish)
     abandon = in_transaction(pending_rewrites.forget)
     unfinished = in_transaction(pending_rewrites.unfinished)
+    may_go_on = in_transaction(pending_rewrites.may_go_on)
+    begin_to_end = in_transaction(pending_rewrites.begin_to_end)
+    note_last_attempt = in_transaction(pending_rewrites.note_last_attempt)
+    ending = in_transaction(pending_rewrites.ending)
 
 
 class Retention(Part):

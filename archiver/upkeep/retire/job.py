@@ -178,7 +178,7 @@ class TopicExpiry:
         table, journal = self.archived.table, Journal.of(self.config).of_table(self.archived.table)
         if not dry_run:
             holds_in_force(self.archived.topic, journal, self.registry, recalls=True)  # the purge asks the registry
-            settle_rewrites(table, self.registry, self.catalog, self.manifests, journal)
+            settle_rewrites(table, self.registry, self.catalog, self.manifests, journal, ends_silent=True)
         if not limits.is_none:
             with UploadClaims.of_run(self.registry, self.archived.topic, is_noted=not dry_run) as claims:
                 for _ in range(ROUNDS):

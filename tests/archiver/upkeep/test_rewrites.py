@@ -84,6 +84,12 @@ class World:
             raise RewriteRefused("other ranges")
         self.told.append("begin")
 
+    is_ended: bool = False
+    """Whether another run has ended the rewrite."""
+
+    def may_go_on(self, topic: Any, rewrite: Rewrite) -> bool:
+        return not self.is_ended
+
     def abandon(self, topic: Any, rewrite: Rewrite) -> None:
         self.told.append("abandon")
 
@@ -311,6 +317,13 @@ def test_one_that_only_notes_erased_offsets_is_not_taken_for_done(
 
 def spans(rows: int, **gone: int) -> tuple[RecordSpan, ...]:
     return (RecordSpan(partition=0, start_offset=0, end_offset=5, rows=rows, **gone),)
+
+
+def test_one_that_another_run_ended_is_not_committed(world: World) -> None:
+    world.is_ended = True
+    with pytest.raises(RewriteRefused, match="gave this rewrite up"):
+        world.put()
+    assert world.told == ["begin", "commit"], "and nothing of it is recorded"
 
 
 def test_new_files_that_lack_records_are_refused_before_anything_is_remembered(world: World) -> None:
