@@ -17,7 +17,7 @@ from archiver.errors import BadSegment, StorageError
 from archiver.storage.footer import read_footer
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.parquet.compact_thrift import ThriftError
-from archiver.storage.parquet.file_end import FileEnd
+from archiver.storage.parquet.file_end import FileEnd, read_exactly
 from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.leaves import leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
@@ -60,7 +60,7 @@ class ParquetSegmentReader:
         try:
             with self._errors():
                 if reads_all and self.stored.size <= AT_ONCE_BYTES:
-                    self._keep(self._stream.read(self.stored.size))
+                    self._keep(read_exactly(self._stream, 0, self.stored.size))
                 end = FileEnd.read(self._stream)
                 has_checksum = end.check(path)
                 self._file = self._opened(end)

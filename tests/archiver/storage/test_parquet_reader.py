@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archiver.errors import BadSegment, ObjectMissing
+from archiver.errors import BadSegment, ObjectMissing, StorageUnavailable
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
@@ -206,3 +207,17 @@ def test_a_flipped_bit_in_an_uncompressed_page_is_found(archive: Any, tmp_path: 
 def test_a_missing_file_is_named(tmp_path: Path):
     with pytest.raises(ObjectMissing, match=r"gone\.parquet"):
         ParquetFormat().open(OBJECTS, (tmp_path / "gone.parquet").as_uri())
+
+
+@pytest.mark.parametrize("reads_all", [False, True])
+def test_an_answer_that_is_cut_short_is_no_damage(archive: Any, tmp_path: Path, monkeypatch: Any, *, reads_all: bool):
+    path = tmp_path / "a"
+    finished(archive, path, archive.batch([archive.row(offset=1)]))
+
+    class Cut(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(size)[:-1]
+
+    monkeypatch.setattr(ObjectStore, "open", lambda *_: Cut(path.read_bytes()))
+    with pytest.raises(StorageUnavailable):
+        ParquetFormat().open(OBJECTS, path.as_uri(), reads_all=reads_all)
