@@ -10,12 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import UUID, uuid4
 
 import psutil
@@ -37,6 +37,7 @@ pytestmark = pytest.mark.integration
 
 PARTITIONS = 4
 RECORDS = 6_000
+T = TypeVar("T")
 TIMEOUT_S = 60.0
 NODES = 2
 HEARTBEAT = "300ms"
@@ -256,27 +257,34 @@ def test_a_paused_coordinator_commits_nothing_once_another_took_over(archived: t
         second.commit(offsets=[TopicPartition(topic, 0, 9)], asynchronous=False)
         nodes.go_on(index)
         assert committed(second, place) == 9
-        first.commit(offsets=[TopicPartition(topic, 0, 11)], asynchronous=False)  # finds its new coordinator
+        commit(first, TopicPartition(topic, 0, 11))  # finds its new coordinator
         assert committed(second, place) == 11
         first.close()
         second.close()
 
 
+def commit(committing: Consumer, place: TopicPartition) -> None:
+    """Commit an offset, by whichever node coordinates then."""
+    _when_coordinated(lambda: committing.commit(offsets=[place], asynchronous=False))
+
+
 def committed(asking: Consumer, place: TopicPartition) -> int:
-    """The committed offset. librdkafka leaves it to its caller to ask again where the coordinator is another one."""
+    """The committed offset."""
+    (found,) = _when_coordinated(lambda: asking.committed([place], TIMEOUT_S))
+    return int(found.offset)
+
+
+def _when_coordinated(ask: Callable[[], T]) -> T:
+    """librdkafka leaves it to its caller to ask again where the coordinator is another one, or loads the group."""
     deadline = time.monotonic() + TIMEOUT_S
+    passing = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
     while True:
         try:
-            (found,) = asking.committed([place], TIMEOUT_S)
+            return ask()
         except KafkaException as error:
-            if (
-                error.args[0].name() not in ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE")
-                or time.monotonic() > deadline
-            ):
+            if error.args[0].name() not in passing or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
-        else:
-            return int(found.offset)
 
 
 @pytest.fixture

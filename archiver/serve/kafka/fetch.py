@@ -33,6 +33,8 @@ _AT_ONCE: Final = 1000
 """How many partitions are looked up before other clients have their turn."""
 _MOST_LOADS: Final = 4
 """How many chunks are decoded at a time for one request."""
+_ENDING_SECONDS: Final = 0.1
+"""A server that ends answers at once, but clients that come back until it is gone don't ask it without a pause."""
 _PATIENCE_SECONDS: Final = 10.0
 """How long a request with nothing to answer waits for batches that are being decoded."""
 _MOST_WAIT_SECONDS: Final = 60.0
@@ -202,7 +204,10 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
             return found
         is_being_decoded = bool(found.missing) and not found.size
         left = (max(until, began + _PATIENCE_SECONDS) if is_being_decoded else until) - loop.time()
-        if left <= 0 or service.ending.done():
+        if left > 0 and service.ending.done():
+            await asyncio.sleep(min(left, _ENDING_SECONDS))
+            return found
+        if left <= 0:
             return found
         if found.size and any(_counts_as_slow(each, is_slow) for each, _ in found.missing):
             return found  # what is loaded for a slow reader isn't kept: with the next chunk this one would be gone

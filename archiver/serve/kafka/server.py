@@ -54,7 +54,7 @@ class Server:
         self._open: dict[asyncio.Task[None], Connection | None] = {}
         self._addresses: Counter[str] = Counter()
         self._listeners: list[socket.socket] = []
-        self._accepting: list[asyncio.Task[None]] = []
+        self._is_accepting = False
         self._is_full = False
 
     @property
@@ -79,52 +79,66 @@ class Server:
     async def start(self, service: Service) -> None:
         """Take clients. ConfigError where another server took the port since."""
         self._service = service
+        self._is_accepting = True
         for each in self._listeners:
             try:
                 each.listen(_BACKLOG)
             except OSError as error:
                 raise _unusable(error, *each.getsockname()[:2]) from error
-            self._accepting.append(asyncio.get_running_loop().create_task(self._accept(each)))
+            self._accept_from(each)
 
     async def end_in_order(self, seconds: float) -> None:
-        """Take no more clients, answer those that wait, for so many seconds at most, and leave the cluster.
+        """Answer those that wait, leave the cluster, and end all connections, for so many seconds at most.
 
         Who waits for records gets those that there are, who commits hears that it is done, and who waits in a group is
-        sent to another node.
+        sent to another node. Clients are taken until the other nodes know that this one leaves: until then they send
+        clients here, and some give up where nobody listens.
         """
-        for each in self._accepting:
-            each.cancel()
-        for task, connection in self._open.items():
-            if connection is None or not connection.end_after_answer():
-                task.cancel()
+        self._end_connections()
         if not self._service.ending.done():
             self._service.ending.set_result(None)
         await self._service.cluster.close()
+        self._stop_listening()
+        self._end_connections()
         if self._open:
             await asyncio.wait(self._open, timeout=seconds)
 
     async def close(self) -> None:
         """End all connections."""
-        for each in (*self._accepting, *self._open):
-            each.cancel()
-        await asyncio.gather(*self._accepting, *self._open, return_exceptions=True)
         self._stop_listening()
+        for each in self._open:
+            each.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    def _end_connections(self) -> None:
+        for task, connection in self._open.items():
+            if connection is None or not connection.end_after_answer():
+                task.cancel()
 
     def _stop_listening(self) -> None:
+        self._is_accepting = False
         for each in self._listeners:
+            asyncio.get_running_loop().remove_reader(each)
             each.close()
         self._listeners.clear()
 
-    async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                client, address = await loop.sock_accept(listener)
-            except OSError as error:  # too many open files, or a client that is gone already
-                _LOG.warning("a client can't be taken", exc_info=error)
-                await asyncio.sleep(_PAUSE_SECONDS)
-                continue
-            self._take(client, address[0], address[1])
+    def _accept_from(self, listener: socket.socket) -> None:
+        if self._is_accepting:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            client, address = listener.accept()
+        except (BlockingIOError, InterruptedError):  # the client is gone already
+            return
+        except OSError as error:  # also too many open files
+            _LOG.warning("a client can't be taken", exc_info=error)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(listener)
+            loop.call_later(_PAUSE_SECONDS, self._accept_from, listener)
+            return
+        client.setblocking(False)  # noqa: FBT003 - its only way
+        self._take(client, address[0], address[1])
 
     def _take(self, client: socket.socket, host: str, port: int) -> None:
         """Begin to serve a client, if there is room for one more. It is counted before it says a word."""

@@ -33,6 +33,8 @@ _UNSETTLED_PACE: Final = 5
 _PATIENCE: Final = 3
 """For how many times `lost_after` an id that another run holds is waited for."""
 _LEAVE_SECONDS: Final = 3.0
+_KNOWN_AFTER: Final = 3
+"""After how many heartbeats all other nodes know at the latest that one has left."""
 _FIRST_ID: Final = 1
 
 
@@ -124,7 +126,10 @@ class Membership:
         return self.members.is_settled
 
     async def close(self) -> None:
-        """Leave the cluster: stop to coordinate, then tell the others."""
+        """Leave the cluster: stop to coordinate, then tell the others, and wait until they know.
+
+        Until then they send clients here.
+        """
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -134,8 +139,17 @@ class Membership:
             with suppress(ContextError, TimeoutError):
                 async with asyncio.timeout(_LEAVE_SECONDS):
                     await self._call(self._store.leave, run)
+                async with asyncio.timeout(_KNOWN_AFTER * self._beats.every):
+                    await self._until_known()
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.get_running_loop().run_in_executor(None, self._store.close)
+
+    async def _until_known(self) -> None:
+        while True:
+            seen = await self._call(self._store.who_is_there)
+            if all(each.is_lost or each.seen_view >= seen.number for each in seen.nodes):
+                return
+            await asyncio.sleep(self._beats.every / _UNSETTLED_PACE)
 
     async def _keep_on(self) -> None:
         while True:

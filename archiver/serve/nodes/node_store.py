@@ -30,6 +30,9 @@ class NodeStore(Protocol):
     def leave(self, node: ServeNode) -> None:
         """Go in order."""
 
+    def who_is_there(self) -> ServeView:
+        """Who is there, and what each knows of the others."""
+
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
         """Take a group over; why that can't be otherwise. Without `makes`, a group that isn't known isn't begun."""
 
@@ -81,6 +84,10 @@ class RegistryNodes:
     def leave(self, node: ServeNode) -> None:
         """Go in order."""
         self._opened().serve_nodes.leave(self._cluster_id, node_id=node.node_id, incarnation=node.incarnation)
+
+    def who_is_there(self) -> ServeView:
+        """Who is there, and what each knows of the others."""
+        return self._opened().serve_nodes.view(self._cluster_id)
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
         """Take a group over."""

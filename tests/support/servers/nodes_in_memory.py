@@ -48,8 +48,11 @@ class NodesInMemory:
                 return None
             self._live[node.node_id] = replace(known, seen_view=max(known.seen_view, seen_view))
             self._beats[node.node_id] = self._clock(), self._beats[node.node_id][1]
-            nodes = tuple(replace(self._live[each], is_lost=self._is_lost(each)) for each in sorted(self._live))
-            return ServeView(number=self.view, nodes=nodes)
+            return self._seen()
+
+    def who_is_there(self) -> ServeView:
+        with self._there():
+            return self._seen()
 
     def give_up_lost(self) -> bool:
         with self._there():
@@ -85,6 +88,10 @@ class NodesInMemory:
 
     def close(self) -> None:
         pass
+
+    def _seen(self) -> ServeView:
+        nodes = tuple(replace(self._live[each], is_lost=self._is_lost(each)) for each in sorted(self._live))
+        return ServeView(number=self.view, nodes=nodes)
 
     def live(self) -> int:
         return len(self._live)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +16,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.kafka import fetch as fetching
+from archiver.serve.nodes import Beats
 from archiver.serve.reading import served_topic
 from tests.support.archive.archived_batches import ROWS, archived
 from tests.support.archive.lake import Lake
@@ -297,3 +300,25 @@ def test_clients_of_the_wrong_node_are_answered_until_all_agree_and_then_sent_on
         monkeypatch.setattr(fetching, "_MOVES_AFTER", 0.0)
         assert fetch(two.wires[1 - leader], 0).error_code == ErrorCode.not_leader_or_follower
         assert fetch(two.wires[leader], 0).records
+
+
+def test_a_node_that_leaves_takes_clients_until_the_others_know_it(lake: Lake) -> None:
+    """librdkafka's admin client waits for a leader that it was sent to, and where nobody listens, it waits in vain."""
+    shared: dict[str, Any] = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()}
+    late = Beats(every=0.3, lost_after=60.0)
+    with ServedLake(lake, beats=late, **shared) as staying, ServedLake(lake, beats=late, **shared) as leaving:
+        deadline = time.monotonic() + 10
+        while len(staying.cluster.members.nodes) < 2 or not leaving.cluster.members.is_settled:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        ending = asyncio.run_coroutine_threadsafe(leaving.server.end_in_order(10), leaving._loop)
+        served = 0
+        with suppress(ConnectionRefusedError):
+            while not ending.done():
+                with Wire(leaving.port) as wire, suppress(ConnectionResetError, BrokenPipeError):  # one is cut short
+                    wire.ask(request(3, 12, topics=None))
+                    served += 1
+        with Wire(staying.port) as wire:
+            assert [each.port for each in wire.ask(request(3, 12, topics=None)).brokers] == [staying.port]
+        assert served > 1
+        ending.result(10)
