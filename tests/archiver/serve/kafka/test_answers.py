@@ -152,8 +152,8 @@ def test_settings_of_a_topic(wire: Wire) -> None:
     assert wire.ask(asked).results[0].error_code == ErrorCode.unknown_topic_or_partition
 
 
-def test_the_interval_of_telemetry_fits_into_32_bits_of_microseconds(served: ServedLake) -> None:
+def test_the_interval_of_telemetry_fits_into_32_bits_of_microseconds(endpoint: ServedLake) -> None:
     """librdkafka counts so, and asks for ever where it runs over."""
-    with Wire(served.port) as wire:
+    with Wire(endpoint.port) as wire:
         told = wire.ask(request(71, 0, client_instance_id=UUID(int=0)))
     assert 60_000 <= told.push_interval < 2**31 // 1000
