@@ -6,30 +6,18 @@ throws, and nothing there catches it. Fields are found by their ids and kinds in
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
+
+from archiver.storage.parquet.compact_bytes cimport (
+    BINARY, DEEPEST, I32, I64, LIST, STOP, STRUCT, Reader, field, integer, list_size, pass_bytes, pass_value,
+    short_integer, varint,
+)
 
 from archiver.storage.parquet.compact_thrift import ThriftError
 
 cdef enum:
-    DEEPEST = 12            # no struct of a footer is as deep
-    LEVELS = 64             # nor is a schema: Arrow's C interface ends there
-
-cdef enum:                  # kinds of values
-    STOP = 0
-    TRUE = 1
-    FALSE = 2
-    I8 = 3
-    I16 = 4
-    I32 = 5
-    I64 = 6
-    DOUBLE = 7
-    BINARY = 8
-    LIST = 9
-    SET = 10
-    MAP = 11
-    STRUCT = 12
-    UUID = 13
+    LEVELS = 64             # no schema is as deep: Arrow's C interface ends there
 
 cdef enum:
     BOOLEAN = 0
@@ -38,12 +26,6 @@ cdef enum:
 
 cdef int64_t BOUND_BYTES[TYPES]
 BOUND_BYTES[:] = [1, 4, 8, 12, 4, 8, -1, -1]    # by the number of the type; -1 is any size
-
-
-cdef struct Reader:
-    const uint8_t* at
-    const uint8_t* end
-    bint broken
 
 
 cdef struct Leaf:
@@ -67,119 +49,6 @@ cdef struct Chunk:
     bint has_metadata
     bint has_own_key
     bint is_twice           # a field that is there twice
-
-
-cdef inline uint64_t varint(Reader* reader) noexcept nogil:
-    cdef uint64_t found = 0
-    cdef int shift = 0
-    cdef uint8_t byte
-    while reader.at < reader.end and shift < 64:
-        byte = reader.at[0]
-        reader.at += 1
-        found |= <uint64_t>(byte & 0x7F) << shift
-        if not byte & 0x80:
-            return found
-        shift += 7
-    reader.broken = True
-    return 0
-
-
-cdef inline int64_t integer(Reader* reader) noexcept nogil:
-    cdef uint64_t found = varint(reader)
-    return <int64_t>(found >> 1) ^ -<int64_t>(found & 1)
-
-
-cdef inline int32_t short_integer(Reader* reader) noexcept nogil:
-    """An integer of 32 bits; what goes beyond is cut off, as in Thrift's own readers."""
-    cdef uint32_t found = <uint32_t>varint(reader)
-    return <int32_t>(found >> 1) ^ -<int32_t>(found & 1)
-
-
-cdef inline void pass_bytes(Reader* reader, uint64_t count) noexcept nogil:
-    if count > <uint64_t>(reader.end - reader.at):
-        reader.broken = True
-    else:
-        reader.at += count
-
-
-cdef inline int field(Reader* reader, int64_t* identifier) noexcept nogil:
-    """The kind of the next field; its id goes to `identifier`, which has that of the one before."""
-    if reader.broken or reader.at >= reader.end:
-        reader.broken = True
-        return STOP
-    cdef uint8_t step = reader.at[0]
-    reader.at += 1
-    if step & 15 == STOP:
-        return STOP
-    if step >> 4:
-        identifier[0] = <int16_t>(identifier[0] + (step >> 4))      # as Thrift's own readers have it
-    else:
-        identifier[0] = <int16_t>integer(reader)
-    return step & 15
-
-
-cdef inline uint64_t list_size(Reader* reader, int* kind) noexcept nogil:
-    """How many elements a list has; never more than there are bytes left."""
-    if reader.at >= reader.end:
-        reader.broken = True
-        return 0
-    cdef uint8_t head = reader.at[0]
-    reader.at += 1
-    kind[0] = head & 15
-    cdef uint64_t size = head >> 4 if head >> 4 != 15 else varint(reader)
-    if size > <uint64_t>(reader.end - reader.at):
-        reader.broken = True
-        return 0
-    return size
-
-
-cdef void pass_value(Reader* reader, int kind, int depth, bint is_element) noexcept nogil:
-    """Step over a value."""
-    cdef int inner = 0, other
-    cdef int64_t identifier = 0
-    cdef uint64_t size
-    if depth > DEEPEST:
-        reader.broken = True
-    if reader.broken:
-        return
-    if kind == TRUE or kind == FALSE:
-        if is_element:
-            pass_bytes(reader, 1)
-    elif kind == I8:
-        pass_bytes(reader, 1)
-    elif kind == I16 or kind == I32 or kind == I64:
-        varint(reader)
-    elif kind == DOUBLE:
-        pass_bytes(reader, 8)
-    elif kind == UUID:
-        pass_bytes(reader, 16)
-    elif kind == BINARY:
-        pass_bytes(reader, varint(reader))
-    elif kind == LIST or kind == SET:
-        size = list_size(reader, &inner)
-        while size and not reader.broken:
-            pass_value(reader, inner, depth + 1, True)
-            size -= 1
-    elif kind == MAP:
-        size = varint(reader)
-        if size:
-            if reader.at >= reader.end:
-                reader.broken = True
-                return
-            inner, other = reader.at[0] >> 4, reader.at[0] & 15
-            reader.at += 1
-            while size and not reader.broken:
-                pass_value(reader, inner, depth + 1, True)
-                pass_value(reader, other, depth + 1, True)
-                size -= 1
-    elif kind == STRUCT:
-        while not reader.broken:
-            inner = field(reader, &identifier)
-            if inner == STOP:
-                return
-            pass_value(reader, inner, depth + 1, False)
-    else:
-        reader.broken = True
 
 
 cdef int64_t binary_size(Reader* reader) noexcept nogil:
