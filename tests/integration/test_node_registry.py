@@ -1,0 +1,195 @@
+"""What the registry keeps for several nodes: who lives, who coordinates a group, and offsets only by who does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from catalog.errors import CoordinatorDeposed
+from catalog.registry import Claimed, GroupClaim, GroupOffset, Registry, ServeNode
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+TOPIC_ID = UUID(int=1)
+
+
+@pytest.fixture
+def registry(stack: Stack) -> Iterator[Registry]:
+    with Registry(stack.database(), answers_within=5.0) as opened:
+        yield opened
+
+
+def node(node_id: int, port: int = 1) -> ServeNode:
+    return ServeNode(node_id=node_id, host="here", port=port, incarnation=uuid4())
+
+
+def test_nodes_come_and_go_by_the_databases_clock(registry: Registry) -> None:
+    nodes = registry.serve_nodes
+    first, second = node(1), node(2, 2)
+    assert nodes.propose("c", host="here", port=1) == 1
+    assert nodes.join("c", first, lost_after=60.0) is None
+    assert nodes.propose("c", host="here", port=2) == 2
+    assert nodes.join("c", second, lost_after=0.2) is None
+    assert nodes.propose("other", host="here", port=2) == 1
+    told = nodes.join("c", node(1, 3), lost_after=1.0)
+    assert told is not None
+    assert told.incarnation == first.incarnation, "who lives keeps its id"
+
+    def beat(one: ServeNode, seen: int = 0) -> Any:
+        return nodes.beat("c", node_id=one.node_id, incarnation=one.incarnation, seen_view=seen)
+
+    seen = beat(first, 2)
+    assert [(each.node_id, each.seen_view) for each in seen.nodes] == [(1, 2), (2, 0)]
+    assert (seen.number, nodes.give_up_lost("c")) == (2, False)
+    time.sleep(0.3)
+    assert [each.is_lost for each in beat(first).nodes] == [False, True]
+    assert nodes.give_up_lost("c")
+    assert not nodes.give_up_lost("c"), "once"
+    assert beat(second) is None, "who was given up learns it"
+    seen = beat(first, 1)
+    assert (seen.number, [each.seen_view for each in seen.nodes]) == (3, [2])
+    assert nodes.propose("c", host="here", port=2) == 2, "the id stays its address's"
+    assert nodes.propose("c", host="here", port=9) == 3
+    again = node(2, 2)
+    assert nodes.join("c", again, lost_after=60.0) is None
+    nodes.leave("c", node_id=2, incarnation=second.incarnation)
+    assert len(beat(first).nodes) == 2, "a run that is over ends no other"
+    nodes.leave("c", node_id=2, incarnation=again.incarnation)
+    assert beat(first).number == 5
+
+
+def test_many_nodes_come_at_once_and_each_view_is_one_set_of_nodes(registry: Registry) -> None:
+    nodes = registry.serve_nodes
+    views: dict[int, set[tuple[int, ...]]] = {}
+
+    def come(port: int) -> int:
+        while True:
+            one = node(nodes.propose("c", host="here", port=port), port)
+            if nodes.join("c", one, lost_after=60.0) is None:
+                for _ in range(5):
+                    seen = nodes.beat("c", node_id=one.node_id, incarnation=one.incarnation, seen_view=0)
+                    assert seen is not None
+                    views.setdefault(seen.number, set()).add(tuple(each.node_id for each in seen.nodes))
+                return one.node_id
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(come, range(8)))
+    assert sorted(ids) == list(range(1, 9))
+    assert all(len(each) == 1 for each in views.values())
+    assert max(views) == 8
+
+
+def claim_of(cluster_id: str, node_id: int, epoch: int) -> GroupClaim:
+    return GroupClaim(cluster_id=cluster_id, node_id=node_id, epoch=epoch)
+
+
+def kept(offset: int) -> dict[tuple[str, int], GroupOffset]:
+    return {("orders", 0): GroupOffset(topic_id=TOPIC_ID, offset=offset)}
+
+
+def test_offsets_of_a_deposed_coordinator_are_refused(registry: Registry) -> None:
+    offsets = registry.group_offsets
+    first, second = claim_of("c", 1, 4), claim_of("c", 2, 5)
+    assert offsets.claim("g", first) is Claimed.TAKEN
+    assert offsets.claim("g", first) is Claimed.TAKEN, "again"
+    assert offsets.claim("g", claim_of("c", 2, 4)) is Claimed.REFUSED, "one node in a view"
+    offsets.commit("c", "g", kept(1), claim=first)
+    assert offsets.claim("g", second) is Claimed.TAKEN
+    assert offsets.claim("g", first) is Claimed.REFUSED
+    with pytest.raises(CoordinatorDeposed, match="another node"):
+        offsets.commit("c", "g", kept(2), claim=first)
+    with pytest.raises(CoordinatorDeposed):
+        offsets.delete("c", "g", claim=first)
+    with pytest.raises(CoordinatorDeposed):
+        offsets.expire("c", "g", age=timedelta(0), claim=first)
+    with pytest.raises(CoordinatorDeposed):
+        offsets.commit("c", "h", kept(2), claim=second)
+    assert offsets.load("c", "g") == kept(1)
+    offsets.commit("c", "g", kept(3), claim=second)
+    offsets.commit("c", "g", kept(4))
+    assert offsets.load("c", "g") == kept(4), "tools of the operator carry no claim"
+
+
+def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stack) -> None:
+    """Else offsets would be loaded that a commit of the coordinator before then replaces."""
+    dsn = stack.database()
+    with Registry(dsn) as registry, psycopg.connect(dsn) as under_way:
+        assert registry.group_offsets.claim("g", claim_of("c", 1, 1)) is Claimed.TAKEN
+        under_way.execute("SELECT FROM group_coordinators FOR SHARE")
+        taking = threading.Thread(target=lambda: registry.group_offsets.claim("g", claim_of("c", 2, 2)))
+        taking.start()
+        taking.join(0.3)
+        assert taking.is_alive()
+        under_way.commit()
+        taking.join(10)
+        assert not taking.is_alive()
+
+
+def test_two_clusters_keep_their_offsets_apart_and_one_of_them_takes_those_from_before(stack: Stack) -> None:
+    dsn = stack.database()
+    with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
+        offsets = registry.group_offsets
+        one, other = claim_of("one", 1, 1), claim_of("other", 1, 1)
+        offsets.claim("g", one)
+        offsets.claim("g", other)
+        offsets.commit("one", "g", kept(1), claim=one)
+        assert offsets.other_clusters("other") == ("one",)
+        assert offsets.other_clusters("one") == ()
+        offsets.commit("other", "g", kept(2), claim=other)
+        assert offsets.load("one", "g") == kept(1)
+        assert offsets.delete("other", "g", claim=other) == 1
+        assert offsets.load("one", "g") == kept(1)
+        connection.execute("UPDATE group_offsets SET cluster_id = '', group_id = 'from before'")
+        assert offsets.claim("from before", other, makes=False) is Claimed.TAKEN
+        assert offsets.claim("from before", one, makes=False) is Claimed.UNUSED
+        assert offsets.load("other", "from before") == kept(1)
+        assert offsets.load("one", "from before") == {}
+
+
+def test_claims_without_offsets_are_released_and_those_of_live_nodes_stay(stack: Stack) -> None:
+    dsn = stack.database()
+    with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
+        offsets = registry.group_offsets
+        live = node(1, 1)
+        assert registry.serve_nodes.join("c", live, lost_after=60.0) is None
+        assert offsets.claim("made up", claim_of("c", 1, 1), makes=False) is Claimed.UNUSED
+        for name in ("empty", "kept"):
+            assert offsets.claim(name, claim_of("c", 1, 1)) is Claimed.TAKEN
+        assert offsets.claim("left", claim_of("c", 2, 1)) is Claimed.TAKEN
+        assert offsets.claim("of another cluster", claim_of("d", 1, 1)) is Claimed.TAKEN
+        offsets.commit("c", "kept", kept(1), claim=claim_of("c", 1, 1))
+        connection.execute("UPDATE group_coordinators SET claimed_at = now() - interval '8 days'")
+        assert offsets.forget_left("c", node_id=3) == 1, "the one of a node that is gone"
+        offsets.commit("c", "empty", {}, claim=claim_of("c", 1, 1))
+        assert offsets.release("c", ("empty", "kept", "of another cluster"), node_id=2) == 0
+        assert offsets.release("c", ("empty", "kept", "of another cluster"), node_id=1) == 1
+        with pytest.raises(CoordinatorDeposed):
+            offsets.commit("c", "empty", kept(1), claim=claim_of("c", 1, 1))
+        offsets.commit("c", "kept", kept(2), claim=claim_of("c", 1, 1))
+
+
+def test_offsets_expire_when_the_group_had_no_members_and_no_commits_for_long(stack: Stack) -> None:
+    dsn, week = stack.database(), timedelta(days=7)
+    with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
+        offsets, claim = registry.group_offsets, claim_of("c", 1, 1)
+        for name in ("idle", "used", "commits"):
+            offsets.claim(name, claim)
+            offsets.commit("c", name, kept(1), claim=claim)
+        connection.execute("UPDATE group_offsets SET committed_at = now() - interval '8 days'")
+        assert offsets.expired("c", age=week) == (), "claimed just now"
+        connection.execute("UPDATE group_coordinators SET used_at = now() - interval '8 days'")
+        offsets.use("c", ("used",))
+        assert offsets.expired("c", age=week) == ("commits", "idle")
+        assert offsets.expired("d", age=week) == ()
+        offsets.commit("c", "commits", {("orders", 1): GroupOffset(topic_id=TOPIC_ID, offset=1)}, claim=claim)
+        assert [offsets.expire("c", each, age=week, claim=claim) for each in ("idle", "used", "commits")] == [1, 0, 0]
+        assert offsets.groups("c") == ("commits", "used")
