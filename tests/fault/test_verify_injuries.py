@@ -12,8 +12,9 @@ import pytest
 from archiver.config import load_config
 from archiver.upkeep.verify.job import Verify
 from archiver.upkeep.verify.report import TopicReport
-from tests.support.archive.injuries import INJURIES, healed
+from tests.support.archive.injuries import INJURIES
 from tests.support.archive.job_runs import archive_once, numbered
+from tests.support.archive.patient import healed
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 

@@ -1,9 +1,8 @@
-"""`archiver expire` and legal holds on the real stack: what is retired, what stays, and what a rebuild knows of it."""
+"""`archiver expire` on the real stack: what is retired, what stays, and what a rebuild knows of it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
-from archiver.errors import ConfigError, InjectedFault, ObjectMissing
+from archiver.errors import ConfigError, InjectedFault
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import StopSignal
 from archiver.replay import ReplayConsumer
@@ -25,95 +24,32 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseReport
-from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
-from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots
 from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.retire.idle import IdleRetirement
 from archiver.upkeep.retire.job import Expire
-from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished, TopicRetired
-from catalog.errors import RecordsHeld
+from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished
 from catalog.iceberg.rewrite_commit import Rewritten
-from catalog.model import new_id
 from catalog.ranges.holes import GoneRows
-from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from tests.support.archive.job_runs import archive_once, without_registry
-from tests.support.archive.readers import Seen, from_archive, from_kafka
-from tests.support.archive.regrouping import Workshop, retired
+from tests.support.archive.readers import from_kafka
+from tests.support.archive.regrouping import Workshop
+from tests.support.archive.retirements import DAY, START, archived, check, expire, objects_left, produce, ranges_of
 from tests.support.catalog.foreign_writes import compact, table_of, tag
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
-START = 1_767_225_600_000
-DAY = 86_400_000
-
-
-def produce(stack: Stack, topic: str, numbers: range, *, day: int, partition: int = 0) -> None:
-    records = ({"key": b"k%d" % n, "value": b"v%d" % n, "timestamp": START + day * DAY + n} for n in numbers)
-    stack.produce(topic, *({"partition": partition, **each} for each in records))
-
-
-def archived(stack: Stack, **settings: Any) -> tuple[Path, str]:
-    """A topic archived in three commits, a file of ten records each, a day apart."""
-    topic = stack.topic()
-    config = stack.config({topic: {"snapshot_retention": "0s", **settings}})
-    for day in range(3):
-        produce(stack, topic, range(day * 10, day * 10 + 10), day=day)
-        archive_once(config)
-    return config, topic
-
-
-def expire(config: Path, topic: str, *, day: float = 0.0, **options: Any) -> TopicRetired:
-    (done,) = (
-        Expire(
-            load_config(config),
-            (topic,),
-            engine=InlineEngine(),
-            clock=lambda: (START + day * DAY) / 1_000,
-            **options,
-        )
-        .run()
-        .topics
-    )
-    return done
-
 
 def erase_dry(config: Path, topic: str, where: str) -> EraseReport:
     return Erase(
         load_config(config), topic, Where.parse(where), options=EraseOptions(dry_run=True), engine=InlineEngine()
     ).run()
-
-
-def ranges_of(config: Path) -> list[tuple[Any, ...]]:
-    with psycopg.connect(load_config(config).registry.dsn) as connection:
-        return connection.execute(
-            "SELECT partition, start_offset, end_offset, path, rows, digest, expected_rows, erased_rows, lost_rows,"
-            " retired_rows, id FROM files WHERE state = 'committed' ORDER BY 1, 2, part"
-        ).fetchall()
-
-
-def check(config: Path, topic: str, records: Sequence[Seen], *, partitions: int = 1) -> None:
-    """A replay gives these records, nothing is missing, and a refill has nothing to bring back."""
-    assert from_archive(config, topic, partitions) == list(records)
-    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
-    assert report.mended == ()
-
-
-def objects_left(config: Path, paths: Sequence[str]) -> list[str]:
-    objects = ObjectStore.of(load_config(config).catalog)
-    left = []
-    for path in paths:
-        try:
-            objects.size(path)
-        except ObjectMissing:
-            continue
-        left.append(path)
-    return left
 
 
 def test_old_files_are_retired_and_everybody_is_told(stack: Stack) -> None:
@@ -255,24 +191,6 @@ def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
     check(config, topic, from_kafka(stack, topic, 1)[30:])
 
 
-def test_a_hold_outlives_a_database_that_was_restored_and_records_from_the_future(stack: Stack) -> None:
-    topic = stack.topic()
-    config = stack.config({topic: {"snapshot_retention": "0s"}})
-    days = [0, 400, 1, 2]
-    for number, day in enumerate(days):
-        produce(stack, topic, range(number * 10, number * 10 + 10), day=day)
-        archive_once(config)
-    placed = Holds(load_config(config)).place(topic, start="2026-01-02T00:00:00Z", end="2026-01-03T00:00:00Z")
-    spans = [(each.start_offset, each.end_offset) for each in placed.hold.spans if each.partition == 0]
-    assert spans == [(10, 30)]
-    with psycopg.connect(load_config(config).registry.dsn) as connection:
-        connection.execute("DELETE FROM holds")
-    done = expire(config, topic, limits=Limits(offset=40))
-    assert (done.first_offsets, list(done.held)) == ({0: 10}, [0])
-    with Workshop.of(config) as shop:
-        assert [each.id for each in shop.registry.holds.active(shop.topic)] == [placed.hold.id]
-
-
 def test_a_clock_that_is_wrong_retires_nothing(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic = archived(stack, retention="1d")
     ahead = time.time() + 7_300
@@ -334,72 +252,6 @@ def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack,
         kept = {each.paths: each for each in shop.registry.retention.retired_files(shop.topic)}
     assert (kept[made.file.path,].start_offset, kept[made.file.path,].end_offset) == (0, 30)
     assert erase_dry(config, topic, "partition = 0 and offset = 25").offsets == {0: 1}, "only the store has it"
-
-
-def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
-    config, topic = archived(stack)
-    settings = load_config(config)
-    kafka = from_kafka(stack, topic, 1)
-    with Workshop.of(config) as shop:
-        paths = [file.path for file in shop.files()]
-    placed = Holds(settings).place(topic, start="12", end="14", reason="case 7")
-    done = expire(config, topic, limits=Limits(offset=30))
-    assert (done.succeeded, done.first_offsets, done.held) == (True, {0: 10}, {0: placed.hold.id})
-    done = expire(config, topic, limits=Limits(offset=30), rows=True)
-    assert (done.first_offsets, done.held) == ({0: 12}, {0: placed.hold.id})
-    check(config, topic, kafka[12:])
-    with Workshop.of(config) as shop:
-        old = shop.files()[1]
-        group = RewriteGroup(paths=(old.path,), emptied=(retired(old, 20, 30),), why="older than a year")
-        later = Holds(settings).place(topic, start="2026-01-03T00:00:00Z")
-        assert [span.start_offset for span in later.hold.spans if span.partition == 0] == [20]
-        assert any(span.overlaps(1, 0, 1) for span in later.hold.spans), "a partition that comes later"
-        alone = Rewrite(commit_id=new_id(), reason="expire", schema_version=1, groups=(), first_offsets={0: 13})
-        with pytest.raises(RecordsHeld, match="legal hold"):
-            shop.registry.rewrites.begin(shop.topic, alone)
-        with pytest.raises(RecordsHeld, match="legal hold") as caught:
-            shop.put(group, reason="expire")
-        assert caught.value.context["hold"] == later.hold.id
-    late = Holds(settings).place(topic, start="0", end="12")
-    assert late.retired == {0: 12}, "it comes too late for these"
-    fresh = without_registry(stack, config, with_journal=True)
-    Rebuild(load_config(fresh), [topic]).run()
-    (known,) = Holds(load_config(fresh)).listed()
-    assert known.holds == Holds(settings).listed()[0].holds
-    for each in known.holds:
-        assert not Holds(settings).release(topic, each.id, reason="closed").is_active
-    (known,) = Holds(settings).listed(with_released=True)
-    assert {each.released_why for each in known.holds} == {"closed"}
-    assert Holds(settings).listed()[0].holds == ()
-    assert expire(config, topic, limits=Limits(offset=30)).first_offsets == {0: 30}
-    assert objects_left(config, paths) == []
-
-
-def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
-    """The files left the table, but not the store: neither expire nor orphans deletes them under the hold."""
-    config, topic = archived(stack, snapshot_retention="1d")
-    with Workshop.of(config) as shop:
-        paths = [file.path for file in shop.files()]
-    assert expire(config, topic, limits=Limits(offset=20)).purged.left == tuple(sorted(paths[:2]))
-    placed = Holds(load_config(config)).place(topic, start="5", end="10")
-    assert placed.retired == {0: 20}
-    text = config.read_text()
-    config.write_text(text.replace('"1d"', '"0s"'))
-    done = expire(config, topic)
-    assert (done.purged.deleted, done.purged.held) == (1, 1)
-    assert objects_left(config, paths) == [paths[0], paths[2]]
-    found = Orphans(
-        load_config(config), (topic,), older_than=None, deletes=True, clock=lambda: time.time() + 9 * 86_400
-    )
-    assert found.run().succeeded
-    assert objects_left(config, paths) == [paths[0], paths[2]]
-    with psycopg.connect(load_config(config).registry.dsn) as connection:
-        connection.execute("DELETE FROM holds")  # a database that was restored
-    assert found.run().succeeded
-    assert objects_left(config, paths) == [paths[0], paths[2]], "the journal remembers"
-    Holds(load_config(config)).release(topic, placed.hold.id)
-    assert expire(config, topic).purged.deleted == 1
-    assert objects_left(config, paths) == [paths[2]]
 
 
 def test_removed_files_stay_for_their_grace_however_old_their_snapshot_is(stack: Stack) -> None:

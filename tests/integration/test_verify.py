@@ -27,8 +27,9 @@ from archiver.upkeep.verify.job import Verify
 from archiver.upkeep.verify.report import TopicReport
 from catalog.errors import RegistryNotMigrated
 from catalog.ranges.rewrite import RewriteGroup
-from tests.support.archive.injuries import INJURIES, Patient, healed
+from tests.support.archive.injuries import INJURIES
 from tests.support.archive.job_runs import archive_once, numbered
+from tests.support.archive.patient import Patient, healed
 from tests.support.archive.regrouping import Workshop, retired
 from tests.support.catalog.foreign_writes import change_values, compact, delete_rows
 from tests.support.engine.inline_engine import InlineEngine

@@ -1,0 +1,92 @@
+"""The groups that a node coordinates are claimed in the registry, and given up when nobody uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+from archiver.serve.nodes import Need, Standing
+from archiver.serve.nodes.fenced_offsets import CLAIM
+from tests.support.servers.node_scene import GROUPS, Scene, answer, asked, both_settled, played, until
+from tests.support.servers.nodes_in_memory import NodesInMemory
+
+
+def test_claims_that_waited_through_a_change_of_the_view_are_made_by_the_coordinator_of_that_view() -> None:
+    class Slow(NodesInMemory):
+        """Shares everything with a store, and lets claims wait."""
+
+        def __init__(self, real: NodesInMemory) -> None:
+            self.__dict__ = real.__dict__
+            self.gate = threading.Event()
+            self.waiting = threading.Semaphore(0)
+
+        def claim(self, group_id: str, **wanted: Any) -> Any:
+            self.waiting.release()
+            assert self.gate.wait(10)
+            return super().claim(group_id, **wanted)
+
+    async def scene(made: Scene) -> None:
+        slow = Slow(made.store)
+        first = await made.node(1, store=slow).start()
+        asking = [asyncio.ensure_future(asked(first, each)) for each in GROUPS]
+        await asyncio.get_running_loop().run_in_executor(None, slow.waiting.acquire)
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        moved = [each for each in GROUPS if second.standing(each) is Standing.COORDINATOR]
+        assert len(moved) > 2, "some are still in the queue"
+        slow.gate.set()
+        told = await asyncio.gather(*asking)
+        assert [each for each, answer in zip(GROUPS, told, strict=True) if answer is Standing.OTHER] == moved
+        assert [await asked(second, each) for each in moved] == ["answer"] * len(moved)
+        for group, claim in made.store.claims.items():
+            assert claim.node_id == second.members.coordinator(group).node_id
+
+    played(scene)
+
+
+def test_requests_carry_the_claim_that_they_came_with() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+
+        async def claim() -> Any:
+            return CLAIM.get()
+
+        found = await node.coordinating("g", claim, is_kept=True)
+        assert found == made.store.claims["g"]
+        assert CLAIM.get() is None
+        node.refused("g", found)
+        await until(lambda: node.groups == 0)
+        assert made.let_go[1] == ["g"]
+        assert await asked(node, "g") == "answer", "it is claimed again"
+
+    played(scene)
+
+
+def test_names_that_clients_make_up_leave_nothing_behind() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+        for need in (Need.MEMBERS, Need.OFFSETS):
+            found = await node.coordinating("made up", answer, is_kept=False, need=need)
+            assert found is Standing.UNUSED
+        assert made.store.claims == {}
+        assert node.groups == 0
+        made.store.with_offsets.add("kept")
+        assert await node.coordinating("kept", answer, is_kept=False, need=Need.OFFSETS) == "answer"
+
+    played(scene)
+
+
+def test_groups_that_nobody_uses_are_given_up_and_claimed_again_when_they_are_asked_for() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1, is_used={"with members"}.__contains__).start()
+        for each in ("with members", "with offsets", "with neither"):
+            assert await asked(node, each) == "answer"
+        made.store.with_offsets.add("with offsets")
+        assert await node.release_unused(60.0) == 0, "they were asked for a moment ago"
+        assert await node.release_unused(0.0) == 2
+        assert set(made.store.claims) == {"with members", "with offsets"}
+        assert node.groups == 1
+        assert await asked(node, "with neither") == "answer"
+
+    played(scene)

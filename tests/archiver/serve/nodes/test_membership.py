@@ -1,0 +1,155 @@
+"""Nodes come, go and are lost: by a lease, on a clock that the tests move."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from archiver.errors import ConfigError
+from archiver.serve.nodes import Standing
+from tests.support.servers.node_scene import GROUPS, Scene, asked, both_settled, played, until
+from tests.support.servers.nodes_in_memory import NodesInMemory
+
+
+def test_a_node_without_its_lease_coordinates_nothing_and_goes_on_with_it() -> None:
+    async def scene(made: Scene) -> None:
+        node = await made.node(1).start()
+        assert await asked(node, "g") == "answer"
+        made.store.is_away = True
+        await until(lambda: node.trouble is not None)
+        made.clock.now += 4.9
+        assert node.standing("g") is Standing.COORDINATOR, "nobody else can have taken over yet"
+        made.clock.now += 0.2
+        assert node.standing("g") is Standing.UNKNOWN
+        assert await asked(node, "g") is Standing.UNKNOWN
+        assert made.let_go[1] == []
+        made.store.is_away = False
+        await until(lambda: node.is_leased)
+        assert await asked(node, "g") == "answer"
+        assert made.let_go[1] == [], "members are known as before"
+
+    played(scene)
+
+
+def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
+    class Cut(NodesInMemory):
+        """Shares everything with a store, and can be cut off from it."""
+
+        def __init__(self, real: NodesInMemory) -> None:
+            self.__dict__ = dict(real.__dict__)
+            self._real = real
+
+        def beat(self, node: Any, *, seen_view: int) -> Any:
+            with self._there():
+                pass
+            return self._real.beat(node, seen_view=seen_view)
+
+        def join(self, node: Any, *, lost_after: float) -> Any:
+            return self._real.join(node, lost_after=lost_after)
+
+        def claim(self, group_id: str, **wanted: Any) -> Any:
+            return self._real.claim(group_id, **wanted)
+
+    async def scene(made: Scene) -> None:
+        cut = Cut(made.store)
+        first = await made.node(1, store=cut).start()
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        own = [each for each in GROUPS if first.standing(each) is Standing.COORDINATOR]
+        for each in own:
+            assert await asked(first, each) == "answer"
+        epochs = {each: made.store.claims[each].epoch for each in own}
+        cut.is_away = True
+        await until(lambda: first.trouble is not None)
+        made.clock.now += 5.1
+        assert {first.standing(each) for each in GROUPS} == {Standing.UNKNOWN}
+        await until(lambda: len(second.members.nodes) == 1 and second.settled_for >= 0)
+        for each in own:
+            assert await asked(second, each) == "answer"
+            assert made.store.claims[each].epoch > epochs[each], "what the lost node commits is refused"
+        cut.is_away = False
+        await both_settled(first, second)
+        assert sorted(made.let_go[1]) == sorted(own)
+        assert first.own.node_id == 1
+
+    played(scene)
+
+
+def test_clients_of_a_node_that_left_may_know_more_for_a_while_though_nobody_asked_before() -> None:
+    async def scene(made: Scene) -> None:
+        first = await made.node(1).start()
+        second = await made.node(2).start()
+        await both_settled(first, second)
+        for _ in range(20):
+            made.clock.now += 4.0
+            await until(lambda: all(each._membership._lease_until > made.clock.now + 4 for each in (first, second)))
+        await second.close()
+        await until(lambda: len(first.members.nodes) == 1 and first.is_leased)
+        assert first.may_lag
+        made.clock.now += 61.0
+        await until(lambda: first.is_leased)
+        assert not first.may_lag
+
+    played(scene)
+
+
+def test_a_node_without_its_lease_may_lag_behind_nodes_that_it_does_not_know() -> None:
+    async def scene(made: Scene) -> None:
+        made.store.is_away = True
+        node = await made.node(1).start()
+        assert node.may_lag
+        made.store.is_away = False
+        await until(lambda: node.is_leased)
+        assert not node.may_lag
+        made.store.is_away = True
+        made.clock.now += 5.1
+        assert node.may_lag
+
+    played(scene)
+
+
+def test_two_nodes_with_one_id_are_refused() -> None:
+    async def scene(made: Scene) -> None:
+        await made.node(1, node_id=7).start()
+        second = made.node(2, node_id=7)
+        starting = asyncio.ensure_future(second.start())
+        await asyncio.sleep(0.05)
+        made.clock.now += 4.0
+        await asyncio.sleep(0.05)
+        assert not starting.done(), "the other may be a run that ended just now"
+        for _ in range(4):
+            made.clock.now += 4.0
+            await asyncio.sleep(0.05)
+        with pytest.raises(ConfigError, match="another node lives with this id"):
+            await starting
+
+    played(scene)
+
+
+def test_a_node_that_was_killed_has_its_id_again_and_is_served_from_at_once() -> None:
+    async def scene(made: Scene) -> None:
+        real = made.node(1)
+        await real._membership._step()  # joined, and then killed: no heartbeat follows
+        again = await made.node(1).start()
+        assert again.own.node_id == 1
+        assert again.standing("g") is Standing.UNKNOWN
+        made.clock.now += 5.1
+        await until(lambda: again.is_leased)
+        assert await asked(again, "g") == "answer"
+
+    played(scene)
+
+
+def test_without_a_registry_a_node_serves_alone() -> None:
+    async def scene(made: Scene) -> None:
+        made.store.is_away = True
+        node = await made.node(1, node_id=3).start()
+        assert [each.node_id for each in node.members.nodes] == [3]
+        assert await asked(node, "g") is Standing.UNKNOWN
+        made.store.is_away = False
+        await until(lambda: node.is_leased)
+        assert await asked(node, "g") == "answer"
+
+    played(scene)

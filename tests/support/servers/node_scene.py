@@ -1,0 +1,72 @@
+"""Nodes of one cluster in one process, on a clock that tests move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from archiver.serve.nodes import Beats, Cluster
+from tests.support.servers.nodes_in_memory import NodesInMemory
+
+BEATS = Beats(every=0.01, lost_after=5.0)
+GROUPS = [f"group {each}" for each in range(40)]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Scene:
+    """A store, its clock, and nodes that are closed at the end."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.store = NodesInMemory(self.clock)
+        self.let_go: dict[int, list[str]] = {}
+        self._open: list[Cluster] = []
+
+    def node(self, port: int, *, store: Any = None, **options: Any) -> Cluster:
+        gone = self.let_go.setdefault(port, [])
+        made = Cluster(
+            "c", store or self.store, host="h", port=port, beats=BEATS, let_go=gone.append, clock=self.clock, **options
+        )
+        self._open.append(made)
+        return made
+
+    async def close(self) -> None:
+        for each in self._open:
+            await each.close()
+
+
+def played(scene: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+    async def play() -> None:
+        made = Scene()
+        try:
+            async with asyncio.timeout(20):
+                await scene(made)
+        finally:
+            await made.close()
+
+    asyncio.run(play())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - any state of any node
+        await asyncio.sleep(0.002)
+
+
+async def both_settled(*nodes: Cluster) -> None:
+    await until(lambda: all(each.settled_for >= 0 and len(each.members.nodes) == len(nodes) for each in nodes))
+
+
+async def answer() -> str:
+    return "answer"
+
+
+async def asked(node: Cluster, group: str) -> Any:
+    return await node.coordinating(group, answer, is_kept=False)
