@@ -7,7 +7,7 @@ The way of a read, module by module:
 - deletes: `delete_index` (which delete files apply to a file), `deletes` (which rows they remove)
 - rows: `open_file`, `projection` (columns by field id), `mappings` (which mapping wrote a row)
 - records: `records` (their columns), `assemble`, `coercion`; in order of offset by `partition_scan`, `offset_order`,
-  `reorder_buffer` and `spilled_run`
+  `reorder_buffer` and `spilled_run`; a batch ahead of who works on them by `read_ahead`
 - Kafka batches: `batches`
 
 Nothing here writes a table, or talks to Kafka, Spark or people. Modules are imported one by one: workers of an ingest
@@ -27,6 +27,7 @@ __all__ = [
     "plan",
     "plan_cache",
     "projection",
+    "read_ahead",
     "records",
     "reorder_buffer",
     "table_files",

@@ -5,47 +5,15 @@ Nothing here waits, except for a read that is taken before it is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from archiver.archive.read_ahead import ReadAhead
 from archiver.archive.topic_archive import TopicArchive
 from archiver.replay.consumer.confluent_types import PartitionId
 from archiver.replay.consumer.message import MessageBatch
-
-
-class ReadAhead:
-    """A stream of batches whose next one is read in the background: at most one batch waits."""
-
-    def __init__(self, stream: Iterator[pa.RecordBatch], executor: Executor) -> None:
-        self._stream = stream
-        self._executor = executor
-        self._next = self._submit()
-
-    @property
-    def future(self) -> Future[pa.RecordBatch | None]:
-        """The next batch; None at the end of the stream."""
-        return self._next
-
-    def take(self) -> pa.RecordBatch | None:
-        """Wait for the next batch, start to read the one after it, and return it; None at the end and ever after.
-
-        Raises what reading raised. The stream can't be read on after that.
-        """
-        batch = self._next.result()
-        if batch is not None:
-            self._next = self._submit()
-        return batch
-
-    def close(self) -> None:
-        """Close the stream: at once, or when the running read has ended."""
-        self._next.cancel()
-        self._next.add_done_callback(lambda _: _close(self._stream))
-
-    def _submit(self) -> Future[pa.RecordBatch | None]:
-        return self._executor.submit(next, self._stream, None)
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +33,7 @@ class PartitionReader:
     eof_reported: int | None = None
     batch: MessageBatch | None = None
     row: int = 0
-    read_ahead: ReadAhead | None = field(default=None, repr=False)
+    read_ahead: ReadAhead[pa.RecordBatch] | None = field(default=None, repr=False)
     read_ahead_end: int = 0
 
     @property
@@ -132,9 +100,3 @@ class PartitionReader:
         """The rows of the batch that were not given yet."""
         assert self.batch is not None
         return self.batch.records.slice(self.row)
-
-
-def _close(stream: Iterator[pa.RecordBatch]) -> None:
-    close = getattr(stream, "close", None)
-    if close is not None:
-        close()

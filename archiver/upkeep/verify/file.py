@@ -9,11 +9,11 @@ wrong with one file doesn't stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import closing
+from collections.abc import Generator, Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.read_ahead import ReadAhead
 from archiver.archive.table_files import Bounds, TableFile
 from archiver.errors import ObjectMissing, StorageDenied
 from archiver.storage.formats import SegmentFormats
@@ -37,8 +38,7 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 AT_ONCE: Final = 2
 """How many files of a task are read at a time: one is decoded while the store is asked for another."""
 
-T = TypeVar("T")
-_Batches: TypeAlias = Generator[tuple[pa.RecordBatch, pa.Array | None], None, None]
+_Batch: TypeAlias = tuple[pa.RecordBatch, pa.Array | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class _Reading:
     def _read(self, opened: OpenFile, block: Block) -> None:
         low, high, last, is_sorted = None, None, -1, True
         try:
-            with closing(self._batches(opened, block)) as batches:
+            with self._batches(opened, block) as batches:
                 for records, kept in batches:
                     self._digest += self._counted(records, kept)
                     self._rows += records.num_rows
@@ -192,9 +192,9 @@ class _Reading:
         if low is not None and high is not None:
             self._check_block(block, low, high, is_sorted=is_sorted)
 
-    def _batches(self, opened: OpenFile, block: Block) -> _Batches:
+    def _batches(self, opened: OpenFile, block: Block) -> AbstractContextManager[Iterable[_Batch]]:
         found = _records(opened, block)
-        return found if self._ahead is None else _ahead(found, self._ahead)
+        return closing(found) if self._ahead is None else ReadAhead(found, self._ahead)
 
     def _counted(self, records: pa.RecordBatch, kept: pa.Array | None) -> RecordDigest:
         if kept is None:
@@ -310,7 +310,7 @@ def _hull(known: Bounds | None, more: Bounds) -> Bounds:
     return more if known is None else Bounds(min(known.low, more.low), max(known.high, more.high))
 
 
-def _records(opened: OpenFile, block: Block) -> _Batches:
+def _records(opened: OpenFile, block: Block) -> Generator[_Batch, None, None]:
     """The records of a block, and which of them others deleted; None where no row is deleted."""
     first = block.first_row
     needed = opened.assembler.field_ids | opened.deletes.field_ids
@@ -319,16 +319,3 @@ def _records(opened: OpenFile, block: Block) -> _Batches:
         kept = opened.deletes.survivors(rows, first)
         first += rows.num_rows
         yield opened.assembler.records(rows, kafka), None if kept.all() else pa.array(kept)
-
-
-def _ahead(stream: Generator[T, None, None], executor: Executor) -> Generator[T, None, None]:
-    """The same stream, whose next part is made in the background. When this is closed, nothing reads it any more."""
-    following = executor.submit(next, stream, None)
-    try:
-        while (part := following.result()) is not None:
-            following = executor.submit(next, stream, None)
-            yield part
-    finally:
-        if not following.cancel():
-            wait((following,))
-        stream.close()

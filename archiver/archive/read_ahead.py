@@ -1,0 +1,65 @@
+"""A stream that is read ahead: its next part is made in the background while one is worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, wait
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class ReadAhead(Generic[T]):
+    """A stream whose next part is read by an executor: at most one part waits. No part may be None.
+
+    As a context manager it closes the stream at the end, once nothing reads it any more.
+    """
+
+    def __init__(self, stream: Iterator[T], executor: Executor) -> None:
+        self._stream = stream
+        self._executor = executor
+        self._next = self._submit()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close(waits=True)
+
+    def __iter__(self) -> Iterator[T]:
+        while (part := self.take()) is not None:
+            yield part
+
+    @property
+    def future(self) -> Future[T | None]:
+        """The next part; None at the end of the stream."""
+        return self._next
+
+    def take(self) -> T | None:
+        """Wait for the next part, start to read the one after it, and return it; None at the end and ever after.
+
+        Raises what reading raised. The stream can't be read on after that.
+        """
+        part = self._next.result()
+        if part is not None:
+            self._next = self._submit()
+        return part
+
+    def close(self, *, waits: bool = False) -> None:
+        """Close the stream: at once, or when the running read has ended. With `waits` this returns only after that."""
+        is_running = not self._next.cancel()
+        if not waits:
+            self._next.add_done_callback(lambda _: _close(self._stream))
+            return
+        if is_running:
+            wait((self._next,))
+        _close(self._stream)
+
+    def _submit(self) -> Future[T | None]:
+        return self._executor.submit(next, self._stream, None)
+
+
+def _close(stream: Iterator[object]) -> None:
+    close = getattr(stream, "close", None)
+    if close is not None:
+        close()
