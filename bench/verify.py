@@ -36,7 +36,7 @@ from archiver.engine.threads import ThreadEngine
 from archiver.ingest.job import ArchiveJob
 from archiver.local import LocalStack
 from archiver.replay import ReplayConsumer
-from archiver.upkeep.verify.job import Verify
+from archiver.upkeep.verify.job import MODULES, Verify
 from tests.support.servers.stack import Stack
 
 SLOTS = (1, 2)
@@ -101,7 +101,7 @@ def on_spark(config: Path, topic: str, slots: int, rounds: int) -> Iterator[dict
 def child(config: Path, topic: str, slots: int, rounds: int) -> None:
     """Verify on Spark, a turn for each line on standard input."""
     options = {**load_config(config).spark, "master": f"local[{slots}]"}
-    with SparkEngine.start(options, preloaded=("archiver.upkeep.verify.file",)) as engine:
+    with SparkEngine.start(options, preloaded=MODULES) as engine:
         verified(config, topic, engine)
         for _ in range(rounds):
             print(json.dumps(timed(lambda: verified(config, topic, engine))), flush=True)
