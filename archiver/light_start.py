@@ -6,7 +6,10 @@
 collection goes through those that are there already.
 
 `spare_pandas` keeps pandas out. pyarrow imports it as soon as it makes an array from Python values, to ask whether they
-are a pandas Series. If the import fails, pyarrow goes on without pandas.
+are a pandas Series. If the import fails, pyarrow goes on without pandas. `without_pandas` does the same for
+commands that may need no pyarrow.
+
+`with_roomy_stack` gives Python one large piece of memory for the frames of all calls, instead of many small ones.
 """
 
 from __future__ import annotations
@@ -17,7 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import MetaPathFinder
-from typing import Any
+from types import FunctionType
+from typing import Any, Final
+
+_FRAME_WORDS: Final = 17_000
+"""More than 128 KiB: Python takes 256 KiB for such a frame, and the rest of them is for the frames of calls in it."""
 
 
 def late_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
@@ -70,3 +77,28 @@ def spare_pandas() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(finder)
+
+
+@contextmanager
+def without_pandas() -> Iterator[None]:
+    """Let nothing import pandas inside the block. For commands that need no pyarrow, unless they find something."""
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def with_roomy_stack(call: Callable[[], None]) -> None:
+    """Call it where frames of deep calls lie in one piece of memory.
+
+    Python takes memory for frames 16 KiB at a time, and gives a piece back when the first call in it returns. If calls
+    go back and forth over the end of a piece, as deep imports do, each asks the system for memory. The frame of a code
+    object that says it needs a large stack makes Python take a large piece. What isn't used of it costs nothing.
+    """
+    FunctionType(_call.__code__.replace(co_stacksize=_FRAME_WORDS), globals())(call)
+
+
+def _call(call: Callable[[], None]) -> None:
+    call()

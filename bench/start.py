@@ -1,11 +1,12 @@
 """How long commands take that have little to do, beside those of another checkout.
 
-Recipe: `python bench/start.py [--beside DIR] [--rounds 7] [--stack DIR] [--json FILE]`, with the machine left alone. On
-an embedded stack, which is started and stopped unless one is named, each side has a topic of its own with three
-records, and a registry of its own. The sides take turns, each command in a new process: `archive` is `archiver archive
---once` on one new record, `status` shows the topic, and `replay` prints three records. `--beside` is a checkout of
-another commit whose kernels are compiled. Results are the medians of the rounds, with the least and the most; CPU is
-user and system time of the command and all its processes. A first round isn't counted: it fills caches.
+Recipe: `python bench/start.py [--beside DIR] [--rounds 7] [--stack DIR] [--json FILE] [--short]`, with the machine left
+alone. On an embedded stack, which is started and stopped unless one is named, each side has a topic of its own with
+three records, and a registry of its own. The sides take turns, each command in a new process: `archive` is `archiver
+archive --once` on one new record, `status` shows the topic, and `replay` prints three records. `--beside` is a checkout
+of another commit whose kernels are compiled. With `--short` the record is archived in the first round only. Results are
+the medians of the rounds, with the least and the most; CPU is user and system time of the command and all its
+processes. A first round isn't counted: it fills caches.
 """
 
 from __future__ import annotations
@@ -64,18 +65,21 @@ class Side:
         return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def measured(stack: Stack, sides: Sequence[Side], rounds: int) -> None:
-    """Have the sides take turns."""
+def measured(stack: Stack, sides: Sequence[Side], rounds: int, *, short: bool) -> None:
+    """Have the sides take turns. If `short`, only with commands that start no Java."""
     for each in sides:
         stack.produce(each.topic, *({"value": b"%d" % number} for number in range(RECORDS)))
     for number in range(rounds + 1):
         for each in sides:
-            stack.produce(each.topic, {"value": b"new"})
+            if not (short and number):
+                stack.produce(each.topic, {"value": b"new"})
             commands = {
                 "archive": ("archive", "--once"),
                 "status": ("status",),
                 "replay": ("replay", each.topic, "--to", str(RECORDS)),
             }
+            if short and number:
+                del commands["archive"]
             for name, command in commands.items():
                 took = each.run(*command)
                 if number:
@@ -89,6 +93,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--stack", type=Path)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
@@ -101,7 +106,7 @@ def main() -> None:
         for name, checkout in checkouts.items():
             topic = stack.topic()
             sides.append(Side(name, checkout, stack.config({topic: {}}), topic))
-        measured(stack, sides, options.rounds)
+        measured(stack, sides, options.rounds, short=options.short)
     table = Table("command", "side", "seconds", "CPU seconds")
     for name in sides[0].took:
         for each in sides:

@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from archiver.cli.error_output import FAILED, SIGNALLED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
-from archiver.light_start import quick_imports, spare_pandas
+from archiver.light_start import quick_imports, without_pandas
 from archiver.observe.console import TextConsole
 
 if TYPE_CHECKING:
@@ -42,10 +42,9 @@ def status(
 ) -> None:
     """Print how far topics are archived and how far they lag; exits with 1 if one can't go on. Archives nothing."""
     with quick_imports():
-        spare_pandas()
         from archiver.cli.status_screen import status_json, status_screen
 
-    with reported(as_json=as_json):
+    with without_pandas(), reported(as_json=as_json):
         seconds = seconds_of("--every", every)
         if seconds is not None and not watch:
             raise ConfigError("--every goes with --watch")
@@ -130,7 +129,7 @@ def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
     with (
         BrokerClient(loaded.kafka) as brokers,
         Registry(loaded.registry.dsn, connections=most + 1) as registry,
-        CatalogPool(lambda: TableCatalog(loaded.catalog), most=most) as catalogs,
+        CatalogPool(lambda: TableCatalog(loaded.catalog, late_io=True), most=most) as catalogs,
     ):
         reader = StatusReader(brokers=brokers, registry=registry, catalogs=catalogs)
         yield lambda: reader.topics(loaded.select(() if topics else brokers.topics(), topics))

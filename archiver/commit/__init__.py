@@ -5,4 +5,4 @@
 translating belong in `archiver.ingest`, repairs in `archiver.upkeep`.
 """
 
-__all__ = ["commit_staged", "compare_rows", "find_holes", "presence", "table_check", "table_rows", "tidying"]
+__all__ = ["commit_staged", "compare_rows", "find_holes", "known_rows", "table_check", "table_rows", "tidying"]

@@ -7,7 +7,6 @@ are read only where counts don't decide it. The result is kept in the registry f
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -15,57 +14,40 @@ from typing import Final
 
 import numpy as np
 from pyiceberg.manifest import ManifestContent
-from pyiceberg.table.snapshots import Snapshot
 
 from archiver.commit.find_altered import Span, find_suspects, span_of, to_compare
+from archiver.commit.known_rows import later_than, sequence_of
 from archiver.commit.table_rows import Offsets, TableRows, file_names
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.segment import RowRange
-from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import cut_at, history, is_ours, keeps_rows, only_adds, since, summary_of
-from catalog.iceberg.offsets import decode_ranges
+from catalog.iceberg.lineage import cut_at, history, is_ours, keeps_rows, since
 from catalog.model import TopicRow
-from catalog.ranges.holes import AlteredRange, Checked, ExpectedRange, Hole
-from catalog.ranges.spans import Cover, joined
+from catalog.ranges.holes import Checked, ExpectedRange, Hole
+from catalog.ranges.spans import Cover
 from catalog.registry import Registry
 
-RENEWED: Final = 20
-"""After this many snapshots the result is noted again, before the snapshot that it belongs to expires."""
-RENEWED_MS: Final = 3_600_000
-"""The same after this long, as snapshots expire by their age."""
 WINDOW_ROWS: Final = 8_000_000
 """How many expected rows are counted at once. Each takes eight bytes."""
 
 _LOG = logging.getLogger(__name__)
 
 
-def check_rows(
+def look_again(
     topic: TopicRow,
     table: ArchiveTable,
     registry: Registry,
     load: Callable[[], ArchiveTable | None],
     *,
-    is_back: bool = False,
-    formats: SegmentFormats = FORMATS,
+    known: Checked | None,
+    is_back: bool,
+    formats: SegmentFormats | None = None,
 ) -> Checked:
-    """The rows that the table lacks, by partition and offset, and the ranges that others altered as far as is known.
-
-    What others may have altered since is noted, for `compare_rows`. No data file is read for it.
-
-    `table` was loaded a short time ago; `load` loads it again. `is_back` says that the table was set back: then the
-    result of an earlier check says nothing about what came after it. Raises the leaves of StorageError, RegistryError
-    and TableError, and ReplayError.
-    """
-    known = None if is_back else registry.rows.checked(topic)
-    later = None if known is None else _later(known, table)
-    if known is not None and later is not None and all(map(is_ours, later)):
-        if len(later) >= RENEWED or _is_old(later):
-            registry.rows.note_checked(topic, replace(known, snapshot_id=table.snapshot_id, sequence=_sequence(table)))
-        return known
+    """Check the table where the result `known` of the check before doesn't hold any more; see `check_rows`."""
+    formats = formats or FORMATS
     expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
     fresh = load() or table
-    if known is not None and _later(known, fresh) is not None:
+    if known is not None and later_than(known, fresh) is not None:
         holes = known.holes
     else:
         holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh), formats=formats)
@@ -107,16 +89,6 @@ def search(
     )
 
 
-def named(holes: Iterable[Hole | AlteredRange]) -> str:
-    """Holes or altered ranges as text: `partition 0 [10, 20) 10 rows; …`."""
-    found = []
-    for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
-        those = list(group)
-        spans = ", ".join(f"[{start}, {end})" for start, end in joined((e.start_offset, e.end_offset) for e in those))
-        found.append(f"partition {partition} {spans} {sum(each.rows for each in those)} rows")
-    return "; ".join(found)
-
-
 def _with_suspects(
     table: ArchiveTable,
     expected: Sequence[ExpectedRange],
@@ -144,7 +116,7 @@ def _with_suspects(
         altered=altered,
         uncompared=spans,
         uncompared_rows=_rows(ready),
-        sequence=_sequence(table),
+        sequence=sequence_of(table),
     )
 
 
@@ -154,38 +126,6 @@ def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
     if before is not None and before.snapshot_id is not None and since(metadata, before.snapshot_id) is not None:
         return None
     return cut_at(metadata, before.sequence if before else 0)
-
-
-def _sequence(table: ArchiveTable) -> int:
-    snapshot = table.iceberg.metadata.current_snapshot()
-    return 0 if snapshot is None else snapshot.sequence_number or 0
-
-
-def _is_old(later: Sequence[Snapshot]) -> bool:
-    return bool(later) and time.time() * 1000 - later[-1].timestamp_ms >= RENEWED_MS
-
-
-def _later(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
-    """The snapshots since the last check if its result still holds after them, else None."""
-    if known.snapshot_id is None:
-        return () if table.snapshot_id is None else None
-    later = since(table.iceberg.metadata, known.snapshot_id)
-    if later is None or not all(map(only_adds, later)):
-        return None
-    if known.holes and not all(_is_beside(summary_of(each).get(keys.RANGES), known.holes) for each in later):
-        return None
-    return later
-
-
-def _is_beside(ranges: str | None, holes: Iterable[Hole]) -> bool:
-    """Whether a snapshot brought ranges, and none of them overlaps a hole."""
-    spans = {} if ranges is None else decode_ranges(ranges)
-    return bool(spans) and not any(
-        each.partition in spans
-        and spans[each.partition][0] < each.end_offset
-        and each.start_offset < spans[each.partition][1]
-        for each in holes
-    )
 
 
 def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> bool:
@@ -255,7 +195,3 @@ def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:
 
 def _rows(ranges: Iterable[ExpectedRange]) -> int:
     return sum(each.rows for each in ranges)
-
-
-def _place(hole: Hole | AlteredRange) -> tuple[int, int]:
-    return hole.partition, hole.start_offset

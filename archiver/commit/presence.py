@@ -27,7 +27,6 @@ _LOG = logging.getLogger(__name__)
 _LOOKS_AT_ONCE: Final = 16
 _WITNESSES: Final = 3
 """How many of the table's data files are looked up where its metadata is in another store."""
-_NAMED: Final = 5
 
 LoadTable = Callable[[], ArchiveTable]
 
@@ -139,12 +138,6 @@ class Presence:
             fault,
         )
         self.missing.reject(self.topic, [one.id for one in ranges], reason=str(fault))
-
-
-def missing_files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
-    """The first few paths of a partition's missing files."""
-    paths = (file.path for one in missing if one.partition == partition for file in one.files)
-    return tuple(islice(paths, _NAMED))
 
 
 def _store(path: str, table: ArchiveTable) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from archiver.commit.find_holes import check_rows, named
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.commit.check_rows import check_rows
+from archiver.commit.known_rows import named
 from catalog.errors import RolledBack, RowsAltered, RowsRemoved, TableError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage, done_by_others, head_of, rolled_back
@@ -19,6 +19,9 @@ from catalog.model import PartitionOffset, TopicRow
 from catalog.ranges.holes import AlteredRange, Checked, Hole
 from catalog.ranges.spans import joined
 from catalog.registry import Registry
+
+if TYPE_CHECKING:
+    from archiver.storage.formats import SegmentFormats
 
 NAMED_STATEMENTS: Final = 5
 
@@ -47,7 +50,7 @@ def check_archive(
     load: Callable[[], ArchiveTable | None],
     *,
     known: ArchiveTable | None = None,
-    formats: SegmentFormats = FORMATS,
+    formats: SegmentFormats | None = None,
 ) -> TableCheck:
     """Check the table. `known` is the table as it was loaded a short time ago, with its history.
 

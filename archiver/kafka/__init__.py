@@ -23,10 +23,10 @@ from archiver.light_start import late_names
 if TYPE_CHECKING:
     from archiver.kafka.broker import At, BrokerClient, EpochEnd
     from archiver.kafka.fetch import PartitionFetcher, log_reader
+    from archiver.kafka.fetched import Fetched
     from archiver.kafka.leaders import PartitionDescription, TopicDescription
     from archiver.kafka.losses import check_topic_id
     from archiver.kafka.options import KafkaOptions, parse_kafka_options
-    from archiver.kafka.range_reader import Fetched
 
 __all__ = [
     "At",
@@ -52,6 +52,6 @@ __getattr__ = late_names(
         "archiver.kafka.leaders": ("PartitionDescription", "TopicDescription"),
         "archiver.kafka.losses": ("check_topic_id",),
         "archiver.kafka.options": ("KafkaOptions", "parse_kafka_options"),
-        "archiver.kafka.range_reader": ("Fetched",),
+        "archiver.kafka.fetched": ("Fetched",),
     },
 )

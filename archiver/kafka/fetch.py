@@ -8,7 +8,7 @@ broker's list of aborted transactions. Fetches follow the leader when it moves. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from kafka import errors as kafka
@@ -16,9 +16,12 @@ from kafka.protocol.consumer import FetchRequest
 
 from archiver.kafka import losses
 from archiver.kafka.broker import BrokerClient
+from archiver.kafka.fetched import Fetched
 from archiver.kafka.protocol_errors import with_retries
-from archiver.kafka.range_reader import Fetched, read_range
-from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits
+from archiver.wire.transactions import AbortedTransaction
+
+if TYPE_CHECKING:
+    from archiver.wire import DecodedBatches, DecodeLimits
 
 __all__ = ["Fetched", "PartitionFetcher"]
 
@@ -117,6 +120,9 @@ class PartitionFetcher:
         Each fetch names the leader epoch of the records before it, the first one `last_epoch`. Raises `LogTruncated` if
         the leader's log is no longer the one that was read so far.
         """
+        from archiver.kafka.range_reader import read_range
+        from archiver.wire import DecodeLimits
+
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
         return read_range(
             lambda offset, *, peek, last_epoch: self.fetch(

@@ -17,29 +17,13 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable, LogTruncated
-from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits, decode_batches
+from archiver.kafka.fetched import Fetched
+from archiver.wire import DecodedBatches, DecodeLimits, decode_batches
 from archiver.wire.find_batches import FoundBatches, find_batches
 from archiver.wire.inflate import Inflater
 
 _EMPTY_PAUSE: Final = 0.05
 _FAR: Final = (1 << 63) - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """A leader's answer to a fetch: raw batches, and the state of its log at that time.
-
-    `high_watermark` and `last_stable_offset` are the offsets after the last replicated and the last committed record.
-    `epoch_end` is set, without any data, if the log has diverged: the epoch of the record before the fetch offset ends
-    earlier in the leader's log.
-    """
-
-    data: bytes
-    aborted: tuple[AbortedTransaction, ...]
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    epoch_end: int | None = None
 
 
 class Source(Protocol):

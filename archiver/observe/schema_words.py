@@ -8,7 +8,6 @@ from typing import assert_never
 from archiver.observe.amounts import counted, share
 from catalog.recognition import Doubt, Fit, Recognition
 from schema_mapping.columns.evolution import Change, ChangeKind
-from schema_mapping.outline import type_name
 
 _TOLD = {
     ChangeKind.ADDED: "added {column}, {after}",
@@ -88,6 +87,8 @@ def doubt_remark(topic: str, part: str, fit: Fit, doubt: Doubt) -> str:
 
 
 def _told(change: Change, words: Mapping[ChangeKind, str]) -> str:
+    from schema_mapping.outline import type_name
+
     names = change.kind is ChangeKind.RENAMED
     before, after = (each if names or each is None else type_name(each) for each in (change.before, change.after))
     column = f"{change.column} (id {change.field_id})"

@@ -3,22 +3,31 @@
 The batch formats v0 to v2 belong here: headers, checksums, compression, aborted transactions, and the digest of records
 (`archiver.wire.record_digest`). Fetching bytes is the business of `archiver.kafka`, and the table's columns that of
 `archiver.files` and `archiver.archive`.
+
+A name is imported when it is first used: whoever only looks at a batch's header needs no Arrow.
 """
 
-from archiver.wire.attributes import Codec
-from archiver.wire.columns import (
-    NO_TIME,
-    NO_TIMESTAMP,
-    RECORDS,
-    AbortedTransaction,
-    BatchIndex,
-    DecodedBatches,
-    DecodeLimits,
-    LeaderEpochs,
-)
-from archiver.wire.decode import decode_batches
-from archiver.wire.encode import BatchEncoder, EncodedBatches, encode_batches
-from archiver.wire.gap import gap_batch
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archiver.light_start import late_names
+
+if TYPE_CHECKING:
+    from archiver.wire.attributes import Codec
+    from archiver.wire.columns import (
+        NO_TIME,
+        NO_TIMESTAMP,
+        RECORDS,
+        BatchIndex,
+        DecodedBatches,
+        DecodeLimits,
+        LeaderEpochs,
+    )
+    from archiver.wire.decode import decode_batches
+    from archiver.wire.encode import BatchEncoder, EncodedBatches, encode_batches
+    from archiver.wire.gap import gap_batch
+    from archiver.wire.transactions import AbortedTransaction
 
 __all__ = [
     "NO_TIME",
@@ -36,3 +45,23 @@ __all__ = [
     "encode_batches",
     "gap_batch",
 ]
+
+__getattr__ = late_names(
+    __name__,
+    {
+        "archiver.wire.attributes": ("Codec",),
+        "archiver.wire.columns": (
+            "NO_TIME",
+            "NO_TIMESTAMP",
+            "RECORDS",
+            "BatchIndex",
+            "DecodedBatches",
+            "DecodeLimits",
+            "LeaderEpochs",
+        ),
+        "archiver.wire.decode": ("decode_batches",),
+        "archiver.wire.encode": ("BatchEncoder", "EncodedBatches", "encode_batches"),
+        "archiver.wire.gap": ("gap_batch",),
+        "archiver.wire.transactions": ("AbortedTransaction",),
+    },
+)

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from archiver.wire.transactions import AbortedTransaction
+
 Int64Array = npt.NDArray[np.int64]
 
 NO_TIMESTAMP: Final = -1
@@ -45,14 +47,6 @@ RECORDS: Final = pa.schema(
 `timestamp_type` is -1 for none (format v0), 0 for create time, 1 for log-append time; `append_timestamp` is the batch's
 max timestamp in ms on log-append topics and null elsewhere; `batch_start` and `batch_end` are the batch's first and
 last offset, as its header has them. Formats v0 and v1 have no epochs, producers and sequences: -1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortedTransaction:
-    """A transaction that a Fetch response lists as aborted: its producer, and the first offset it wrote."""
-
-    producer_id: int
-    first_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

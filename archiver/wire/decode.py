@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from archiver.wire.batch_index import index_batches
 from archiver.wire.batch_reader import BatchReader
-from archiver.wire.columns import AbortedTransaction, BatchIndex, DecodedBatches, DecodeLimits, LeaderEpochs
+from archiver.wire.columns import BatchIndex, DecodedBatches, DecodeLimits, LeaderEpochs
 from archiver.wire.find_batches import find_batches
 from archiver.wire.inflate import Inflater
-from archiver.wire.transactions import AbortedTransactions
+from archiver.wire.transactions import AbortedTransaction, AbortedTransactions
 
 _DEFAULT_LIMITS: Final = DecodeLimits()
 

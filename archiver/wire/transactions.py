@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from archiver.wire.columns import AbortedTransaction
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedTransaction:
+    """A transaction that a Fetch response lists as aborted: its producer, and the first offset it wrote."""
+
+    producer_id: int
+    first_offset: int
 
 
 class AbortedTransactions:

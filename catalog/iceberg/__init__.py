@@ -4,7 +4,7 @@
 Nothing here knows Postgres, and data files are read and written elsewhere.
 
 - the catalog: `table_catalog` (the way in), `rest` (the client), `retry_after`; storage keys: `credentials`, `vended`;
-  `file_io` for Azure's and Google's stores
+  `file_io` for Azure's and Google's stores, `late_file_io` for who mostly needs none
 - a table: `archive_table`, `last_known_table` (when the catalog is away), `creation`, `schema_change`, `partitions`,
   `partition_spec` (specs of columns),
   `iceberg_format` (what can't be written or read)

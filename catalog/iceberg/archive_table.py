@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from uuid import UUID
 
 from pyiceberg.io import FileIO
@@ -17,8 +17,10 @@ from catalog.iceberg.partition_spec import INGEST_IDS, own_partitioning
 from catalog.iceberg.partitions import current_field
 from catalog.model import PartitionOffset, TopicRow
 from catalog.partitioning import PartitionColumn, Partitioning
-from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
-from schema_mapping.row import PartitionSource
+from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
+
+if TYPE_CHECKING:
+    from schema_mapping.row import PartitionSource
 
 DATA_PATH: Final = "write.data.path"
 """The table property by which an operator may put data files into another folder."""

@@ -6,7 +6,7 @@ everything. So nobody ever sees a table that is half made.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -29,7 +29,9 @@ from pyiceberg.transforms import IdentityTransform
 from catalog.iceberg.partition_spec import iceberg_spec
 from catalog.partitioning import Partitioning
 from schema_mapping import names
-from schema_mapping.row import PartitionSource
+
+if TYPE_CHECKING:
+    from schema_mapping.row import PartitionSource
 
 TABLE_FORMAT: Final = 2
 """Iceberg's format version: pyiceberg writes no version 3 yet."""

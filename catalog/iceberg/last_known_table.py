@@ -15,7 +15,6 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.credentials import is_vended
-from catalog.iceberg.file_io import suited
 from catalog.model import TopicRow
 
 _HISTORY: Mapping[str, object] = {
@@ -57,6 +56,8 @@ class LastKnownTable:
                 " With storage credentials of its own in [catalog] the archiver would go on",
                 table=topic.table,
             )
+        from catalog.iceberg.file_io import suited
+
         metadata = TableMetadataUtil.parse_raw(self.metadata)
         io = suited(load_file_io(dict(own), metadata.location), metadata.location)
         identifier = tuple(topic.table.split("."))

@@ -6,7 +6,7 @@ Sources are known by field id, so a spec survives that a column is renamed. A so
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyiceberg.conversions import from_bytes
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -30,9 +30,11 @@ from catalog.errors import PartitioningChanged, UnfitPartitioning
 from catalog.iceberg.properties import PARTITIONED_BY
 from catalog.partitioning import TIMES, PartitionColumn, Partitioning, PartitionTerm, PartitionTuple
 from schema_mapping import names
-from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
+from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
 from schema_mapping.columns.types import UNSIGNED_LONG
-from schema_mapping.row import PartitionSource
+
+if TYPE_CHECKING:
+    from schema_mapping.row import PartitionSource
 
 INGEST_IDS: Final = frozenset((INGEST_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID))
 _KNOWN: Final = ("identity", "bucket", "truncate", *TIMES)

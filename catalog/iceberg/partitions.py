@@ -19,7 +19,7 @@ from catalog.errors import PartitioningChanged
 from catalog.iceberg.partition_spec import partitioning_of, spec_by
 from catalog.model import DataFileInfo
 from schema_mapping import names
-from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
+from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
 
 PartitionBy = Literal["hour", "day", "month", "year"]
 

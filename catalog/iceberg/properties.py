@@ -11,7 +11,7 @@ from pyiceberg.types import StructType
 from catalog.errors import NewerFormat, NotOurTable, TopicRecreated
 from catalog.model import FORMAT_VERSION, TopicRow
 from schema_mapping import names
-from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
+from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
 
 FORMAT = "archiver.format-version"
 TOPIC = "archiver.topic"

@@ -20,8 +20,8 @@ from pyiceberg.typedef import EMPTY_DICT
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.iceberg.credentials import for_clients
-from catalog.iceberg.file_io import suited
 from catalog.iceberg.iceberg_format import unreadable_types
+from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 from catalog.iceberg.retry_after import AskedPause
 
 CONNECT_SECONDS: Final = 10.0
@@ -57,17 +57,29 @@ class BoundedRestCatalog(RestCatalog):
     """An Iceberg REST catalog whose requests fail after `timeout_seconds` without a byte.
 
     `asked_pause` is the pause that the catalog asked for (`Retry-After`). `configured` are the properties it was made
-    with.
+    with. With `late_io` a table's files are opened only when one is used.
     """
 
-    def __init__(self, name: str, *, timeout_seconds: float, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, *, timeout_seconds: float, properties: Mapping[str, str], late_io: bool = False
+    ) -> None:
         self._timeout_seconds = timeout_seconds
+        self._late_io = late_io
         self.configured = dict(properties)
         self.asked_pause = AskedPause()
         super().__init__(name, **properties)
 
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return suited(super()._load_file_io(for_clients(properties, location), location), location)
+        given = for_clients(properties, location)
+        whole = {**self.properties, **given}
+        if self._late_io and may_be_late(whole, location):
+            return LateFileIO(whole, partial(self._suited_file_io, given, location))
+        return self._suited_file_io(given, location)
+
+    def _suited_file_io(self, properties: Mapping[str, str], location: str | None) -> FileIO:
+        from catalog.iceberg.file_io import suited
+
+        return suited(super()._load_file_io(dict(properties), location), location)
 
     def _config_headers(self, session: requests.Session) -> None:
         # Every session passes this hook before its first request, even before the request for an OAuth token.
@@ -77,13 +89,13 @@ class BoundedRestCatalog(RestCatalog):
         session.hooks["response"].append(self.asked_pause.note)
 
 
-def connect(properties: Mapping[str, str], *, timeout_seconds: float) -> BoundedRestCatalog:
+def connect(properties: Mapping[str, str], *, timeout_seconds: float, late_io: bool = False) -> BoundedRestCatalog:
     """Connect to the catalog. CatalogUnreachable, CatalogDenied or CatalogRefused where that fails."""
     uri = properties.get("uri", "")
     if not uri or properties.get("type", "rest") != "rest":
         raise CatalogRefused("the catalog must be an Iceberg REST catalog: set catalog.uri", uri=uri or None)
     with in_our_words(uri):
-        return BoundedRestCatalog("archiver", timeout_seconds=timeout_seconds, properties=properties)
+        return BoundedRestCatalog("archiver", timeout_seconds=timeout_seconds, properties=properties, late_io=late_io)
 
 
 @contextmanager

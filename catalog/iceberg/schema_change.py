@@ -7,7 +7,7 @@ name, our column becomes `<name>_<field id>` in the table. Files are read by id,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -25,7 +25,9 @@ from pyiceberg.types import (
 
 from catalog.errors import SchemaConflict
 from catalog.iceberg.bloom_filters import BloomFilters
-from schema_mapping.field_ids import Assignment
+
+if TYPE_CHECKING:
+    from schema_mapping.field_ids import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

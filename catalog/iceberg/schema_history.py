@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 
 from schema_mapping import names
-from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
+from schema_mapping.columns.fixed_ids import OFFSET_ID, PARTITION_ID
 
 _FIXED = {PARTITION_ID: f"{names.KAFKA}.{names.PARTITION}", OFFSET_ID: f"{names.KAFKA}.{names.OFFSET}"}
 

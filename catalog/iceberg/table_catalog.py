@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -49,7 +49,9 @@ from catalog.iceberg.settle import Settled, settle
 from catalog.model import TopicRow, TranslatedRange
 from catalog.partitioning import Partitioning, PartitionTerm
 from catalog.ranges.rewrite import Rewrite
-from schema_mapping.row import PartitionSource
+
+if TYPE_CHECKING:
+    from schema_mapping.row import PartitionSource
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,15 +69,19 @@ class TableCatalog:
         timeout_seconds: float = 60.0,
         backoff: Backoff | None = None,
         may_be_away: bool = False,
+        late_io: bool = False,
     ) -> None:
-        """Connect. With `may_be_away` a catalog that can't be reached is tried again at the first call."""
+        """Connect. With `may_be_away` a catalog that can't be reached is tried again at the first call.
+
+        With `late_io` tables have a `LateFileIO`: for those who mostly look at metadata.
+        """
         self._uri = properties.get("uri", "")
         self._properties = dict(properties)
-        self._timeout_seconds = timeout_seconds
+        self._connect = partial(connect, self._properties, timeout_seconds=timeout_seconds, late_io=late_io)
         self._backoff = replace(backoff or Backoff(), asked_seconds=self._asked_seconds)
         self._connection: BoundedRestCatalog | None = None
         try:
-            self._connection = connect(properties, timeout_seconds=timeout_seconds)
+            self._connection = self._connect()
         except CatalogUnreachable:
             if not may_be_away:
                 raise
@@ -94,7 +100,7 @@ class TableCatalog:
     @property
     def _rest(self) -> BoundedRestCatalog:
         if self._connection is None:
-            self._connection = connect(self._properties, timeout_seconds=self._timeout_seconds)
+            self._connection = self._connect()
         return self._connection
 
     def _asked_seconds(self) -> float:

@@ -7,7 +7,7 @@ Functions take a connection inside a transaction.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catalog.errors import RegistryBehind, RegistryError, WouldBecomeRaw
 from catalog.iceberg.archive_table import ArchiveTable
@@ -25,10 +25,11 @@ from schema_mapping.columns.ledger import (
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import read_path, stored_path
 from schema_mapping.columns.types import read_type
-from schema_mapping.field_ids import Assignment, assign
-from schema_mapping.raw_mapping import RAW_FORMAT
-from schema_mapping.row import PartitionSource, RowMapping, part_formats, row_mapping_from_text
-from schema_mapping.value_format import DeclaredSchema
+
+if TYPE_CHECKING:
+    from schema_mapping.field_ids import Assignment
+    from schema_mapping.row import PartitionSource, RowMapping
+    from schema_mapping.value_format import DeclaredSchema
 
 
 def assign_columns(
@@ -49,6 +50,8 @@ def assign_columns(
     WouldBecomeRaw where keys or values had a schema and have none now, unless `accept_raw`. Use the result for the
     mapping of files, and `SchemaChange.of` it for commits.
     """
+    from schema_mapping.field_ids import assign
+
     topics.lock(connection, topic)
     before = load(connection, topic)
     newest = max((each.version for each in before.versions), default=0)
@@ -69,6 +72,9 @@ def refuse_raw(
     topic: TopicRow, state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None
 ) -> None:
     """WouldBecomeRaw where keys or values have a schema in the version in force, and None is given for it."""
+    from schema_mapping.raw_mapping import RAW_FORMAT
+    from schema_mapping.row import part_formats
+
     in_force = state.in_force
     if in_force is None:
         return
@@ -150,6 +156,8 @@ def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMap
 
     RegistryError where the registry has no such version.
     """
+    from schema_mapping.row import row_mapping_from_text
+
     found = connection.execute(
         "SELECT row_mapping::text FROM schema_versions WHERE topic_id = %s AND version = %s", (topic.id, version)
     ).fetchone()

@@ -11,6 +11,7 @@ __all__ = [
     "evolution",
     "expansion",
     "fixed",
+    "fixed_ids",
     "graph",
     "iceberg",
     "ids",

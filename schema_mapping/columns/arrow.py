@@ -1,4 +1,4 @@
-"""Arrow fields with field ids, and the Arrow struct of a key or value.
+"""Arrow types of scalars, Arrow fields with field ids, and the Arrow struct of a key or value.
 
 All columns are nullable, except map keys and list elements.
 """
@@ -6,6 +6,7 @@ All columns are nullable, except map keys and list elements.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import pyarrow as pa
 
@@ -14,12 +15,27 @@ from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, Struc
 from schema_mapping.columns.ids import ColumnId, ColumnIds
 from schema_mapping.columns.paths import Path
 from schema_mapping.columns.shape import ROOT_SPECIALS, TEXTS
-from schema_mapping.columns.types import scalar_arrow_type
+from schema_mapping.columns.types import AnyColumnType, ColumnType, DecimalColumn, FixedColumn
 from schema_mapping.errors import DescriptorError
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 """The metadata key where Arrow and pyiceberg look for a field id, whatever the file's format."""
 DOC_KEY = b"doc"
+
+_ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.INT: pa.int32(),
+    ColumnType.UINT: pa.int32(),
+    ColumnType.LONG: pa.int64(),
+    ColumnType.FLOAT: pa.float32(),
+    ColumnType.DOUBLE: pa.float64(),
+    ColumnType.STRING: pa.string(),
+    ColumnType.BINARY: pa.binary(),
+    ColumnType.DATE: pa.date32(),
+    ColumnType.TIME: pa.time64("us"),
+    ColumnType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    ColumnType.UUID: pa.uuid(),
+}
 
 
 def arrow_field(
@@ -35,6 +51,17 @@ def arrow_field(
 def field_id_of(field: pa.Field) -> int:
     """The field id of a field made by `arrow_field`."""
     return int(field.metadata[FIELD_ID_KEY])
+
+
+def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
+    """The Arrow type of a scalar column; None for a type that contains other columns."""
+    match kind:
+        case DecimalColumn():
+            return pa.decimal128(kind.precision, kind.scale)
+        case FixedColumn():
+            return pa.binary(kind.size)
+        case ColumnType():
+            return _ARROW_TYPES.get(kind)
 
 
 def arrow_struct(graph: ColumnGraph, ids: ColumnIds) -> pa.StructType:

@@ -8,31 +8,65 @@ import pyarrow as pa
 
 from schema_mapping import names
 from schema_mapping.columns.arrow import arrow_field
+from schema_mapping.columns.fixed_ids import (
+    APPEND_TIMESTAMP_ID,
+    ATTRIBUTES_ID,
+    BASE_SEQUENCE_ID,
+    BATCH_END_ID,
+    BATCH_START_ID,
+    EVENT_TIMESTAMP_ID,
+    FLAT_INGEST_TIMESTAMP_ID,
+    HEADER_KEY_ID,
+    HEADER_VALUE_ID,
+    HEADERS_ELEMENT_ID,
+    HEADERS_ID,
+    INGEST_TIMESTAMP_ID,
+    KAFKA_ID,
+    KEY_ID,
+    LEADER_EPOCH_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+    PRODUCER_EPOCH_ID,
+    PRODUCER_ID_ID,
+    RAW_HEADER_KEY_ID,
+    RAW_TIMESTAMP_ID,
+    SCHEMA_VERSION_ID,
+    TIMESTAMP_TYPE_ID,
+    VAL_ID,
+)
 
-KEY_ID: Final = 1
-VAL_ID: Final = 2
-HEADERS_ID: Final = 3
-KAFKA_ID: Final = 4
-HEADERS_ELEMENT_ID: Final = 5
-HEADER_KEY_ID: Final = 6
-HEADER_VALUE_ID: Final = 7
-RAW_HEADER_KEY_ID: Final = 8
-PARTITION_ID: Final = 10
-OFFSET_ID: Final = 11
-EVENT_TIMESTAMP_ID: Final = 12
-INGEST_TIMESTAMP_ID: Final = 13
-BATCH_START_ID: Final = 14
-BATCH_END_ID: Final = 15
-TIMESTAMP_TYPE_ID: Final = 16
-APPEND_TIMESTAMP_ID: Final = 17
-RAW_TIMESTAMP_ID: Final = 18
-LEADER_EPOCH_ID: Final = 19
-PRODUCER_ID_ID: Final = 20
-PRODUCER_EPOCH_ID: Final = 21
-BASE_SEQUENCE_ID: Final = 22
-ATTRIBUTES_ID: Final = 23
-SCHEMA_VERSION_ID: Final = 24
-FLAT_INGEST_TIMESTAMP_ID: Final = 30
+__all__ = [
+    "APPEND_TIMESTAMP_ID",
+    "ATTRIBUTES_ID",
+    "BASE_SEQUENCE_ID",
+    "BATCH_END_ID",
+    "BATCH_START_ID",
+    "EVENT_TIMESTAMP_ID",
+    "FIXED_LEAVES",
+    "FLAT_INGEST_FIELD",
+    "FLAT_INGEST_TIMESTAMP_ID",
+    "HEADERS_ELEMENT_ID",
+    "HEADERS_FIELD",
+    "HEADERS_ID",
+    "HEADER_KEY_ID",
+    "HEADER_TYPE",
+    "HEADER_VALUE_ID",
+    "INGEST_TIMESTAMP_ID",
+    "KAFKA_FIELD",
+    "KAFKA_ID",
+    "KEY_ID",
+    "LEADER_EPOCH_ID",
+    "OFFSET_ID",
+    "PARTITION_ID",
+    "PRODUCER_EPOCH_ID",
+    "PRODUCER_ID_ID",
+    "RAW_HEADER_KEY_ID",
+    "RAW_TIMESTAMP_ID",
+    "SCHEMA_VERSION_ID",
+    "TIMESTAMP",
+    "TIMESTAMP_TYPE_ID",
+    "VAL_ID",
+]
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 

@@ -32,12 +32,12 @@ from pyiceberg.types import (
 )
 
 from schema_mapping import names
-from schema_mapping.columns.arrow import DOC_KEY, arrow_field, field_id_of
+from schema_mapping.columns.arrow import DOC_KEY, arrow_field, field_id_of, scalar_arrow_type
 from schema_mapping.columns.docs import one_line
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, Root
 from schema_mapping.columns.ledger_tree import ROOT_IDS
 from schema_mapping.columns.shape import ROOT_SPECIALS
-from schema_mapping.columns.types import ColumnType, scalar_arrow_type
+from schema_mapping.columns.types import ColumnType
 
 PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
     pa.bool_(): BooleanType(),

@@ -1,7 +1,7 @@
 """The types of columns, for every format: scalars, and types that contain other columns.
 
-Each type has a text, which ledgers keep and people read; each scalar has an Arrow type. Columns widen as Iceberg
-allows.
+Each type has a text, which ledgers keep and people read. Columns widen as Iceberg allows. The Arrow types of scalars
+are in `arrow`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
-
-import pyarrow as pa
 
 from schema_mapping.errors import DescriptorError
 
@@ -84,20 +82,6 @@ AnyColumnType: TypeAlias = ColumnType | DecimalColumn | FixedColumn
 _DECIMAL: Final = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _FIXED: Final = re.compile(r"fixed\[(\d+)\]")
 _WIDENS_TO: Final = {ColumnType.INT: ColumnType.LONG, ColumnType.FLOAT: ColumnType.DOUBLE}
-_ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.INT: pa.int32(),
-    ColumnType.UINT: pa.int32(),
-    ColumnType.LONG: pa.int64(),
-    ColumnType.FLOAT: pa.float32(),
-    ColumnType.DOUBLE: pa.float64(),
-    ColumnType.STRING: pa.string(),
-    ColumnType.BINARY: pa.binary(),
-    ColumnType.DATE: pa.date32(),
-    ColumnType.TIME: pa.time64("us"),
-    ColumnType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
-    ColumnType.UUID: pa.uuid(),
-}
 
 
 def read_type(text: str) -> AnyColumnType:
@@ -110,17 +94,6 @@ def read_type(text: str) -> AnyColumnType:
         return ColumnType(text)
     except ValueError:
         raise DescriptorError("a column type that this archiver doesn't know; upgrade it", type=text) from None
-
-
-def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
-    """The Arrow type of a scalar column; None for a type that contains other columns."""
-    match kind:
-        case DecimalColumn():
-            return pa.decimal128(kind.precision, kind.scale)
-        case FixedColumn():
-            return pa.binary(kind.size)
-        case ColumnType():
-            return _ARROW_TYPES.get(kind)
 
 
 def widens(narrow: AnyColumnType, wide: AnyColumnType) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from schema_mapping import names
-from schema_mapping.columns.arrow import arrow_field
-from schema_mapping.columns.types import scalar_arrow_type
+from schema_mapping.columns.arrow import arrow_field, scalar_arrow_type
 from schema_mapping.protobuf.field_kinds import Cardinality
 from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage, RootIds
 from schema_mapping.protobuf.message_columns import column_type

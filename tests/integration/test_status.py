@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,6 +114,33 @@ def test_what_latest_leaves_out_is_not_behind(stack: Stack) -> None:
     stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
     partitions = as_json(config)[topic]["partitions"]
     assert [(each["archived_to"], each["lag_records"]) for each in partitions] == [(None, 3), (None, 0)]
+
+
+def test_a_table_that_is_as_it_was_needs_no_arrow(stack: Stack) -> None:
+    """Also where something waits, whose age is asked for. The rows were checked before, with all that reads a table."""
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: {}})
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
+    archive_once(config, topic, engine=InlineEngine())
+    assert as_json(config)[topic]["lag_records"] == 0
+    stack.produce(topic, {"value": b"x", "partition": 0})
+    archive_once(config, topic, engine=InlineEngine())
+    stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(2)))
+    run = """
+import sys
+from archiver.cli import main
+try:
+    main()
+finally:
+    print(*(name for name in ("numpy", "pandas", "pyarrow", "pyiceberg") if name in sys.modules), file=sys.stderr)"""
+    arguments = ["status", "--json", "--config", str(config)]
+    done = subprocess.run(
+        [sys.executable, "-c", run, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr.split()) == (0, ["pyiceberg"]), done.stderr
+    (found,) = json.loads(done.stdout)["topics"]
+    assert found["lag_records"] == 2
+    assert found["partitions"][0]["lag_seconds"] is not None
 
 
 def test_what_is_staged_is_told(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:

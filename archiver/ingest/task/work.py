@@ -22,6 +22,7 @@ from schema_mapping.errors import ContextError
 MODULES: Final = (
     __name__,
     "archiver.ingest.task.source",
+    "archiver.kafka.range_reader",
     "archiver.storage.formats",
     "schema_mapping.protobuf.format",
 )

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Final, Protocol
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Final, Protocol
 
 from archiver.errors import SourceError
 from archiver.ingest.plan.ranges import SeenPartition
-from archiver.ingest.topic.divergence import AT_ONCE, differences
 from archiver.kafka.broker import EpochEnd
-from archiver.wire.columns import DecodedBatches
 from catalog.model import PartitionOffset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from archiver.wire.columns import DecodedBatches
 
 _FIRST_STEP: Final = 1024
 _ANY_EPOCH: Final = 2**31 - 1
@@ -92,6 +92,8 @@ class Continuity:
         return self._compared(seen, known, answer)
 
     def _compared(self, seen: SeenPartition, known: PartitionOffset, answer: EpochEnd) -> SeenPartition:
+        from archiver.ingest.topic.divergence import differences
+
         partition, end = seen.partition, known.next_offset
         before = self._epochs.epoch_before(self._topic, partition, end, since=answer.leader_epoch)
         start = max(self._same_until(partition, known, answer), self._starts().get(partition, 0))
@@ -126,6 +128,10 @@ class Continuity:
 
     def _last(self, partition: int, start: int, end: int, *, epoch: int = _ANY_EPOCH) -> PartitionOffset | None:
         """The place after the last record archived in [start, end) in this epoch or before; None where none is."""
+        import pyarrow.compute as pc
+
+        from archiver.ingest.topic.divergence import AT_ONCE
+
         step, at = _FIRST_STEP, end
         while at > start:
             until, at = at, max(start, at - step)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from itertools import islice
+from typing import Final, Self
 
-from archiver.commit.presence import missing_files
 from archiver.errors import LeaderUnavailable
 from archiver.ingest.plan.ranges import SeenPartition
 from archiver.ingest.topic.start_offsets import NewPartitions
 from archiver.kafka.broker import BrokerClient, EpochEnd, PartitionDescription
 from catalog.model import PartitionOffset, TranslatedRange
+
+_NAMED: Final = 5
+"""How many missing files of a partition are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class LogBounds:
             last_stable=self.ends[partition],
             known=known,
             start=start,
-            missing=missing_files(missing, partition),
+            missing=_files(missing, partition),
         )
 
     def new(self, known: Mapping[int, PartitionOffset], described: Mapping[int, PartitionDescription]) -> NewPartitions:
@@ -107,3 +110,9 @@ def no_leaders(
 def _epochs(partitions: Iterable[int], known: Mapping[int, PartitionOffset]) -> dict[int, int]:
     """The leader epochs that the partitions were last archived in, where that is known."""
     return {each: known[each].leader_epoch for each in partitions if each in known and known[each].leader_epoch >= 0}
+
+
+def _files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
+    """The first few paths of a partition's missing files."""
+    paths = (file.path for one in missing if one.partition == partition for file in one.files)
+    return tuple(islice(paths, _NAMED))

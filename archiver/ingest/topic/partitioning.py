@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from archiver.config.model import TopicConfig
 from archiver.errors import ConfigError
 from catalog.errors import UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import partitioning_for, same_partitions
-from schema_mapping.row import PartitionSource
+
+if TYPE_CHECKING:
+    from schema_mapping.row import PartitionSource
 
 NEW_TABLES: Final[PartitionSource] = "flat"
 """The partition source of new tables, where the configuration names none (docs/adr/0039-flat-by-default.md)."""

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from archiver.commit.table_check import TableCheck, check_archive
 from archiver.config import TopicConfig
 from archiver.errors import NotArchived, SourceError
 from archiver.ingest.plan.ranges import SeenPartition, check_continuity, furthest
-from archiver.ingest.topic.archive_reader import ArchiveReader
 from archiver.ingest.topic.catalog_pool import CatalogPool
 from archiver.ingest.topic.continuity import Continuity
 from archiver.ingest.topic.log_bounds import LogBounds, no_leaders
@@ -26,7 +25,6 @@ from archiver.kafka.broker import BrokerClient, TopicDescription
 from archiver.kafka.fetch import PartitionFetcher, log_reader
 from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import OpenTransaction, open_transactions
-from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import RegistryBehind, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.iceberg_format import check_writable
@@ -38,6 +36,10 @@ from catalog.registry import Registry
 from catalog.registry.missing_objects import first_offsets
 from catalog.registry.overview import TopicOverview
 from schema_mapping.errors import ContextError
+
+if TYPE_CHECKING:
+    from archiver.ingest.topic.archive_reader import ArchiveReader
+    from archiver.storage.formats import SegmentFormats
 
 _MAGIC: Final = 16
 _ATTRIBUTES: Final = 21
@@ -123,7 +125,12 @@ class StatusReader:
     """Looks at topics of one cluster. What can be asked for all topics together is asked so."""
 
     def __init__(
-        self, *, brokers: BrokerClient, registry: Registry, catalogs: CatalogPool, formats: SegmentFormats = FORMATS
+        self,
+        *,
+        brokers: BrokerClient,
+        registry: Registry,
+        catalogs: CatalogPool,
+        formats: SegmentFormats | None = None,
     ) -> None:
         self._brokers = brokers
         self._registry = registry
@@ -295,10 +302,13 @@ class StatusReader:
         return found
 
     def _archived(self, archive: _Archive) -> ArchiveReader:
+        from archiver.ingest.topic.archive_reader import ArchiveReader
+        from archiver.storage.formats import FORMATS
+
         if archive.found.table is None:
             raise NotArchived("The topic is not archived yet")
         with self._catalogs.one() as catalog:
-            return ArchiveReader.of(archive.found.table, self._registry, catalog, self._formats)
+            return ArchiveReader.of(archive.found.table, self._registry, catalog, self._formats or FORMATS)
 
     def _lag(self, topic: str, seen: SeenPartition, archived_to: int | None) -> tuple[int, float | None]:
         """How many offsets wait, and the age of the oldest."""

@@ -20,7 +20,8 @@ from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
-from archiver.commit.find_holes import named, search
+from archiver.commit.find_holes import search
+from archiver.commit.known_rows import named
 from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.light_start import quick_imports
+from archiver.light_start import quick_imports, with_roomy_stack
 
 HEAVY = (
     "archiver.audit", "archiver.files", "archiver.ingest.task", "archiver.schemas", "confluent_kafka", "cryptography",
@@ -19,7 +20,7 @@ HEAVY = (
     "psycopg_pool", "pyarrow", "pyiceberg", "pyspark", "requests", "schema_mapping.protobuf.format",
 )  # fmt: skip
 REPLAY_NEEDS = ("numpy", "pyarrow", "pyiceberg", "requests")
-STATUS_NEEDS = ("kafka", "numpy", "psycopg", "psycopg_pool", "pyarrow", "pyiceberg", "requests")
+STATUS_NEEDS = ("kafka", "psycopg", "psycopg_pool", "pyiceberg", "requests")
 GROUPS_NEEDS = ("confluent_kafka", "kafka")
 
 
@@ -91,7 +92,7 @@ def test_what_is_loaded_is_seen() -> None:
     assert {"pyarrow", "psycopg"} <= loaded("import pyarrow, psycopg")
 
 
-@pytest.mark.parametrize("command", ["archiver.ingest.topic.status", "archiver.replay.export"])
+@pytest.mark.parametrize("command", ["archiver.commit.find_holes", "archiver.replay.export"])
 def test_short_commands_do_without_pandas(command: str) -> None:
     run = f"import archiver.light_start as arrow; arrow.spare_pandas(); import {command}, pyarrow; pyarrow.array([1])"
     assert "pandas" not in loaded(run)
@@ -124,6 +125,47 @@ import archiver.light_start as arrow; arrow.spare_pandas()
 import pyarrow
 assert pyarrow.array([1, 2]).to_pandas().tolist() == [1, 2]"""
     assert "pandas" in loaded(run)
+
+
+def test_pandas_stays_away_if_pyarrow_comes_later_and_can_be_imported_then() -> None:
+    run = """
+from archiver.light_start import without_pandas
+with without_pandas():
+    import pyarrow
+    pyarrow.array([1])
+    assert "pandas" not in sys.modules
+pyarrow.array([1])
+assert "pandas" not in sys.modules
+import pandas"""
+    assert "pandas" in loaded(run)
+
+
+def test_a_roomy_stack_asks_the_system_for_no_memory_again_and_again() -> None:
+    """Calls at every depth: without it, those over the end of a piece of stack ask each time."""
+
+    def nothing() -> None:
+        pass
+
+    def deeper(depth: int) -> None:
+        for _ in range(100):
+            nothing()
+        if depth:
+            deeper(depth - 1)
+
+    def faults() -> int:
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        with_roomy_stack(lambda: deeper(500))
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+
+    assert min(faults() for _ in range(3)) < 100
+
+
+def test_what_is_called_with_a_roomy_stack_is_called_once_and_raises() -> None:
+    called = []
+    with_roomy_stack(lambda: called.append(1))
+    assert called == [1]
+    with pytest.raises(ZeroDivisionError), quick_imports():
+        with_roomy_stack(lambda: called.append(1 // 0))
 
 
 def test_imports_are_not_collected_in_between_and_count_as_old_then() -> None:

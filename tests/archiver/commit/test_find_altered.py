@@ -15,8 +15,8 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate, update_table_metadata
 
 from archiver.commit import compare_rows as comparing
 from archiver.commit import find_altered as judged
+from archiver.commit.check_rows import check_rows
 from archiver.commit.compare_rows import Allowance, compare_rows
-from archiver.commit.find_holes import check_rows
 from archiver.commit.overlaps import Place, overlapping
 from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS

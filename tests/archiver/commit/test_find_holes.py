@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from archiver.commit import find_holes as missing_rows
-from archiver.commit.find_holes import named, search
+from archiver.commit.find_holes import search
+from archiver.commit.known_rows import named
 from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS
 from catalog.iceberg.archive_table import ArchiveTable

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +27,7 @@ from archiver.errors import (
     UnrecognizedHalted,
 )
 from archiver.ingest.task.values import TaskResult, TranslateTask
-from archiver.ingest.task.work import translate_range
+from archiver.ingest.task.work import MODULES, translate_range
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentReader, SegmentWriter
@@ -334,3 +336,15 @@ def test_a_range_has_the_last_epoch_of_what_it_covers(tmp_path_factory: pytest.T
     assert result.error is None
     expected = [max([2, *(at for base, at in covered if base < each.end_offset)]) for each in result.ranges]
     assert [each.leader_epoch for each in result.ranges] == expected
+
+
+def test_workers_can_import_all_that_reads_and_writes_ahead() -> None:
+    needed = (
+        "archiver.kafka.range_reader",
+        "archiver.storage.parquet.writer",
+        "archiver.wire.decode",
+        "schema_mapping.row",
+    )
+    run = f"import sys, {', '.join(MODULES)}; print(*(each for each in {needed!r} if each not in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == []

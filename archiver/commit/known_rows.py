@@ -1,0 +1,58 @@
+"""Whether the result of an earlier check of a table's rows still holds, and what it says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from pyiceberg.table.snapshots import Snapshot
+
+from catalog.iceberg import properties as keys
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import only_adds, since, summary_of
+from catalog.iceberg.offsets import decode_ranges
+from catalog.ranges.holes import AlteredRange, Checked, Hole
+from catalog.ranges.spans import joined
+
+
+def named(holes: Iterable[Hole | AlteredRange]) -> str:
+    """Holes or altered ranges as text: `partition 0 [10, 20) 10 rows; …`."""
+    found = []
+    for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
+        those = list(group)
+        spans = ", ".join(f"[{start}, {end})" for start, end in joined((e.start_offset, e.end_offset) for e in those))
+        found.append(f"partition {partition} {spans} {sum(each.rows for each in those)} rows")
+    return "; ".join(found)
+
+
+def later_than(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
+    """The snapshots since the last check if its result still holds after them, else None."""
+    if known.snapshot_id is None:
+        return () if table.snapshot_id is None else None
+    later = since(table.iceberg.metadata, known.snapshot_id)
+    if later is None or not all(map(only_adds, later)):
+        return None
+    if known.holes and not all(_is_beside(summary_of(each).get(keys.RANGES), known.holes) for each in later):
+        return None
+    return later
+
+
+def sequence_of(table: ArchiveTable) -> int:
+    """The sequence number of the table's current snapshot; 0 where there is none."""
+    snapshot = table.iceberg.metadata.current_snapshot()
+    return 0 if snapshot is None else snapshot.sequence_number or 0
+
+
+def _is_beside(ranges: str | None, holes: Iterable[Hole]) -> bool:
+    """Whether a snapshot brought ranges, and none of them overlaps a hole."""
+    spans = {} if ranges is None else decode_ranges(ranges)
+    return bool(spans) and not any(
+        each.partition in spans
+        and spans[each.partition][0] < each.end_offset
+        and each.start_offset < spans[each.partition][1]
+        for each in holes
+    )
+
+
+def _place(hole: Hole | AlteredRange) -> tuple[int, int]:
+    return hole.partition, hole.start_offset
