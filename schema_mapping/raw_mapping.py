@@ -47,6 +47,11 @@ class RawMapping:
         return ()
 
     @property
+    def takes_dictionaries(self) -> bool:
+        """False: there are no texts."""
+        return False
+
+    @property
     def column_ids(self) -> frozenset[int]:
         """The field id of `__raw__`."""
         return frozenset((self.raw_id,))

@@ -140,6 +140,10 @@ class ValueMapping(Protocol):
         too many values at once.
         """
 
+    @property
+    def takes_dictionaries(self) -> bool:
+        """Whether `encode` takes texts of the type IN_DICTIONARY without making each a text of its own first."""
+
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
         """Gives back the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive.coercion import WITNESSES, Coercion, with_envelopes
-from archiver.archive.projection import Projection, compile_projection
+from archiver.archive.projection import Projection, compile_projection, with_dictionaries
 from archiver.archive.records import AS_CONSUMED, HEADER, SHOWN, RecordParts, RecordShape
 from archiver.errors import ReplayError
 from archiver.storage.row_columns import column_by_id, field_id
@@ -65,23 +65,36 @@ class Assembler:
         keys = {KEY_ID} if self.shape.shows else {raw_id, *filter(None, map(field_id, witnesses))}
         return self.shape.ids | keys | {VAL_ID, HEADERS_ID}
 
-    def kafka(self, rows: pa.RecordBatch) -> pa.StructArray:
-        """Return the shape's columns of `kafka` with our names and types; ReplayError if a required one is missing."""
+    @cached_property
+    def omissible_ids(self) -> frozenset[int]:
+        """The field ids among `field_ids` below which columns may be left out of rows that are null there."""
+        return self.shape.ids | {VAL_ID, HEADERS_ID}
+
+    def kafka(self, rows: pa.RecordBatch, nulls: frozenset[int] = frozenset()) -> pa.StructArray:
+        """Return the shape's columns of `kafka` with our names and types; ReplayError if a required one is missing.
+
+        Columns with the field ids `nulls` are null, and were left out of the rows.
+        """
         with self._errors():
             column = column_by_id(rows, KAFKA_ID)
             if column is None:
                 raise self._incomplete(names.KAFKA)
-            projection = self._projection(column.type, self.shape.kafka_type, names.KAFKA)
+            projection = self._projection(column.type, self.shape.kafka_type, names.KAFKA, nulls=nulls)
             if lost := [name for name in projection.missing if name not in self.shape.optional_names]:
                 raise self._incomplete(*lost)
             return projection(column)
 
-    def records(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
-        """Assemble the records of rows, in their order, with the columns of the shape. `kafka` is that of the rows."""
-        with self._errors():
-            return self.shape.build(self._parts(rows, kafka))
+    def records(
+        self, rows: pa.RecordBatch, kafka: pa.StructArray, nulls: frozenset[int] = frozenset()
+    ) -> pa.RecordBatch:
+        """Assemble the records of rows, in their order, with the columns of the shape. `kafka` is that of the rows.
 
-    def _parts(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> RecordParts:
+        Columns with the field ids `nulls` are null, and were left out of the rows.
+        """
+        with self._errors():
+            return self.shape.build(self._parts(rows, kafka, nulls))
+
+    def _parts(self, rows: pa.RecordBatch, kafka: pa.StructArray, nulls: frozenset[int]) -> RecordParts:
         versions = kafka.field(names.SCHEMA_VERSION)
         key, val = column_by_id(rows, KEY_ID), column_by_id(rows, VAL_ID)
         if key is None or val is None:
@@ -89,8 +102,8 @@ class Assembler:
         return RecordParts(
             kafka=kafka,
             keys=self._keys(key, versions),
-            values=self._values(val, versions),
-            headers=self._headers(column_by_id(rows, HEADERS_ID)),
+            values=self._by_version(val, versions, partial(self._encode, nulls=nulls)),
+            headers=self._headers(column_by_id(rows, HEADERS_ID), nulls),
             shown_keys=self._by_version(key, versions, self._shown_keys) if self.shape.shows else None,
             shown_values=self._by_version(val, versions, self._shown_values) if self.shape.shows else None,
         )
@@ -104,9 +117,6 @@ class Assembler:
         values = pc.struct_field(key, names.RAW).cast(pa.binary())
         envelope = None if version is None else self.mappings.row_mapping(version).key_envelope
         return values if envelope is None else with_envelopes(values, key, envelope)
-
-    def _values(self, val: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
-        return self._by_version(val, versions, self._encode)
 
     def _shown_keys(self, key: pa.StructArray, version: int | None) -> pa.StructArray:
         values = pc.struct_field(key, names.RAW).cast(pa.binary())
@@ -150,10 +160,17 @@ class Assembler:
         order = np.argsort(np.concatenate(places), kind="stable")
         return pa.concat_arrays(parts).take(pa.array(order))
 
-    def _encode(self, val: pa.StructArray, version: int | None) -> pa.BinaryArray:
+    def _encode(self, val: pa.StructArray, version: int | None, nulls: frozenset[int] = frozenset()) -> pa.BinaryArray:
         row = self._row_mapping(version)
         mapping = row.value
-        projection = self._projection(val.type, mapping.arrow_type, names.VAL, version or 0)
+        projection = self._projection(
+            val.type,
+            mapping.arrow_type,
+            names.VAL,
+            version or 0,
+            nulls=nulls,
+            in_dictionaries=mapping.takes_dictionaries,
+        )
         rows = projection(val)
         if projection.missing and self._needs_columns(rows):
             raise ReplayError(
@@ -178,13 +195,15 @@ class Assembler:
             raise self._incomplete(*lost)
         return with_envelopes(values, rows, row.value_envelope)
 
-    def _headers(self, headers: pa.ListArray | None) -> pa.ListArray:
+    def _headers(self, headers: pa.ListArray | None, nulls: frozenset[int]) -> pa.ListArray:
         if headers is None:
             raise self._incomplete(names.HEADERS)
-        column = self._projection(headers.type, HEADERS_FIELD.type, names.HEADERS)(headers)
+        column = self._projection(headers.type, HEADERS_FIELD.type, names.HEADERS, nulls=nulls)(headers)
         first, last = column.offsets[0], column.offsets[-1]
         entries = column.values.slice(first.as_py(), last.as_py() - first.as_py())
-        keys = pc.coalesce(entries.field(names.RAW_KEY), entries.field(names.HEADER_KEY).cast(pa.binary()))
+        keys, raw_keys = entries.field(names.HEADER_KEY).cast(pa.binary()), entries.field(names.RAW_KEY)
+        if raw_keys.null_count < len(raw_keys):
+            keys = pc.coalesce(raw_keys, keys)
         pairs = pa.StructArray.from_arrays([keys, entries.field(names.HEADER_VALUE)], fields=list(HEADER))
         return pa.ListArray.from_arrays(pc.subtract(column.offsets, first), pairs, type=_HEADERS_TYPE)
 
@@ -193,16 +212,28 @@ class Assembler:
         """Whether any value has to be made from columns: it isn't null and `__raw__` doesn't hold it."""
         return bool(pc.any(pc.and_(rows.is_valid(), pc.struct_field(rows, names.RAW).is_null())).as_py())
 
-    def _projection(self, source: pa.DataType, target: pa.DataType, name: str, version: int = 0) -> Projection:
+    def _projection(
+        self,
+        source: pa.DataType,
+        target: pa.DataType,
+        name: str,
+        version: int = 0,
+        *,
+        nulls: frozenset[int] = frozenset(),
+        in_dictionaries: bool = False,
+    ) -> Projection:
         # rows of one file may be read with other columns than before; in one file a name has always the same field id
-        compiled_for, found = self._projections.get((name, version), (None, None))
-        if found is None or compiled_for != source:
-            found = compile_projection(source, target, name)
-            self._projections[name, version] = source, found
+        known = self._projections.get((name, version))
+        if known is not None and known[0] == (source, nulls):
+            return known[1]
+        if in_dictionaries:
+            target = with_dictionaries(source, target)
+        found = compile_projection(source, target, name, nulls=nulls)
+        self._projections[name, version] = (source, nulls), found
         return found
 
     @cached_property
-    def _projections(self) -> dict[tuple[str, int], tuple[pa.DataType, Projection]]:
+    def _projections(self) -> dict[tuple[str, int], tuple[tuple[pa.DataType, frozenset[int]], Projection]]:
         return {}
 
     @contextmanager

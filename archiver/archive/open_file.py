@@ -67,8 +67,15 @@ class OpenFile:
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
         """Assemble the records of a block in a partition and range of offsets. Batches are sorted and never empty."""
-        for rows, kafka in self.rows(block, wanted, self.assembler.field_ids):
-            yield sorted_by_offset(self.assembler.records(rows, kafka))
+        assembler = self.assembler
+        if assembler.shape.shows or self.deletes.equalities:
+            nulls = frozenset[int]()
+            found = self.rows(block, wanted, assembler.field_ids)
+        else:
+            nulls = self.reader.null_columns(block, assembler.omissible_ids)
+            found = self._rows(self._light(block, assembler.field_ids, nulls), block.first_row, wanted, nulls)
+        for rows, kafka in found:
+            yield sorted_by_offset(assembler.records(rows, kafka, nulls))
 
     def kafka(self, block: Block, wanted: RowRange) -> Iterator[pa.StructArray]:
         """Read only the column `kafka` of these rows, in file order."""
@@ -82,10 +89,21 @@ class OpenFile:
 
         With `wanted` only rows of that range, with `field_ids` only these columns. `kafka` must be among them.
         """
-        first_row = block.first_row
         columns = None if field_ids is None else field_ids | self.deletes.field_ids
-        for rows in self.reader.read(block, columns):
-            kafka = self.assembler.kafka(rows)
+        return self._rows(self.reader.read(block, columns), block.first_row, wanted)
+
+    def _light(self, block: Block, field_ids: frozenset[int], nulls: frozenset[int]) -> Iterator[pa.RecordBatch]:
+        return self.reader.read(block, field_ids, without=nulls, in_dictionaries=True)
+
+    def _rows(
+        self,
+        batches: Iterator[pa.RecordBatch],
+        first_row: int,
+        wanted: RowRange | None,
+        nulls: frozenset[int] = frozenset(),
+    ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
+        for rows in batches:
+            kafka = self.assembler.kafka(rows, nulls)
             kept = self.deletes.survivors(rows, first_row)
             if wanted is not None:
                 kept &= _wanted(kafka, wanted)

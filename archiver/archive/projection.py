@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from archiver.errors import ReplayError
 from archiver.storage.row_columns import field_id
+from schema_mapping.columns.arrow import IN_DICTIONARY
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
@@ -31,44 +32,79 @@ class Projection:
         return self.convert(column)
 
 
-def compile_projection(source: pa.DataType, target: pa.DataType, name: str) -> Projection:
+def compile_projection(
+    source: pa.DataType, target: pa.DataType, name: str, *, nulls: frozenset[int] = frozenset()
+) -> Projection:
     """Compile the conversion from type to type; `name` is the column's, for errors.
 
+    Columns with the field ids `nulls` are null in all rows and were left out of the source. They aren't missing.
     Raises ReplayError where the file's type can't hold what the mapping wrote.
     """
     missing: list[str] = []
-    convert = _compile(source, target, name, missing)
+    convert = _compile(source, target, name, _Absent(missing, nulls))
     return Projection(convert or _same, tuple(missing))
 
 
-def _compile(source: pa.DataType, target: pa.DataType, name: str, missing: list[str]) -> Convert | None:
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """The target's columns that the source doesn't have: those that are missing, and those known to be null."""
+
+    missing: list[str]
+    nulls: frozenset[int]
+
+    def note(self, field: pa.Field, path: str) -> None:
+        if field_id(field) not in self.nulls:
+            self.missing.append(path)
+
+
+def with_dictionaries(source: pa.DataType, target: pa.DataType) -> pa.DataType:
+    """The target's type with texts in dictionaries where the source has them so."""
+    if pa.types.is_struct(target) and pa.types.is_struct(source):
+        theirs = {field_id(field): field.type for field in source}
+        kinds = [with_dictionaries(theirs.get(field_id(field), field.type), field.type) for field in target]
+        return pa.struct([_with_type(field, kind) for field, kind in zip(target, kinds, strict=True)])
+    if pa.types.is_map(target) and pa.types.is_map(source):
+        return pa.map_(
+            _with_type(target.key_field, with_dictionaries(source.key_type, target.key_type)),
+            _with_type(target.item_field, with_dictionaries(source.item_type, target.item_type)),
+        )
+    if pa.types.is_list(target) and pa.types.is_list(source):
+        return pa.list_(_with_type(target.value_field, with_dictionaries(source.value_type, target.value_type)))
+    return source if source == IN_DICTIONARY and pa.types.is_string(target) else target
+
+
+def _with_type(field: pa.Field, kind: pa.DataType) -> pa.Field:
+    return field if field.type == kind else field.with_type(kind)
+
+
+def _compile(source: pa.DataType, target: pa.DataType, name: str, absent: _Absent) -> Convert | None:
     """Compile the conversion; None if the column can stay as it is."""
     if pa.types.is_struct(target):
         _expect(pa.types.is_struct(source), source, target, name)
-        return _compile_struct(source, target, name, missing)
+        return _compile_struct(source, target, name, absent)
     if pa.types.is_map(target):
         _expect(pa.types.is_map(source), source, target, name)
-        return _compile_map(source, target, name, missing)
+        return _compile_map(source, target, name, absent)
     if pa.types.is_list(target):
         _expect(pa.types.is_list(source) or pa.types.is_large_list(source), source, target, name)
-        return _compile_list(source, target, name, missing)
+        return _compile_list(source, target, name, absent)
     if source == target:
         return None
     _expect(not pa.types.is_nested(source), source, target, name)
     return lambda column: pc.cast(column, target)
 
 
-def _compile_struct(source: pa.StructType, target: pa.StructType, name: str, missing: list[str]) -> Convert | None:
+def _compile_struct(source: pa.StructType, target: pa.StructType, name: str, absent: _Absent) -> Convert | None:
     positions = {field_id(field): index for index, field in enumerate(source)}
     picks: list[tuple[int | None, Convert | None]] = []
     for field in target:
         position = positions.get(field_id(field))
         path = f"{name}.{field.name}"
         if position is None:
-            missing.append(path)
+            absent.note(field, path)
             picks.append((None, None))
         else:
-            picks.append((position, _compile(source.field(position).type, field.type, path, missing)))
+            picks.append((position, _compile(source.field(position).type, field.type, path, absent)))
     in_place = [position for position, _ in picks] == list(range(source.num_fields))
     if in_place and all(convert is None for _, convert in picks) and source == target:
         return None
@@ -84,8 +120,8 @@ def _compile_struct(source: pa.StructType, target: pa.StructType, name: str, mis
     return convert
 
 
-def _compile_list(source: pa.ListType, target: pa.ListType, name: str, missing: list[str]) -> Convert | None:
-    inner = _compile(source.value_type, target.value_type, f"{name}.element", missing)
+def _compile_list(source: pa.ListType, target: pa.ListType, name: str, absent: _Absent) -> Convert | None:
+    inner = _compile(source.value_type, target.value_type, f"{name}.element", absent)
     if inner is None and source == target:
         return None
 
@@ -96,9 +132,9 @@ def _compile_list(source: pa.ListType, target: pa.ListType, name: str, missing: 
     return convert
 
 
-def _compile_map(source: pa.MapType, target: pa.MapType, name: str, missing: list[str]) -> Convert | None:
-    key = _compile(source.key_type, target.key_type, f"{name}.key", missing)
-    value = _compile(source.item_type, target.item_type, f"{name}.value", missing)
+def _compile_map(source: pa.MapType, target: pa.MapType, name: str, absent: _Absent) -> Convert | None:
+    key = _compile(source.key_type, target.key_type, f"{name}.key", absent)
+    value = _compile(source.item_type, target.item_type, f"{name}.value", absent)
     if key is None and value is None and source == target:
         return None
 

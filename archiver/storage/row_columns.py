@@ -76,9 +76,11 @@ class RowTotals:
 
 
 def _position(fields: Iterable[pa.Field], identifier: int) -> tuple[int, ...] | None:
+    fields = list(fields)
+    found = next((index for index, field in enumerate(fields) if field_id(field) == identifier), None)
+    if found is not None:
+        return (found,)
     for index, field in enumerate(fields):
-        if field_id(field) == identifier:
-            return (index,)
         below = _position(field.type, identifier) if pa.types.is_struct(field.type) else None
         if below is not None:
             return (index, *below)

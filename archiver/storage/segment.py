@@ -190,11 +190,26 @@ class SegmentReader(Protocol):
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
         """The blocks that may hold these rows, in file order. All blocks if `rows` is None."""
 
-    def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self,
+        block: Block,
+        field_ids: frozenset[int] | None = None,
+        *,
+        without: frozenset[int] = frozenset(),
+        in_dictionaries: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
         """Read the rows of one block in file order, in batches of bounded size. `field_ids` selects columns.
 
         An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`). Ids that the file
-        doesn't have are ignored. Raises subclasses of StorageError, which name the file.
+        doesn't have are ignored. Columns `without`, as `null_columns` gives them, are left out. With `in_dictionaries`,
+        texts below `val` may come as `dictionary<int32, string>`. Raises subclasses of StorageError, which name the
+        file.
+        """
+
+    def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
+        """Columns at or below these ids that `read` can do without: they are null in all rows of the block.
+
+        Only what the file proves is told: a file without a checksum of its footer tells nothing.
         """
 
     def to_decode(self, block: Block, needed: frozenset[int]) -> frozenset[int] | None:

@@ -21,6 +21,8 @@ from schema_mapping.errors import DescriptorError
 FIELD_ID_KEY = b"PARQUET:field_id"
 """The metadata key where Arrow and pyiceberg look for a field id, whatever the file's format."""
 DOC_KEY = b"doc"
+IN_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+"""The type of texts that are places in a dictionary, as files have them."""
 
 _ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
     ColumnType.BOOLEAN: pa.bool_(),

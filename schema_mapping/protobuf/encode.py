@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from schema_mapping import names
+from schema_mapping.columns.arrow import IN_DICTIONARY
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.kernel.encoder import encode_rows
 from schema_mapping.protobuf.program import Program
@@ -23,13 +24,17 @@ NOT_ENCODABLE = {
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
     """Gives back the values that `rows` were decoded from, bit for bit; a null row is a null value.
 
+    Texts may be in dictionaries, as `IN_DICTIONARY`, at any depth.
     The result is large binary if the values together exceed 2 GiB. Raises KernelError if the rows don't have the
     mapping's columns, if an enum column has a text that is neither one of the enum's names nor a number, or if a column
     of JSON has a text that isn't JSON of its type.
     """
-    if rows.type != program.arrow_type:
-        rows = _as_mapped(rows, program.arrow_type)
     size = rows.nbytes
+    if rows.type != program.arrow_type:
+        if _has_dictionaries_only(rows.type, program.arrow_type):
+            size += _bytes_in_dictionaries(rows)
+        else:
+            rows = _as_mapped(rows, program.arrow_type)
     try:
         return _encode(rows, program, size, wide=False)
     except OverflowError:
@@ -41,12 +46,35 @@ def _encode(rows: pa.StructArray, program: Program, size: int, *, wide: bool) ->
     try:
         encoded = encode_rows(program.tables, capsule, guess=size, wide=wide)
     except TypeError:
+        if rows.type != program.arrow_type:
+            return _encode(_as_mapped(rows, program.arrow_type), program, size, wide=wide)
         raise _wrong_type(rows.type, program.arrow_type) from None
     except ValueError as error:
         row, number, what = error.args
         raise KernelError(NOT_ENCODABLE[what], row=row, field_number=number) from None
     kind = pa.large_binary() if wide else pa.binary()
     return pa.Array.from_buffers(kind, len(rows), [_validity(rows), encoded.offsets, encoded.data], rows.null_count)
+
+
+def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a type is the one that is wanted, but for texts in dictionaries."""
+    if found.num_fields == 0 or found.id != wanted.id or found.num_fields != wanted.num_fields:
+        return bool(found == wanted or (found == IN_DICTIONARY and pa.types.is_string(wanted)))
+    inside = range(found.num_fields)
+    return [found.field(at).name for at in inside] == [wanted.field(at).name for at in inside] and all(
+        _has_dictionaries_only(found.field(at).type, wanted.field(at).type) for at in inside
+    )
+
+
+def _bytes_in_dictionaries(array: pa.Array) -> int:
+    """About how many bytes the texts of dictionaries have, each as often as it is used."""
+    if pa.types.is_dictionary(array.type):
+        return int(len(array) * array.dictionary.nbytes // max(1, len(array.dictionary)))
+    if pa.types.is_struct(array.type):
+        return sum(_bytes_in_dictionaries(array.field(at)) for at in range(array.type.num_fields))
+    if pa.types.is_map(array.type):
+        return _bytes_in_dictionaries(array.keys) + _bytes_in_dictionaries(array.items)
+    return _bytes_in_dictionaries(array.values) if pa.types.is_list(array.type) else 0
 
 
 def _validity(rows: pa.StructArray) -> pa.Buffer | None:
@@ -64,7 +92,7 @@ def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
         raise _wrong_type(rows.type, wanted, column=different)
     try:
         return rows.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowIndexError) as error:
         raise _wrong_type(rows.type, wanted) from error
 
 

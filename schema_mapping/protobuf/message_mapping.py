@@ -46,6 +46,11 @@ class MessageMapping(CompiledColumns):
         return SourceSchema(descriptor_set=self.descriptor_set, message=self.message, extensions=self.extensions)
 
     @property
+    def takes_dictionaries(self) -> bool:
+        """Whether `encode` takes texts that are in dictionaries."""
+        return True
+
+    @property
     def messages(self) -> tuple[str, ...]:
         """The message's full name, in a tuple."""
         return (self.message,)

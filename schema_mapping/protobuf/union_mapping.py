@@ -56,6 +56,11 @@ class UnionMapping(CompiledColumns):
     members: tuple[Member, ...]
 
     @property
+    def takes_dictionaries(self) -> bool:
+        """False: rows are sorted by their message first."""
+        return False
+
+    @property
     def messages(self) -> tuple[str, ...]:
         """The full names of the message types. `which` in `decode` gives indexes in this tuple."""
         return tuple(member.schema.message for member in self.members)

@@ -6,7 +6,7 @@ holds no row that was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Self
 
@@ -19,9 +19,10 @@ from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.file_end import FileEnd, read_exactly
 from archiver.storage.parquet.footer_chunks import FooterChunks
-from archiver.storage.parquet.leaves import leaves_and_paths
+from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
+from archiver.storage.parquet.shortcuts import dictionary_leaves, null_leaves
 from archiver.storage.row_columns import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from archiver.storage.store_errors import may_be_expired, storage_error
@@ -57,17 +58,18 @@ class ParquetSegmentReader:
         self._stored: ListedObject | None = None
         self._is_in_memory = False
         self._chunks: FooterChunks | None = None
+        self._dictionaries: pq.ParquetFile | None = None
         try:
             with self._errors():
                 if reads_all and self.stored.size <= AT_ONCE_BYTES:
                     self._keep(read_exactly(self._stream, 0, self.stored.size))
                 end = FileEnd.read(self._stream)
-                has_checksum = end.check(path)
+                self._has_checksum = end.check(path)
                 self._file = self._opened(end)
                 self._footer = self._file.metadata
                 self._schema = self._file.schema_arrow
                 self._columns = len(self._footer.schema)
-                self._askable = None if has_checksum else self._looked_through(end.footer)
+                self._askable = None if self._has_checksum else self._looked_through(end.footer)
             self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
             self._leaves, self._paths = leaves_and_paths(self._schema)
         except BaseException:
@@ -103,14 +105,23 @@ class ParquetSegmentReader:
             first_row += group.num_rows
         return tuple(found)
 
-    def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self,
+        block: Block,
+        field_ids: frozenset[int] | None = None,
+        *,
+        without: frozenset[int] = frozenset(),
+        in_dictionaries: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
         """Read the rows of one row group, in batches of about 16 MiB.
 
         If the credentials expire meanwhile, the file is opened again with new ones, and reading goes on at the row it
         had reached.
         """
         columns = None
-        if field_ids is not None:
+        if without:
+            columns = [leaf.path for leaf in self._below(field_ids) if leaf.field_id not in without]
+        elif field_ids is not None:
             columns = [".".join(self._paths[one]) for one in sorted(field_ids) if one in self._paths]
         size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
         # Threads cost more than they gain where a column is a few pages in memory.
@@ -120,7 +131,8 @@ class ParquetSegmentReader:
             at = 0
             try:
                 with self._errors():
-                    for batch in self._file.iter_batches(row_groups=[block.index], **options):
+                    file = self._with_dictionaries() if in_dictionaries else self._file
+                    for batch in file.iter_batches(row_groups=[block.index], **options):
                         fresh = batch.slice(max(0, done - at))
                         at += batch.num_rows
                         if fresh.num_rows:
@@ -133,10 +145,16 @@ class ParquetSegmentReader:
                 renewed_at = done
                 self._open_again(failure)
 
+    def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
+        """Columns at or below these ids that are null in all rows of the row group, and that `read` can do without."""
+        if not self._has_checksum:
+            return frozenset()
+        return null_leaves(self._below(field_ids), self._footer.row_group(block.index).column)
+
     def to_decode(self, block: Block, needed: frozenset[int]) -> frozenset[int] | None:
         """The columns needed, and those whose pages have to be decoded to know whether they are as written."""
-        paths = {self._paths[one] for one in needed if one in self._paths}
-        others = [leaf for leaf in self._leaves if not _is_within(leaf.parts, paths)]
+        wanted = {leaf.index for leaf in self._below(needed)}
+        others = [leaf for leaf in self._leaves if leaf.index not in wanted]
         try:
             left = list(doubtful(self._stream, others, self._footer_chunks(), block.index, self._footer.schema))
         except (pa.ArrowException, OSError, ValueError, IndexError, ThriftError, StorageError):
@@ -180,6 +198,20 @@ class ParquetSegmentReader:
             recognition=self._metadata.recognition,
         )
 
+    def _below(self, field_ids: frozenset[int] | None) -> list[Leaf]:
+        """The leaf columns at or below these ids."""
+        if field_ids is None:
+            return list(self._leaves)
+        paths = {self._paths[one] for one in field_ids if one in self._paths}
+        return [leaf for leaf in self._leaves if _is_within(leaf.parts, paths)]
+
+    def _with_dictionaries(self) -> pq.ParquetFile:
+        """The file, read so that texts stay in small dictionaries."""
+        if self._dictionaries is None:
+            paths = dictionary_leaves(self._leaves, self._footer) if self._has_checksum else []
+            self._dictionaries = self._parquet(self._footer, paths) if paths else self._file
+        return self._dictionaries
+
     def _opened(self, end: FileEnd) -> pq.ParquetFile:
         """Open the file by its end, which is all that pyarrow would read of it, too."""
         if not self._is_in_memory and not end.is_whole:
@@ -216,9 +248,13 @@ class ParquetSegmentReader:
             raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
         return self._footer.row_group(group).column(column)
 
-    def _parquet(self, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    def _parquet(self, footer: pq.FileMetaData | None = None, in_dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         return pq.ParquetFile(
-            self._stream, metadata=footer, pre_buffer=not self._is_in_memory, page_checksum_verification=True
+            self._stream,
+            metadata=footer,
+            read_dictionary=in_dictionaries,
+            pre_buffer=not self._is_in_memory,
+            page_checksum_verification=True,
         )
 
     def _open_again(self, failure: StorageError) -> None:
@@ -227,7 +263,7 @@ class ParquetSegmentReader:
         self._used = self._objects.current
         self._stream, self._is_in_memory = self._objects.open(self._path), False
         with self._errors():
-            self._file = self._parquet(self._footer)
+            self._file, self._dictionaries = self._parquet(self._footer), None
 
     def close(self) -> None:
         """Close the file."""

@@ -15,12 +15,12 @@ from schema_mapping.protobuf.kernel.aside cimport Stretch, split_aside
 from schema_mapping.protobuf.kernel.blocks cimport Block, buffer_of, new_block
 from schema_mapping.protobuf.kernel.flat cimport FLAT_BYTES, FLAT_FEWEST, Flat, is_flat, write_flat
 from schema_mapping.protobuf.kernel.json_wire cimport JsonReader, free_reader, json_bytes
-from schema_mapping.protobuf.kernel.numbers cimport put_number, wire_number
+from schema_mapping.protobuf.kernel.numbers cimport number_entries, put_number, wire_number
 from schema_mapping.protobuf.kernel.scratch cimport Scratch
-from schema_mapping.protobuf.kernel.sources cimport Source, bind_root, foresee, is_null
+from schema_mapping.protobuf.kernel.sources cimport Source, bind_root, foresee, free_kept, is_null, text_place
 from schema_mapping.protobuf.kernel.tables cimport (
     FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_ASIDE, NODE_CUT, NODE_JSON, NODE_NATIVE, NODE_TIMESTAMP,
-    NODE_WRAPPER, Node, OP_ASIDE, OP_BYTES, OP_FLOAT, OP_GROUP, OP_MAP, Tables,
+    NODE_WRAPPER, Node, OP_ASIDE, OP_BOOL, OP_BYTES, OP_FLOAT, OP_GROUP, OP_LAST_VARINT, OP_MAP, Tables,
 )
 from schema_mapping.protobuf.kernel.well_known cimport split_duration, split_timestamp
 from schema_mapping.protobuf.kernel.wire cimport load64, put_varint
@@ -70,6 +70,7 @@ cdef uint8_t* write_native(Writer* w, const Node* node, const Source* source, in
     if is_null(source, i) or p == NULL:
         return p
     if node.flags & NODE_JSON:
+        at = text_place(source, i)
         return write_json(
             w, node.flags, source.data + source.offsets[at], source.offsets[at + 1] - source.offsets[at], p
         )
@@ -216,7 +217,8 @@ cdef failure_text(int failure):
 def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):
     """Encodes the struct array in an Arrow capsule; `guess` is the memory to start with, `wide` asks for long offsets.
 
-    Raises TypeError if the array lacks the tables' children. Raises ValueError, with the row, the field's number and
+    Texts may be in dictionaries with places of 32 bits. Raises TypeError if the array lacks the tables' children, or a
+    dictionary is too large or lacks a place. Raises ValueError, with the row, the field's number and
     "enum", "json" or "form", if an enum's text is neither a name nor a number, a text isn't JSON of its kind, or a form
     isn't known. Raises OverflowError if the offsets must be wide, and MemoryError.
     """
@@ -242,7 +244,9 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):
         if not reserve_sources(&w, tables):
             raise MemoryError
         if not bind_root(&w.sources, array):
-            raise TypeError("the rows have other columns than the mapping")
+            raise TypeError("the rows have other columns than the mapping, or dictionaries that can't be used")
+        if w.sources.no_memory or not number_enums(&w, tables.field_count):
+            raise MemoryError
         if array.length >= FLAT_FEWEST and is_flat(&w, &flat):
             slots = new_block(FLAT_BYTES)
             flat.slots = slots.data
@@ -314,7 +318,21 @@ cdef void free_sources(Writer* w) noexcept:
     free(w.sources.late_columns)
     free(w.sources.is_live)
     free(w.aside)
+    free_kept(&w.sources)
     free_reader(&w.json)
+
+
+cdef bint number_enums(Writer* w, int field_count) noexcept nogil:
+    # Finds the numbers of enums' texts that are in dictionaries. False if memory is out.
+    cdef int index
+    for index in range(field_count):
+        if not OP_BOOL < w.fields[index].op <= OP_LAST_VARINT:
+            continue
+        if not number_entries(w, index, &w.sources.fields[index]):
+            return False
+        if not number_entries(w, index, &w.sources.elements[index]):
+            return False
+    return True
 
 
 cdef uint8_t* write_rows(Writer* w, Flat* flat, int64_t count, int64_t* row) noexcept nogil:
@@ -399,7 +417,7 @@ cdef inline uint8_t* write_row(Writer* w, int64_t i, uint8_t* p) noexcept nogil:
 cdef bint take_form(Writer* w, int64_t i) noexcept nogil:
     # Takes the field order of the row's form. The older form's text, for columns only, is the end of the newer one's.
     cdef const Source* form = &w.sources.form
-    cdef int64_t at = i + form.shift
+    cdef int64_t at = text_place(form, i)
     cdef int64_t size = form.offsets[at + 1] - form.offsets[at]
     if size != w.form_size and size != w.columns_form_size:
         return False

@@ -117,9 +117,20 @@ cdef inline void add_lengths(uint64_t* sizes, const Source* source, int64_t firs
     cdef int r
     if source.offsets == NULL:
         return
+    if source.entries != NULL:
+        add_lengths_of_entries(sizes, source, source.entries + first + source.shift, n)
+        return
     look_ahead(offsets, n * 4)
     for r in range(n):
         sizes[r] += load32(offsets + r * 4 + 4) - load32(offsets + r * 4)
+
+
+cdef inline void add_lengths_of_entries(
+    uint64_t* sizes, const Source* source, const int32_t* entries, int n
+) noexcept nogil:
+    cdef int r
+    for r in range(n):
+        sizes[r] += <uint64_t>(source.offsets[entries[r] + 1] - source.offsets[entries[r]])
 
 
 cdef uint8_t* move_together(Writer* w, Flat* f, int64_t first, int n, uint8_t* p) noexcept nogil:
@@ -308,21 +319,26 @@ cdef inline void put_text(uint8_t* p, const uint8_t* data, int64_t start, int64_
 
 
 cdef void put_texts(Flat* f, const Field* field, const Source* source, int64_t first, int n) noexcept nogil:
-    cdef const int32_t* offsets = source.offsets + first + source.shift
+    cdef const int32_t* offsets = source.offsets
+    cdef const int32_t* entries = source.entries
     cdef uint64_t tag = tag_word(field)
     cdef uint64_t tag_size = varint_size(field.tag)
     cdef uint64_t length
     cdef uint8_t* p
     cdef uint8_t* q
     cdef int r
+    if entries == NULL:
+        offsets += first + source.shift
+        look_ahead(source.data + offsets[0], offsets[n] - offsets[0])
+    else:
+        entries += first + source.shift
     memset(f.values, 0, n * 8)
     add_lengths(f.values, source, first, n)
     mark(f, field, source, first, n)
-    look_ahead(source.data + offsets[0], offsets[n] - offsets[0])
     for r in range(n):
         p = f.places[r]
         length = f.values[r]
-        put_text(p, source.data, offsets[r], length)
+        put_text(p, source.data, offsets[r if entries == NULL else entries[r]], length)
         q = put_varint(p - length, length)
         put_word(q, tag)
         f.places[r] = p - ((<uint64_t>(p - q) + tag_size) & f.masks[r])

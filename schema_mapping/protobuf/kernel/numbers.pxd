@@ -1,6 +1,6 @@
 # Numbers of columns, as they are written on the wire.
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from schema_mapping.protobuf.kernel.sources cimport Source, foresee
@@ -9,9 +9,10 @@ from schema_mapping.protobuf.kernel.tables cimport (
     OP_SINT32, OP_SINT64, OP_UINT32,
 )
 from schema_mapping.protobuf.kernel.wire cimport load32, load64, put_varint
-from schema_mapping.protobuf.kernel.writer cimport Writer
+from schema_mapping.protobuf.kernel.writer cimport NOT_A_NUMBER, Writer
 
 
+cdef bint number_entries(Writer* w, int index, Source* source) noexcept nogil
 cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at) noexcept nogil
 
 
@@ -37,7 +38,14 @@ cdef inline uint64_t wire_number(Writer* w, int index, const Source* source, int
     elif field.op == OP_SINT64:
         value = load64(source.values + at * 8)
         return (value << 1) ^ (0 - (value >> 63))
-    return <uint64_t>enum_number(w, index, source, at)
+    if source.entries == NULL:
+        return <uint64_t>enum_number(w, index, source, at)
+    value = load64(source.values + source.entries[at] * <int64_t>8)
+    if value == <uint64_t>INT64_MIN:
+        w.failure = NOT_A_NUMBER
+        w.failed_field = index
+        return 0
+    return value
 
 
 cdef inline uint8_t* put_number(uint8_t* p, uint8_t op, uint64_t value) noexcept nogil:

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Finds the numbers of enum values, whose columns hold texts."""
 
-from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from schema_mapping.protobuf.kernel.sources cimport Source, foresee
+from schema_mapping.protobuf.kernel.sources cimport Source, foresee, keep
 from schema_mapping.protobuf.kernel.tables cimport Enumeration, hash_name
 from schema_mapping.protobuf.kernel.writer cimport NOT_A_NUMBER, Writer
 
@@ -32,6 +32,24 @@ cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at)
                 return w.enum_numbers[found - 1]
             place = (place + 1) & <uint32_t>e.name_mask
     return decimal_number(w, index, text, size)
+
+
+cdef bint number_entries(Writer* w, int index, Source* source) noexcept nogil:
+    # Finds the numbers of all texts of an enum's dictionary, if it has one. False if memory is out.
+    cdef int64_t* numbers
+    cdef int64_t i
+    if source.entries == NULL:
+        return True
+    numbers = <int64_t*>keep(&w.sources, (source.offsets - 1)[0] * <int64_t>8)
+    if numbers == NULL:
+        return False
+    for i in range((source.offsets - 1)[0]):
+        numbers[i] = enum_number(w, index, source, i)
+        if w.failure:
+            numbers[i] = INT64_MIN      # it matters only if a row has it
+            w.failure = w.failed_field = 0
+    source.values = <const uint8_t*>numbers
+    return True
 
 
 cdef int64_t decimal_number(Writer* w, int index, const uint8_t* text, int64_t size) noexcept nogil:

@@ -10,13 +10,15 @@ cdef extern from *:
 
 cdef enum:
     FORESIGHT = 192         # bytes
+    BEFORE_TEXTS = 32       # bytes that may be read before a text of a dictionary
 
 # Row i of a row space is value i + shift of the buffers.
 cdef struct Source:
     const uint8_t* validity
-    const uint8_t* values       # numbers or bits
-    const int32_t* offsets      # of strings or lists
+    const uint8_t* values       # numbers or bits; for an enum's texts in a dictionary, the number of each text
+    const int32_t* offsets      # of strings or lists; before those of a dictionary is the number of its texts
     const uint8_t* data
+    const int32_t* entries      # of texts in a dictionary: each value's place in `offsets`; else NULL
     int64_t shift
 
 cdef struct Sources:
@@ -34,11 +36,19 @@ cdef struct Sources:
     Source raw
     Source form
     Source root
+    void* kept                  # memory to free: each piece begins with the address of the next
+    bint no_memory
 
 
 cdef inline bint is_null(const Source* source, int64_t i) noexcept nogil:
     i += source.shift
     return source.validity != NULL and not (source.validity[i >> 3] >> (i & 7)) & 1
+
+
+# The place of row i's text in `offsets`.
+cdef inline int64_t text_place(const Source* source, int64_t i) noexcept nogil:
+    i += source.shift
+    return i if source.entries == NULL else source.entries[i]
 
 
 # Prefetches memory: rows are written from the last to the first, and a message has more columns than the processor can
@@ -48,3 +58,5 @@ cdef inline void foresee(const void* p) noexcept nogil:
 
 
 cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil
+cdef uint8_t* keep(Sources* sources, int64_t size) noexcept nogil
+cdef void free_kept(Sources* sources) noexcept nogil

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from schema_mapping.protobuf.kernel.aside cimport Stretch
 from schema_mapping.protobuf.kernel.json_wire cimport JsonReader
 from schema_mapping.protobuf.kernel.scratch cimport Scratch
-from schema_mapping.protobuf.kernel.sources cimport Source, Sources, foresee, is_null
+from schema_mapping.protobuf.kernel.sources cimport Source, Sources, foresee, is_null, text_place
 from schema_mapping.protobuf.kernel.tables cimport Enumeration, Field, Node
 from schema_mapping.protobuf.kernel.wire cimport put_varint
 
@@ -79,7 +79,7 @@ cdef inline uint8_t* put_bytes(Writer* w, uint8_t* p, const Source* source, int6
     cdef int64_t start, length
     if is_null(source, i):
         return p
-    i += source.shift
+    i = text_place(source, i)
     start = source.offsets[i]
     length = source.offsets[i + 1] - start
     foresee(source.offsets + i)

@@ -101,6 +101,10 @@ class FixedMapping:
     keep_raw: bool = False
 
     @property
+    def takes_dictionaries(self) -> bool:
+        return False
+
+    @property
     def fingerprint(self) -> str:
         return ReadFixedSchema(schema=self.source).fingerprint()
 

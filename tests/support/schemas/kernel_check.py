@@ -15,6 +15,7 @@ from schema_mapping.protobuf.decode import decode
 from schema_mapping.protobuf.field_kinds import WireKind
 from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage
 from schema_mapping.protobuf.message_mapping import MessageMapping
+from tests.support.schemas.dictionaries import in_dictionaries
 from tests.support.schemas.upb_judge import columns_in, columns_of, parse
 
 TOGETHER = 9  # rows with enough alike around them to be written as a batch
@@ -41,8 +42,11 @@ def check_values(
     half = len(values) // 2
     assert mapping.encode(rows.slice(half)).to_pylist() == list(values[half:])
     without_raw = _without_raw(mapping, rows)
-    together = _without_raw(mapping, rows.take(np.repeat(np.arange(len(rows)), TOGETHER)))
+    repeated = rows.take(np.repeat(np.arange(len(rows)), TOGETHER))
+    together = _without_raw(mapping, repeated)
     assert together == [plain for plain in without_raw for _ in range(TOGETHER)]
+    assert _without_raw(mapping, repeated, texts_in_dictionaries=True) == together
+    assert _without_raw(mapping, rows.slice(half), texts_in_dictionaries=True) == without_raw[half:]
     for value, row, plain in zip(values, rows.to_pylist(), without_raw, strict=True):
         _check_row(mapping, descriptor, value, row, plain)
 
@@ -55,13 +59,16 @@ def _check_chunks(mapping: MessageMapping, values: Sequence[bytes | None], rows:
         assert str(again.to_pylist()) == str(rows.to_pylist())
 
 
-def _without_raw(mapping: MessageMapping, rows: pa.StructArray) -> Any:
+def _without_raw(mapping: MessageMapping, rows: pa.StructArray, *, texts_in_dictionaries: bool = False) -> Any:
     # What the columns alone say.
     children = [
         pa.nulls(len(rows), field.type) if field.name == "__raw__" else rows.field(i)
         for i, field in enumerate(rows.type)
     ]
-    return mapping.encode(pa.StructArray.from_arrays(children, fields=list(rows.type), mask=rows.is_null())).to_pylist()
+    plain = pa.StructArray.from_arrays(children, fields=list(rows.type), mask=rows.is_null())
+    if texts_in_dictionaries:
+        plain = plain.cast(in_dictionaries(plain.type))
+    return mapping.encode(plain).to_pylist()
 
 
 def _check_row(

@@ -156,7 +156,15 @@ class ArrowReader:
             first_row += batch.num_rows
         return tuple(found)
 
-    def read(self, block: Block, field_ids: frozenset[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self,
+        block: Block,
+        field_ids: frozenset[int] | None = None,
+        *,
+        without: frozenset[int] = frozenset(),
+        in_dictionaries: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        assert not without
         batch = self._ipc.get_batch(block.index)
         if field_ids is None:
             yield batch
@@ -164,6 +172,10 @@ class ArrowReader:
         kept = [found for field in batch.schema if (found := _only(field, batch.column(field.name), field_ids))]
         fields, arrays = zip(*kept, strict=True)
         yield pa.RecordBatch.from_arrays(list(arrays), schema=pa.schema(fields))
+
+    def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
+        """It proves nothing."""
+        return frozenset()
 
     def to_decode(self, block: Block, needed: frozenset[int]) -> None:
         """Its bytes have no checksums: all columns have to be read."""

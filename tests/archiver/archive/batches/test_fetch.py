@@ -140,9 +140,9 @@ class NotedBlocks:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
 
-    def read(self, block: Any, field_ids: Any = None) -> Any:
+    def read(self, block: Any, field_ids: Any = None, **options: Any) -> Any:
         self._read.append(block.index)
-        return self._reader.read(block, field_ids)
+        return self._reader.read(block, field_ids, **options)
 
 
 class NotingFormat(CountingFormat):

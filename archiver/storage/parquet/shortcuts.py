@@ -1,0 +1,69 @@
+"""What needn't be decoded of a file that this project wrote: columns without values, and texts of small dictionaries.
+
+Both are taken from the footer, so only a footer with a checksum may say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archiver.storage.parquet.leaves import Leaf
+from schema_mapping import names
+
+_SMALL_DICTIONARY: Final = 16 << 10
+"""The most bytes of a dictionary, compressed. Arrow makes an array of it again for each batch of rows."""
+_NO_STRUCT: Final = frozenset(("list", "key_value"))
+_OURS: Final = "__"
+
+
+def null_leaves(leaves: Collection[Leaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
+    """The ids of columns that are null in all rows of a row group, and that can be left out.
+
+    `leaves` are all that would be read. What is left in every struct tells where the struct is null, and how long the
+    lists above it are. Keys and values of maps, and elements of lists, stay.
+    """
+    without = [leaf for leaf in leaves if _is_member(leaf) and _is_null(chunk(leaf.index))]
+    left_out = {leaf.index for leaf in without}
+    groups: set[tuple[str, ...]] = set()
+    for leaf in leaves:
+        if leaf.index not in left_out:
+            groups |= _groups(leaf)
+    for leaf in without:
+        if leaf.parts[:-1] not in groups:
+            left_out.discard(leaf.index)
+            groups |= _groups(leaf)
+    return frozenset(leaf.field_id for leaf in without if leaf.index in left_out and leaf.field_id is not None)
+
+
+def dictionary_leaves(leaves: Iterable[Leaf], footer: pq.FileMetaData) -> list[str]:
+    """The paths of the texts below `val` that can stay in their dictionaries: a small one in each row group."""
+    return [
+        leaf.path
+        for leaf in leaves
+        if leaf.parts[0] == names.VAL
+        and pa.types.is_string(leaf.type)
+        and not leaf.parts[-1].startswith(_OURS)
+        and all(_has_small(footer.row_group(at).column(leaf.index)) for at in range(footer.num_row_groups))
+    ]
+
+
+def _is_member(leaf: Leaf) -> bool:
+    return len(leaf.parts) > 1 and leaf.field_id is not None and _NO_STRUCT.isdisjoint(leaf.parts[-2:-1])
+
+
+def _groups(leaf: Leaf) -> set[tuple[str, ...]]:
+    return {leaf.parts[:depth] for depth in range(1, len(leaf.parts))}
+
+
+def _is_null(chunk: pq.ColumnChunkMetaData) -> bool:
+    statistics = chunk.statistics
+    return statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values
+
+
+def _has_small(chunk: pq.ColumnChunkMetaData) -> bool:
+    start = chunk.dictionary_page_offset
+    return start is not None and 0 < chunk.data_page_offset - start <= _SMALL_DICTIONARY

@@ -1,0 +1,135 @@
+"""Rows whose texts are places in a dictionary, as Parquet has them: read by the kernel as they are."""
+
+from __future__ import annotations
+
+import random
+import string
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+
+from schema_mapping import compile_mapping
+from schema_mapping.columns.arrow import IN_DICTIONARY
+from schema_mapping.errors import KernelError
+from schema_mapping.protobuf import encode as encode_module
+from schema_mapping.protobuf.message_mapping import MessageMapping
+from tests.support.schemas.dictionaries import in_dictionaries
+from tests.support.schemas.proto_text import descriptor_of
+
+FLAT = "message M { string s = 1; optional string o = 2; E e = 3; int32 n = 4; } enum E { Z = 0; A = 5; LESS = -3; }"
+NESTED = """
+message M { N one = 1; repeated N ns = 2; map<string, E> m = 3; repeated E es = 4; string s = 5; map<string, N> n = 6; }
+message N { repeated string t = 1; E e = 2; optional string s = 3; }
+enum E { Z = 0; A = 5; LESS = -3; }
+"""
+ROWS = 500
+
+
+@pytest.fixture
+def as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text is copied out of its dictionary first."""
+
+    def refused(*_: object) -> None:
+        raise AssertionError("rows were cast")
+
+    monkeypatch.setattr(encode_module, "_as_mapped", refused)
+
+
+def texts(draw: random.Random) -> str:
+    return "".join(draw.choices(string.ascii_letters + "\u20ac", k=draw.choice((0, 1, 5, 15, 16, 17, 31, 33, 700))))
+
+
+def values_of(text: str, made: Any) -> tuple[MessageMapping, pa.BinaryArray]:
+    descriptor = descriptor_of(text)
+    draw, kind = random.Random(5), GetMessageClass(descriptor)
+    values = [None if draw.random() < 0.05 else kind(**made(draw)).SerializeToString() for _ in range(ROWS)]
+    return compile_mapping(descriptor), pa.array(values, pa.binary())
+
+
+def flat(draw: random.Random) -> dict[str, Any]:
+    found = {"s": texts(draw), "o": texts(draw), "e": draw.choice((0, 5, -3, 77)), "n": 1}
+    return {name: value for name, value in found.items() if draw.random() < 0.7}
+
+
+def nested(draw: random.Random) -> dict[str, Any]:
+    def one() -> dict[str, Any]:
+        found = {"t": [texts(draw) for _ in range(draw.randrange(3))], "e": draw.choice((0, 5, 9)), "s": texts(draw)}
+        return {name: value for name, value in found.items() if draw.random() < 0.7}
+
+    return {
+        "one": one(),
+        "ns": [one() for _ in range(draw.randrange(3))],
+        "es": [draw.choice((0, 5, -3, 77)) for _ in range(draw.randrange(4))],
+        "m": {texts(draw): 5} if draw.random() < 0.5 else {},
+        "s": texts(draw),
+        "n": {texts(draw): one()} if draw.random() < 0.5 else {},
+    }
+
+
+@pytest.mark.usefixtures("as_they_are")
+@pytest.mark.parametrize(("text", "made"), [(FLAT, flat), (NESTED, nested)], ids=["flat", "nested"])
+def test_every_byte_comes_back(text: str, made: Any) -> None:
+    mapping, values = values_of(text, made)
+    rows = mapping.decode(values)
+    found = rows.cast(in_dictionaries(rows.type))
+    assert mapping.encode(found).equals(values)
+    for start, length in ((1, ROWS - 1), (13, 8), (100, 3), (ROWS - 9, 9), (7, 0)):
+        assert mapping.encode(found[start : start + length]).equals(values[start : start + length])
+
+
+def with_texts(mapping: MessageMapping, name: str, column: pa.Array) -> pa.StructArray:
+    """Rows of only one column."""
+    children = [column if field.name == name else pa.nulls(len(column), field.type) for field in mapping.arrow_type]
+    kinds = [field.with_type(child.type) for field, child in zip(mapping.arrow_type, children, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=kinds)
+
+
+def dictionary(places: list[int | None], *entries: str | None) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(entries, pa.string()), safe=False)
+
+
+@pytest.mark.usefixtures("as_they_are")
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_text_that_is_no_number_matters_only_where_a_row_has_it(count: int) -> None:
+    mapping = compile_mapping(descriptor_of(FLAT))
+    good = with_texts(mapping, "e", dictionary([1, None, 2] * count, "nothing", "A", "-7"))
+    assert mapping.encode(good).to_pylist() == [b"\x18\x05", b"", b"\x18\xf9" + b"\xff" * 8 + b"\x01"] * count
+    bad = with_texts(mapping, "e", dictionary([1, 1, 0] * count, "nothing", "A"))
+    with pytest.raises(KernelError, match="neither a name") as caught:
+        mapping.encode(bad)
+    assert caught.value.context == {"row": 3 * count - 1, "field_number": 3}
+
+
+@pytest.mark.usefixtures("as_they_are")
+def test_a_slice_of_a_dictionary() -> None:
+    mapping = compile_mapping(descriptor_of(FLAT))
+    part = pa.array(["left", "a", "bb"]).slice(1)
+    rows = with_texts(mapping, "s", pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int32()), part))
+    assert mapping.encode(rows).to_pylist() == [b"\x0a\x02bb", b"\x0a\x01a"]
+
+
+@pytest.mark.parametrize("places", [[0, 2], [0, -1], [0] * 20 + [1 << 30]])
+def test_places_that_a_dictionary_lacks_are_refused(places: list[int | None]) -> None:
+    mapping = compile_mapping(descriptor_of(FLAT))
+    with pytest.raises(KernelError, match="don't have the mapping's type"):
+        mapping.encode(with_texts(mapping, "s", dictionary(places, "a", "b")))
+
+
+def test_dictionaries_that_the_kernel_does_not_take_are_written_out() -> None:
+    mapping = compile_mapping(descriptor_of(FLAT))
+    with_null = with_texts(mapping, "s", dictionary([0, 1, None], None, "b"))
+    assert mapping.encode(with_null).to_pylist() == [b"", b"\x0a\x01b", b""]
+    large = "x" * (1 << 20)
+    with_large = with_texts(mapping, "s", dictionary([1, 0], "a", large))
+    assert [len(each) for each in mapping.encode(with_large).to_pylist()] == [(1 << 20) + 4, 3]
+    narrow = pa.array(["a", "b"]).cast(pa.dictionary(pa.int8(), pa.string()))
+    assert mapping.encode(with_texts(mapping, "s", narrow)).to_pylist() == [b"\x0a\x01a", b"\x0a\x01b"]
+
+
+@pytest.mark.usefixtures("as_they_are")
+def test_a_dictionary_without_entries() -> None:
+    mapping = compile_mapping(descriptor_of(FLAT))
+    rows = with_texts(mapping, "o", pa.nulls(30, IN_DICTIONARY))
+    assert mapping.encode(rows).to_pylist() == [b""] * 30
