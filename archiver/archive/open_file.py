@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +23,8 @@ from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import Block, RowRange, SegmentReader
 from schema_mapping import names
+
+_NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +120,14 @@ class OpenFile:
 
 
 def _wanted(kafka: pa.StructArray, wanted: RowRange) -> Mask:
-    offsets = kafka.field(names.OFFSET)
-    inside = pc.and_(
-        pc.equal(kafka.field(names.PARTITION), pa.scalar(wanted.partition, pa.int32())),
-        pc.and_(pc.greater_equal(offsets, wanted.start_offset), pc.less(offsets, wanted.end_offset)),
+    partitions, offsets = (_or_none(kafka.field(name)) for name in (names.PARTITION, names.OFFSET))
+    mask: Mask = (
+        (partitions == wanted.partition) & (offsets >= max(0, wanted.start_offset)) & (offsets < wanted.end_offset)
     )
-    mask: Mask = pc.fill_null(inside, fill_value=False).to_numpy(zero_copy_only=False)
-    return np.asarray(mask, np.bool_)
+    return mask
+
+
+def _or_none(column: pa.Array) -> npt.NDArray[np.signedinteger]:
+    """The numbers, -1 for nulls: no partition and no offset."""
+    found: npt.NDArray[np.signedinteger] = (pc.fill_null(column, _NONE) if column.null_count else column).to_numpy()
+    return found

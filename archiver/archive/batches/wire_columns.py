@@ -61,6 +61,8 @@ def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array,
     event, append = (_millis(kafka.field(name)) for name in (names.EVENT_TIMESTAMP, names.APPEND_TIMESTAMP))
     raw = kafka.field(names.RAW_TIMESTAMP)
     none = pa.scalar(None, pa.int64())
+    if append.null_count == raw.null_count == len(raw) and not pc.any(is_append).as_py():
+        return _known(event), append
     raw_is_append = pc.and_(is_append, append.is_null())
     produced = pc.fill_null(pc.coalesce(event, pc.if_else(raw_is_append, none, raw)), NO_TIMESTAMP)
     return produced, pc.if_else(is_append, pc.fill_null(pc.coalesce(append, raw), NO_TIMESTAMP), none)
