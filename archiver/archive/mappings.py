@@ -5,17 +5,18 @@ A row is always encoded with the mapping that wrote it, so schema evolution neve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from archiver.errors import ReplayError
-from archiver.storage.journal import TableJournal
 from archiver.storage.segment import SegmentMetadata
 from schema_mapping.errors import ContextError, SchemaMappingError
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
 if TYPE_CHECKING:
+    from archiver.storage.journal import TableJournal
     from catalog.model import TopicRow
     from catalog.registry import Registry
 
@@ -118,14 +119,14 @@ class LedgerMappings:
 
 
 class JournalMappings:
-    """The mappings in a table's journal. It is read when a mapping is asked for."""
+    """The mappings in a table's journal. It is opened and read when a mapping is asked for."""
 
-    def __init__(self, journal: TableJournal) -> None:
+    def __init__(self, journal: Callable[[], TableJournal]) -> None:
         self._journal = journal
 
     def row_mapping(self, version: int) -> RowMapping | None:
         """Return the mapping of a version; None if the journal doesn't have it. Raises the leaves of StorageError."""
-        found = self._journal.schema(version)
+        found = self._journal().schema(version)
         return None if found is None else row_mapping_from_text(found.version.mapping)
 
 

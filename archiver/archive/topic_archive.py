@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pyarrow as pa
@@ -38,12 +39,14 @@ from archiver.archive.watermarks import first_offset_since, high_watermark, late
 from archiver.config import Config
 from archiver.errors import ArchiveReplaced, ObjectMissing
 from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
+
+if TYPE_CHECKING:
+    from archiver.storage.journal import TableJournal
 
 
 class TopicArchive:
@@ -204,7 +207,12 @@ def open_archive(
         known = RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
         if config.archive.journal is None:
             return known
-        journal = Journal.of(config).named(config.topic(topic).table, table_uuid)
+
+        def journal() -> TableJournal:
+            from archiver.storage.journal import Journal
+
+            return Journal.of(config).named(config.topic(topic).table, table_uuid)
+
         return FirstThatKnows(known, JournalMappings(journal))
 
     coercion = Coercion.of(config.topic(topic)) if coerces else NO_COERCION

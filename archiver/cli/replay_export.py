@@ -15,6 +15,9 @@ import typer
 from archiver.light_start import quick_imports
 
 if TYPE_CHECKING:
+    from archiver.observe.console import TextConsole
+    from archiver.observer import Observer
+    from archiver.replay.export import ExportEvent
     from archiver.replay.output_file import OutputFile, StandardOutput
     from archiver.replay.selection import Selection
 
@@ -37,8 +40,6 @@ def export(
         from archiver.config import load_config
         from archiver.observe.console import Terminal
         from archiver.observe.json_lines import write_line
-        from archiver.observe.replay_screen import ReplayScreen, export_summary
-        from archiver.observer import all_of
         from archiver.replay import open_archive
         from archiver.replay.export import Export, export_arrow, export_jsonl
         from archiver.replay.range_notes import range_notes
@@ -50,8 +51,8 @@ def export(
     for note in notes:
         errors.print(f"{topic}: {note}", style="yellow")
     started = time.monotonic()
-    with _opened(output) as stream, ReplayScreen(errors, topic) as screen:
-        work = Export(archive=archive, selection=selection, limit=limit, observer=all_of(screen))
+    with _opened(output) as stream, _observed(errors, topic) as observer:
+        work = Export(archive=archive, selection=selection, limit=limit, observer=observer)
         records = export_arrow(work, stream) if is_arrow else export_jsonl(work, stream, decoded=decode)
     seconds, size = time.monotonic() - started, stream.size_bytes
     if output is not None and as_json:
@@ -65,12 +66,30 @@ def export(
             notes=notes,
         )
         return
+    if output is None and not errors.is_terminal:
+        return
+    from archiver.observe.replay_screen import export_summary
+
     where = str(output) if output is not None else "standard output"
     summary = f"{topic}: {export_summary(records=records, size_bytes=size, seconds=seconds, where=where)}"
     if output is not None:
         typer.echo(summary)
-    elif errors.is_terminal:
+    else:
         errors.print(summary)
+
+
+@contextmanager
+def _observed(errors: TextConsole, topic: str) -> Iterator[Observer[ExportEvent]]:
+    """Show how far the export came, on a terminal."""
+    from archiver.observer import all_of, ignore
+
+    if not errors.is_terminal:
+        yield ignore
+        return
+    from archiver.observe.replay_screen import ReplayScreen
+
+    with ReplayScreen(errors, topic) as screen:
+        yield all_of(screen)
 
 
 @contextmanager

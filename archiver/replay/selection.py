@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import pyarrow as pa
 
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError
-from archiver.replay.where import Where
 from archiver.storage.row_columns import NO_TIMESTAMP
 from archiver.storage.segment import RowRange
+
+if TYPE_CHECKING:
+    from archiver.replay.where import Where
 
 _HINT = "write `earliest`, `latest`, an offset such as 1200, or a time such as 2026-01-31T00:00:00Z"
 
@@ -74,7 +76,7 @@ class Selection:
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
             partitions=tuple(sorted(set(partitions))),
-            where=None if where is None else Where.parse(where),
+            where=None if where is None else _condition(where),
         )
         selection._check_order(start, end)
         return selection
@@ -153,6 +155,12 @@ class Selection:
                 min_timestamp=bounds.low_time if bounds.low_time > NO_TIMESTAMP else None,
             )
         return wanted if wanted.start_offset < wanted.end_offset else None
+
+
+def _condition(text: str) -> Where:
+    from archiver.replay.where import Where
+
+    return Where.parse(text)
 
 
 def parse_point(text: str) -> Point:

@@ -94,10 +94,10 @@ def test_registry_and_journal_are_asked_about_the_table_that_is_read(
 
     class Journal:
         def __init__(self, journal: Any) -> None:
-            self._folder = journal.folder
+            self._journal = journal
 
         def row_mapping(self, version: int) -> Any:
-            asked.append(self._folder.rpartition("/")[2])
+            asked.append(self._journal().folder.rpartition("/")[2])
             return archive.rows
 
     monkeypatch.setattr(topic_archive, "RegistryMappings", Registry)

@@ -15,9 +15,10 @@ import pytest
 from archiver.light_start import quick_imports, with_roomy_stack
 
 HEAVY = (
-    "archiver.audit", "archiver.files", "archiver.ingest.task", "archiver.schemas", "confluent_kafka", "cryptography",
-    "google.protobuf", "kafka", "numpy", "opentelemetry", "pandas", "prometheus_client", "psutil", "psycopg",
-    "psycopg_pool", "pyarrow", "pyiceberg", "pyspark", "requests", "schema_mapping.protobuf.format",
+    "archiver.audit", "archiver.files", "archiver.ingest.task", "archiver.replay.where", "archiver.schemas",
+    "archiver.storage.journal", "confluent_kafka", "cryptography", "google.protobuf", "kafka", "numpy", "opentelemetry",
+    "pandas", "prometheus_client", "psutil", "psycopg", "psycopg_pool", "pyarrow", "pyiceberg", "pyspark", "requests",
+    "schema_mapping.protobuf.format",
 )  # fmt: skip
 REPLAY_NEEDS = ("numpy", "pyarrow", "pyiceberg", "requests")
 STATUS_NEEDS = ("kafka", "psycopg", "psycopg_pool", "pyiceberg", "requests")
