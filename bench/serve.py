@@ -62,7 +62,7 @@ def read(address: str, topic: str, ends: dict[int, int], ready: Barrier, over: A
     reading.assign([TopicPartition(topic, each, 0) for each in ends])
     left = sum(ends.values())
     while left > 0:
-        messages = reading.consume(READ_AT_ONCE, 1.0)
+        messages = reading.consume(min(READ_AT_ONCE, left), 1.0)  # who asks for more waits for it at the end
         for each in messages:
             if each.error() is not None:
                 raise RuntimeError(each.error())
