@@ -240,7 +240,7 @@ class Assembler:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowIndexError) as error:
             raise ReplayError(
                 "columns of the file don't have the types that they were written with: restore it from a backup, or"
                 " from before the rewrite",

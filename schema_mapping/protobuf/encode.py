@@ -14,6 +14,8 @@ from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.kernel.encoder import encode_rows
 from schema_mapping.protobuf.program import Program
 
+_MOST_IN_DICTIONARIES = 16 << 20
+"""The most bytes to start with for texts of dictionaries. Where one is long, their average says little."""
 NOT_ENCODABLE = {
     "enum": "an enum column holds a text that is neither a name of the enum nor a number",
     "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
@@ -32,7 +34,7 @@ def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeB
     size = rows.nbytes
     if rows.type != program.arrow_type:
         if _has_dictionaries_only(rows.type, program.arrow_type):
-            size += _bytes_in_dictionaries(rows)
+            size += min(_MOST_IN_DICTIONARIES, _bytes_in_dictionaries(rows))
         else:
             rows = _as_mapped(rows, program.arrow_type)
     try:
@@ -60,6 +62,9 @@ def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a type is the one that is wanted, but for texts in dictionaries."""
     if found.num_fields == 0 or found.id != wanted.id or found.num_fields != wanted.num_fields:
         return bool(found == wanted or (found == IN_DICTIONARY and pa.types.is_string(wanted)))
+    if pa.types.is_map(found):  # files name the entries in their own way
+        kinds = ((found.key_type, wanted.key_type), (found.item_type, wanted.item_type))
+        return all(_has_dictionaries_only(ours, theirs) for ours, theirs in kinds)
     inside = range(found.num_fields)
     return [found.field(at).name for at in inside] == [wanted.field(at).name for at in inside] and all(
         _has_dictionaries_only(found.field(at).type, wanted.field(at).type) for at in inside

@@ -7,6 +7,7 @@ import string
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
@@ -14,6 +15,7 @@ from schema_mapping import compile_mapping
 from schema_mapping.columns.arrow import IN_DICTIONARY
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf import encode as encode_module
+from schema_mapping.protobuf.kernel.encoder import encode_rows
 from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.dictionaries import in_dictionaries
 from tests.support.schemas.proto_text import descriptor_of
@@ -126,6 +128,32 @@ def test_dictionaries_that_the_kernel_does_not_take_are_written_out() -> None:
     assert [len(each) for each in mapping.encode(with_large).to_pylist()] == [(1 << 20) + 4, 3]
     narrow = pa.array(["a", "b"]).cast(pa.dictionary(pa.int8(), pa.string()))
     assert mapping.encode(with_texts(mapping, "s", narrow)).to_pylist() == [b"\x0a\x01a", b"\x0a\x01b"]
+
+
+def test_a_long_text_that_is_seldom_used_takes_no_memory_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    guesses: list[int] = []
+
+    def noted(tables: Any, capsule: Any, *, guess: int, wide: bool) -> Any:
+        guesses.append(guess)
+        return encode_rows(tables, capsule, guess=guess, wide=wide)
+
+    monkeypatch.setattr(encode_module, "encode_rows", noted)
+    mapping = compile_mapping(descriptor_of(FLAT))
+    rows = with_texts(mapping, "s", dictionary([0] * 16_000 + [1], "ok", "x" * 1_000_000))
+    assert len(mapping.encode(rows)[16_000].as_py()) == 1_000_004
+    assert max(guesses) < 20 << 20
+
+
+@pytest.mark.usefixtures("as_they_are")
+def test_rows_of_a_file_whose_maps_name_their_entries_in_another_way() -> None:
+    mapping = compile_mapping(descriptor_of("message M { map<string, string> m = 1; }"))
+    values = pa.array([b"\x0a\x06\x0a\x01a\x12\x01b", b""], pa.binary())
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.table({"val": mapping.decode(values)}), file)
+    texts = ["val.m.key_value.key", "val.m.key_value.value"]
+    (batch,) = pq.ParquetFile(pa.BufferReader(file.getvalue()), read_dictionary=texts).iter_batches()
+    assert batch.column("val").type.field("m").type.item_type == IN_DICTIONARY
+    assert mapping.encode(batch.column("val")).equals(values)
 
 
 @pytest.mark.usefixtures("as_they_are")
