@@ -212,8 +212,13 @@ class SegmentReader(Protocol):
         Only what the file proves is told: a file without a checksum of its footer tells nothing.
         """
 
-    def to_decode(self, block: Block, needed: frozenset[int]) -> frozenset[int] | None:
-        """Look at the bytes of the columns beside those `needed`. Return the ids to `read`; None stands for all.
+    def to_decode(
+        self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
+    ) -> frozenset[int] | None:
+        """Look at the bytes of the columns beside those `needed`, and of those among them that are null: `without`.
+
+        Return the ids to `read`; None stands for all. An id of `without` is among them if that column has to be read
+        all the same.
 
         What isn't among them is as it was written, by its checksums: `read` would find no damage in it. It raises
         nothing: where there is a doubt, or an error, `read` tells.

@@ -163,8 +163,10 @@ class _Chunk:
         self._encodings.add(number(header, _ENCODING))
 
     def _add_dictionary(self, header: Fields, unpacked: int) -> None:
-        # Of texts, only decoding tells how many there are.
-        if self._width is None or number(header, _VALUES) * self._width != unpacked:
+        # Of texts, only decoding tells how many there are, unless there are none.
+        values = number(header, _VALUES)
+        is_sure = values == unpacked == 0 if self._width is None else values * self._width == unpacked
+        if not is_sure:
             raise _Doubtful
         if number(header, _ENCODING) != _PLAIN:
             raise _Doubtful

@@ -151,9 +151,11 @@ class ParquetSegmentReader:
             return frozenset()
         return null_leaves(self._below(field_ids), self._footer.row_group(block.index).column)
 
-    def to_decode(self, block: Block, needed: frozenset[int]) -> frozenset[int] | None:
+    def to_decode(
+        self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
+    ) -> frozenset[int] | None:
         """The columns needed, and those whose pages have to be decoded to know whether they are as written."""
-        wanted = {leaf.index for leaf in self._below(needed)}
+        wanted = {leaf.index for leaf in self._below(needed) if leaf.field_id not in without}
         others = [leaf for leaf in self._leaves if leaf.index not in wanted]
         try:
             left = list(doubtful(self._stream, others, self._footer_chunks(), block.index, self._footer.schema))
@@ -161,7 +163,7 @@ class ParquetSegmentReader:
             return None  # decoding tells what is wrong, or gets new credentials
         found = {leaf.field_id: leaf.parts for leaf in left if leaf.field_id is not None}
         is_named = len(found) == len(left) and all(self._paths[one] == path for one, path in found.items())
-        return needed | found.keys() if is_named else None
+        return (needed - without) | found.keys() if is_named else None
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         """How many values of these columns aren't null in the row group, by its statistics."""

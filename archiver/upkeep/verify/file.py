@@ -313,9 +313,14 @@ def _hull(known: Bounds | None, more: Bounds) -> Bounds:
 def _records(opened: OpenFile, block: Block) -> Generator[_Batch, None, None]:
     """The records of a block, and which of them others deleted; None where no row is deleted."""
     first = block.first_row
-    needed = opened.assembler.field_ids | opened.deletes.field_ids
-    for rows in opened.reader.read(block, opened.reader.to_decode(block, needed)):
-        kafka = opened.assembler.kafka(rows)
-        kept = opened.deletes.survivors(rows, first)
+    reader, assembler, deletes = opened.reader, opened.assembler, opened.deletes
+    needed = assembler.field_ids | deletes.field_ids
+    is_light = not deletes.equalities
+    nulls = reader.null_columns(block, assembler.omissible_ids) if is_light else frozenset[int]()
+    decoded = reader.to_decode(block, needed, without=nulls)
+    nulls = frozenset() if decoded is None else nulls - decoded
+    for rows in reader.read(block, decoded, without=nulls, in_dictionaries=is_light):
+        kafka = assembler.kafka(rows, nulls)
+        kept = deletes.survivors(rows, first)
         first += rows.num_rows
-        yield opened.assembler.records(rows, kafka), None if kept.all() else pa.array(kept)
+        yield assembler.records(rows, kafka, nulls), None if kept.all() else pa.array(kept)

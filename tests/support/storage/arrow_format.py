@@ -177,7 +177,7 @@ class ArrowReader:
         """It proves nothing."""
         return frozenset()
 
-    def to_decode(self, block: Block, needed: frozenset[int]) -> None:
+    def to_decode(self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()) -> None:
         """Its bytes have no checksums: all columns have to be read."""
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:

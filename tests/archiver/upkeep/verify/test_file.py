@@ -28,7 +28,14 @@ from archiver.upkeep.verify.file_claims import Identity
 from archiver.upkeep.verify.findings import FaultKind
 from archiver.upkeep.verify.tally import Cut, Tally
 from archiver.wire.record_digest import RecordDigest
-from schema_mapping.columns.fixed import BATCH_START_ID
+from schema_mapping.columns.fixed import (
+    APPEND_TIMESTAMP_ID,
+    BATCH_START_ID,
+    HEADERS_ID,
+    KAFKA_ID,
+    RAW_TIMESTAMP_ID,
+    VAL_ID,
+)
 from tests.support.storage.footer_flips import judged, some_flips, without_checksum
 
 ROWS = 50
@@ -114,10 +121,10 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int] | None]:
     read = ParquetSegmentReader.read
 
     def reading(
-        self: ParquetSegmentReader, block: Block, field_ids: frozenset[int] | None = None
+        self: ParquetSegmentReader, block: Block, field_ids: frozenset[int] | None = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
         seen.append(field_ids)
-        return read(self, block, field_ids)
+        return read(self, block, field_ids, **options)
 
     monkeypatch.setattr(ParquetSegmentReader, "read", reading)
     return seen
@@ -147,6 +154,28 @@ def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any
     assert not found.is_read
 
 
+def test_damage_to_a_column_without_values_is_found_without_decoding_it(
+    archive: Any, local: Path, decoded: list[frozenset[int] | None]
+):
+    with FORMATS.written.open(ObjectStore.of({}), local.as_uri()) as reader:
+        (block,) = reader.blocks()
+        nulls = reader.null_columns(block, frozenset((HEADERS_ID, VAL_ID, KAFKA_ID)))
+    assert nulls >= {APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID}
+    result_of(archive, local)
+    (asked,) = decoded
+    assert asked is not None
+    assert not asked & nulls, "their pages are held against their checksums"
+    whole = local.read_bytes()
+    for path in ("kafka.append_timestamp", "kafka.raw_timestamp"):
+        place = _chunk(local, path)
+        first, size = place.dictionary_page_offset or place.data_page_offset, place.total_compressed_size
+        for at in range(first, first + size):
+            local.write_bytes(whole[:at] + bytes((whole[at] ^ 8,)) + whole[at + 1 :])
+            assert judge(archive, local) in (0, 3), "found as by decoding it"
+        assert judge(archive, local) == 3, "the last byte of the page"
+        local.write_bytes(whole)
+
+
 @pytest.mark.parametrize("has_checksum", [True, False], ids=["with a checksum", "without"])
 def test_a_flipped_bit_in_a_footer_ends_no_process_and_is_found_as_by_decoding_all(
     archive: Any, local: Path, has_checksum: bool
@@ -162,7 +191,7 @@ def test_a_flipped_bit_in_a_footer_ends_no_process_and_is_found_as_by_decoding_a
 def judge(archive: Any, local: Path) -> int:
     """Whether a fault is found by decoding all, and with checks of pages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ParquetSegmentReader, "to_decode", lambda *_: None)
+        patch.setattr(ParquetSegmentReader, "to_decode", lambda *_, **__: None)
         before = bool(result_of(archive, local).faults)
     return before + 2 * bool(result_of(archive, local).faults)
 
@@ -200,11 +229,11 @@ def test_of_the_only_file_a_batch_is_digested_while_the_next_is_decoded(
     assemble, count = Assembler.records, Tally.add
     calls: list[str] = []
 
-    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
+    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray, *nulls: Any) -> pa.RecordBatch:
         calls.append("assemble")
         if calls.count("assemble") == 2:
             both.wait(timeout=30)
-        return assemble(self, rows, kafka)
+        return assemble(self, rows, kafka, *nulls)
 
     def counting(self: Tally, records: pa.RecordBatch) -> RecordDigest:
         calls.append("count")
@@ -227,12 +256,12 @@ def test_a_file_whose_counting_fails_is_closed_after_its_reading_has_ended(
     assemble, close = Assembler.records, OpenFile.close
     calls: list[str] = []
 
-    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
+    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray, *nulls: Any) -> pa.RecordBatch:
         if calls:
             is_read_ahead.set()
             time.sleep(0.05)
         calls.append("assembled")
-        return assemble(self, rows, kafka)
+        return assemble(self, rows, kafka, *nulls)
 
     def counting(self: Tally, records: pa.RecordBatch) -> RecordDigest:
         assert is_read_ahead.wait(timeout=30)
