@@ -71,15 +71,26 @@ class OpenFile:
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
         """Assemble the records of a block in a partition and range of offsets. Batches are sorted and never empty."""
-        assembler = self.assembler
-        if assembler.shape.shows or self.deletes.equalities:
-            nulls = frozenset[int]()
-            found = self.rows(block, wanted, assembler.field_ids)
-        else:
-            nulls = self.reader.null_columns(block, assembler.omissible_ids)
-            found = self._rows(self._light(block, assembler.field_ids, nulls), block.first_row, wanted, nulls)
-        for rows, kafka in found:
-            yield sorted_by_offset(assembler.records(rows, kafka, nulls))
+        nulls = self.null_columns(block)
+        batches = self.reader.read(
+            block,
+            self.assembler.field_ids | self.deletes.field_ids,
+            without=nulls,
+            in_dictionaries=self.takes_dictionaries,
+        )
+        for rows, kafka in self._rows(batches, block.first_row, wanted, nulls):
+            yield sorted_by_offset(self.assembler.records(rows, kafka, nulls))
+
+    @property
+    def takes_dictionaries(self) -> bool:
+        """Whether records can be assembled from texts in dictionaries: nothing is compared with them, or shown."""
+        return not (self.assembler.shape.shows or self.deletes.equalities)
+
+    def null_columns(self, block: Block) -> frozenset[int]:
+        """The columns that needn't be read to assemble the records of a block: they are null in all of its rows."""
+        if not self.takes_dictionaries:
+            return frozenset()
+        return self.reader.null_columns(block, self.assembler.omissible_ids)
 
     def kafka(self, block: Block, wanted: RowRange) -> Iterator[pa.StructArray]:
         """Read only the column `kafka` of these rows, in file order."""
@@ -95,9 +106,6 @@ class OpenFile:
         """
         columns = None if field_ids is None else field_ids | self.deletes.field_ids
         return self._rows(self.reader.read(block, columns), block.first_row, wanted)
-
-    def _light(self, block: Block, field_ids: frozenset[int], nulls: frozenset[int]) -> Iterator[pa.RecordBatch]:
-        return self.reader.read(block, field_ids, without=nulls, in_dictionaries=True)
 
     def _rows(
         self,

@@ -315,11 +315,10 @@ def _records(opened: OpenFile, block: Block) -> Generator[_Batch, None, None]:
     first = block.first_row
     reader, assembler, deletes = opened.reader, opened.assembler, opened.deletes
     needed = assembler.field_ids | deletes.field_ids
-    is_light = not deletes.equalities
-    nulls = reader.null_columns(block, assembler.omissible_ids) if is_light else frozenset[int]()
+    nulls = opened.null_columns(block)
     decoded = reader.to_decode(block, needed, without=nulls)
     nulls = frozenset() if decoded is None else nulls - decoded
-    for rows in reader.read(block, decoded, without=nulls, in_dictionaries=is_light):
+    for rows in reader.read(block, decoded, without=nulls, in_dictionaries=opened.takes_dictionaries):
         kafka = assembler.kafka(rows, nulls)
         kept = deletes.survivors(rows, first)
         first += rows.num_rows

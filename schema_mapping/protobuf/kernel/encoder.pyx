@@ -15,12 +15,12 @@ from schema_mapping.protobuf.kernel.aside cimport Stretch, split_aside
 from schema_mapping.protobuf.kernel.blocks cimport Block, buffer_of, new_block
 from schema_mapping.protobuf.kernel.flat cimport FLAT_BYTES, FLAT_FEWEST, Flat, is_flat, write_flat
 from schema_mapping.protobuf.kernel.json_wire cimport JsonReader, free_reader, json_bytes
-from schema_mapping.protobuf.kernel.numbers cimport number_entries, put_number, wire_number
+from schema_mapping.protobuf.kernel.numbers cimport number_enums, put_number, wire_number
 from schema_mapping.protobuf.kernel.scratch cimport Scratch
 from schema_mapping.protobuf.kernel.sources cimport Source, bind_root, foresee, free_kept, is_null, text_place
 from schema_mapping.protobuf.kernel.tables cimport (
     FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_ASIDE, NODE_CUT, NODE_JSON, NODE_NATIVE, NODE_TIMESTAMP,
-    NODE_WRAPPER, Node, OP_ASIDE, OP_BOOL, OP_BYTES, OP_FLOAT, OP_GROUP, OP_LAST_VARINT, OP_MAP, Tables,
+    NODE_WRAPPER, Node, OP_ASIDE, OP_BYTES, OP_FLOAT, OP_GROUP, OP_MAP, Tables,
 )
 from schema_mapping.protobuf.kernel.well_known cimport split_duration, split_timestamp
 from schema_mapping.protobuf.kernel.wire cimport load64, put_varint
@@ -320,19 +320,6 @@ cdef void free_sources(Writer* w) noexcept:
     free(w.aside)
     free_kept(&w.sources)
     free_reader(&w.json)
-
-
-cdef bint number_enums(Writer* w, int field_count) noexcept nogil:
-    # Finds the numbers of enums' texts that are in dictionaries. False if memory is out.
-    cdef int index
-    for index in range(field_count):
-        if not OP_BOOL < w.fields[index].op <= OP_LAST_VARINT:
-            continue
-        if not number_entries(w, index, &w.sources.fields[index]):
-            return False
-        if not number_entries(w, index, &w.sources.elements[index]):
-            return False
-    return True
 
 
 cdef uint8_t* write_rows(Writer* w, Flat* flat, int64_t count, int64_t* row) noexcept nogil:

@@ -12,7 +12,7 @@ from schema_mapping.protobuf.kernel.wire cimport load32, load64, put_varint
 from schema_mapping.protobuf.kernel.writer cimport NOT_A_NUMBER, Writer
 
 
-cdef bint number_entries(Writer* w, int index, Source* source) noexcept nogil
+cdef bint number_enums(Writer* w, int field_count) noexcept nogil
 cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at) noexcept nogil
 
 

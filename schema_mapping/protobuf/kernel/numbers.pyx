@@ -5,7 +5,7 @@ from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MIN, int64_t, uint8_t, uint
 from libc.string cimport memcmp
 
 from schema_mapping.protobuf.kernel.sources cimport Source, foresee, keep
-from schema_mapping.protobuf.kernel.tables cimport Enumeration, hash_name
+from schema_mapping.protobuf.kernel.tables cimport Enumeration, OP_BOOL, OP_LAST_VARINT, hash_name
 from schema_mapping.protobuf.kernel.writer cimport NOT_A_NUMBER, Writer
 
 
@@ -32,6 +32,19 @@ cdef int64_t enum_number(Writer* w, int index, const Source* source, int64_t at)
                 return w.enum_numbers[found - 1]
             place = (place + 1) & <uint32_t>e.name_mask
     return decimal_number(w, index, text, size)
+
+
+cdef bint number_enums(Writer* w, int field_count) noexcept nogil:
+    # Finds the numbers of enums' texts that are in dictionaries. False if memory is out.
+    cdef int index
+    for index in range(field_count):
+        if not OP_BOOL < w.fields[index].op <= OP_LAST_VARINT:
+            continue
+        if not number_entries(w, index, &w.sources.fields[index]):
+            return False
+        if not number_entries(w, index, &w.sources.elements[index]):
+            return False
+    return True
 
 
 cdef bint number_entries(Writer* w, int index, Source* source) noexcept nogil:
