@@ -161,11 +161,7 @@ def test_transactions(stack: Stack, broker: BrokerClient) -> None:
 def test_an_open_transaction_ends_what_is_stable(stack: Stack, broker: BrokerClient) -> None:
     topic = stack.topic()
     stack.produce(topic, {"value": b"before"})
-    writer = stack.producer(transactional_id=topic)
-    writer.init_transactions(30)
-    writer.begin_transaction()
-    writer.produce(topic, b"pending")
-    writer.flush()
+    writer = stack.begun(topic, {"value": b"pending"})
     assert broker.list_offsets(topic, [0], "latest_stable") == {0: 1}
     assert broker.list_offsets(topic, [0], "high_watermark") == {0: 2}
     assert [row.value for row in rows(whole(stack, topic))] == [b"before"]
@@ -181,7 +177,7 @@ def test_a_range_of_aborted_and_control_records_only(stack: Stack, broker: Broke
     for _ in range(3):
         writer.begin_transaction()
         writer.produce(topic, b"gone")
-        writer.flush()
+        writer.flush(30)
         writer.abort_transaction(30)
     wait_until_stable(broker, topic, 6)
     pieces = whole(stack, topic)

@@ -9,7 +9,7 @@ import pytest
 from tests.support.terminal.first_steps import PAGE, STEPS, Step, page, play, same, shown
 from tests.support.terminal.pseudo_terminal import Seen
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
 TEXT = PAGE.read_text()
 

@@ -15,7 +15,7 @@ from archiver.ingest.job import ArchiveJob
 from tests.support.archive.job_runs import archive_once, numbered, places, read, values
 from tests.support.archive.readers import from_kafka
 from tests.support.engine.inline_engine import InlineEngine
-from tests.support.servers.stack import Stack, unique
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
@@ -86,13 +86,7 @@ def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) 
 def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
-    producer = stack.producer(transactional_id=unique("aborter"))
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for number in range(20):
-        producer.produce(topic, value=b"%d" % number)
-    producer.flush(30)  # what is not sent is purged
-    producer.abort_transaction(30)
+    stack.begun(topic, *numbered(range(20))).abort_transaction(30)
     report = archive_once(config)
     assert (report.records, report.topics[0].files, report.topics[0].commits) == (0, 0, 1)
     assert [(each.from_offset, each.to_offset) for each in report.topics[0].partitions] == [(0, 21)]

@@ -22,7 +22,7 @@ from tests.fault.soak.log_cut import cut_log
 from tests.support.archive.job_runs import archive_once, numbered, places, read, run
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.own_broker import OwnBroker, own_broker
-from tests.support.servers.stack import Stack, unique
+from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
@@ -50,11 +50,11 @@ def elected(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         own = broker.stack
         topics = {story: own.topic() for story in ("outlives", "regrown", "covered", "shorter")}
         configs = {story: own.config({topic: {}}) for story, topic in topics.items()}
-        writer = begun(own, topics["outlives"], range(10))
+        writer = own.begun(topics["outlives"], *numbered(range(10)))
         for story in ("regrown", "shorter"):
             own.produce(topics[story], *({"value": b"%d" % number} for number in range(20)), batch_size=100)
         own.produce(topics["covered"], *numbered(range(10)))
-        begun(own, topics["covered"], range(10, 15)).abort_transaction(60)
+        own.begun(topics["covered"], *numbered(range(10, 15))).abort_transaction(60)
         for story in ("regrown", "covered", "shorter"):
             archive_once(configs[story])
 
@@ -67,17 +67,6 @@ def elected(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         own.produce(topics["regrown"], *({"value": b"other %d" % number} for number in range(30)))
         own.produce(topics["covered"], *({"value": b"real %d" % number} for number in range(10)))
         yield Elected(broker, topics, configs)
-
-
-def begun(stack: Stack, topic: str, numbers: range) -> Any:
-    """A producer whose transaction is open, its records in the log."""
-    producer = stack.producer(transactional_id=unique("writer"))
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for number in numbers:
-        producer.produce(topic, value=b"%d" % number)
-    producer.flush(30)
-    return producer
 
 
 def offsets_of(stack: Stack, config: Path, topic: str) -> str:

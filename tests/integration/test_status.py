@@ -49,12 +49,7 @@ def ends(stack: Stack, topic: str, isolation: str) -> list[int]:
 
 @contextmanager
 def open_transaction(stack: Stack, topic: str, name: str) -> Iterator[None]:
-    producer = stack.producer(transactional_id=name)
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for number in range(5):
-        producer.produce(topic, value=b"%d" % number, partition=1)
-    producer.flush(30)
+    producer = stack.begun(topic, *({"value": b"%d" % number, "partition": 1} for number in range(5)), name=name)
     yield
     producer.abort_transaction(30)
 

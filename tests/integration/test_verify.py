@@ -104,13 +104,8 @@ def test_compaction_by_others_and_refills_change_nothing_that_is_proven(
 def test_transactions_lost_retired_and_accepted_records_are_told_apart(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
-    for end in (True, False):
-        producer = stack.producer(transactional_id=f"{topic}-{end}")
-        producer.init_transactions()
-        producer.begin_transaction()
-        for number in range(5):
-            producer.produce(topic, value=b"%d" % number)
-        producer.commit_transaction() if end else (producer.flush(), producer.abort_transaction())
+    stack.begun(topic, *numbered(range(5))).commit_transaction(30)
+    stack.begun(topic, *numbered(range(5))).abort_transaction(30)
     stack.produce(topic, *numbered(range(10)))
     archive_once(config)
     stack.produce(topic, *numbered(range(10)))

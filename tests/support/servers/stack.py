@@ -150,6 +150,25 @@ class Stack:
         if failures:
             raise KafkaException(failures[0])
 
+    def begun(self, topic: str, *messages: Mapping[str, Any], name: str | None = None) -> Producer:
+        """A producer whose transaction is open, with these messages in the log. `name` is its transactional id.
+
+        End it with a time limit: librdkafka else waits where no signal ends a test.
+        """
+        identity = name or unique("writer")
+        producer = self.producer(transactional_id=identity)
+        try:
+            producer.init_transactions(30)
+        except KafkaException:  # a coordinator that is still loading; the next producer takes the id over
+            producer = self.producer(transactional_id=identity)
+            producer.init_transactions(60)
+        producer.begin_transaction()
+        for message in messages:
+            producer.produce(topic, **message)
+        if left := producer.flush(30):  # an abort purges what isn't sent
+            raise TimeoutError(f"{left} records of {topic} were not delivered")
+        return producer
+
 
 def to_toml(document: Mapping[str, Any]) -> str:
     """A TOML text of sections whose values are JSON-like."""
