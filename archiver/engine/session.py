@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from archiver.engine.class_archive import class_archive_options
 from archiver.engine.java import filtered_children, found_java, require_java
 from archiver.engine.master import check_master, require_answer
-from archiver.engine.worker_daemon import PRELOADED
+from archiver.engine.worker_daemon import HEAPS, PRELOADED
 from archiver.errors import ConfigError, EngineError
 from schema_mapping.errors import ContextError
 
@@ -84,16 +84,19 @@ def _check_submitted(options: Mapping[str, str]) -> None:
             )
 
 
-def start_session(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> tuple[SparkSession, bool]:
+def start_session(
+    options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1
+) -> tuple[SparkSession, bool]:
     """Start the session that `options` describe. If one is active in this process, make a new one beside it.
 
     The flag says whether a session was started. `preloaded` names modules that the workers of a new session on this
-    machine import before their first task. Raises what `check_spark` raises, and EngineError if Spark doesn't start.
+    machine import before their first task, and `heaps` says how many heaps the threads of one share. Raises what
+    `check_spark` raises, and EngineError if Spark doesn't start.
     """
     check_spark(options)
     remote = options.get("remote")
     try:
-        return _join_connect(remote, options) if remote else _start_classic(options, preloaded)
+        return _join_connect(remote, options) if remote else _start_classic(options, preloaded, heaps)
     except ContextError:
         raise
     except Exception as error:
@@ -142,14 +145,14 @@ def _join_connect(remote: str, options: Mapping[str, str]) -> tuple[SparkSession
     return builder.create(), True
 
 
-def _start_classic(options: Mapping[str, str], preloaded: Sequence[str]) -> tuple[SparkSession, bool]:
+def _start_classic(options: Mapping[str, str], preloaded: Sequence[str], heaps: int) -> tuple[SparkSession, bool]:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active.newSession(), False
     if is_submitted(os.environ):
         settings = _given(options)
     else:
-        settings = _with_class_archive(classic_settings(options, preloaded))
+        settings = _with_class_archive(classic_settings(options, preloaded, heaps))
         require_answer(settings["spark.master"])
         prepare_environment(settings, os.environ)
     builder = SparkSession.builder
@@ -170,12 +173,14 @@ def _own_interrupt() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = ()) -> dict[str, str]:
-    """All settings of a classic session: the defaults, then `options`. On this machine, also the preloaded modules."""
+def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1) -> dict[str, str]:
+    """All settings of a classic session: the defaults, then `options`. On this machine, also what workers need."""
     master = master_of(options)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
-        settings |= _LOCAL_DEFAULTS | {f"spark.executorEnv.{PRELOADED}": ",".join(preloaded)}
+        settings |= _LOCAL_DEFAULTS
+        settings[f"spark.executorEnv.{PRELOADED}"] = ",".join(preloaded)
+        settings[f"spark.executorEnv.{HEAPS}"] = str(heaps)
     settings |= _given(options)
     settings["spark.master"] = master
     settings["spark.driver.extraJavaOptions"] = _java_options(

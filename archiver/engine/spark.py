@@ -39,13 +39,14 @@ class SparkEngine:
         self.slots = _count_slots(session)
 
     @classmethod
-    def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = ()) -> Self:
+    def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
         """Start or join the session that `options` (the configuration's `[spark]`) describe.
 
-        `preloaded` names the modules of its tasks: workers on this machine import them before their first task. Raises
+        `preloaded` names the modules of its tasks: workers on this machine import them before their first task. `heaps`
+        says how many heaps the threads of such a worker share: one more than those that decode at a time. Raises
         ConfigError for an option that isn't Spark's, and EngineError if Spark doesn't start.
         """
-        session, owned = start_session(options, preloaded)
+        session, owned = start_session(options, preloaded, heaps)
         return cls(session, owned=owned)
 
     @property

@@ -20,6 +20,8 @@ from archiver.light_start import quick_imports, spare_pandas
 
 PRELOADED: Final = "ARCHIVER_PRELOADED"
 """The environment variable that names the modules of a session's tasks, separated by commas."""
+HEAPS: Final = "ARCHIVER_HEAPS"
+"""The environment variable that says how many heaps the threads of a worker share."""
 
 
 def preload(modules: Iterable[str]) -> None:
@@ -44,7 +46,7 @@ def main() -> None:
     """Import the modules, then fork workers until Spark closes our standard input."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    keep_memory()
+    keep_memory(int(os.environ.get(HEAPS, "1")))
     with quick_imports():
         spare_pandas()
         from pyspark.daemon import manager

@@ -13,18 +13,19 @@ _KEPT_BYTES: Final = 256 << 20
 _LARGE_BYTES: Final = 8 << 20
 
 
-def keep_memory() -> None:
+def keep_memory(heaps: int = 1) -> None:
     """Keep freed memory for the next buffers instead of returning it. Page faults took a tenth of a task's time.
 
     Buffers of 8 MiB or more still come from the system and go back to it. Among the small ones they would leave holes,
-    and memory would grow with each file. All threads share one heap: each task starts new threads, and with heaps of
-    their own, freed memory would stay in heaps that no later thread uses.
+    and memory would grow with each file. All threads share `heaps` heaps: each task starts new threads, and with heaps
+    of their own, freed memory would stay in heaps that no later thread uses. One is enough where one thread works at a
+    time; threads that decode side by side wait for each other's allocations there.
     """
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
         library.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-        library.mallopt(_M_ARENA_MAX, 1)
+        library.mallopt(_M_ARENA_MAX, heaps)
 
 
 def give_memory_back() -> None:

@@ -5,14 +5,22 @@ The two name nested columns differently. They agree on the field id.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.storage.exact_type import Exact
 from archiver.storage.row_columns import field_id
+
+Paths: TypeAlias = Mapping[int, tuple[str, ...]]
+"""The names in the path of every field in the file, by the field's id."""
+_KNOWN_SCHEMAS: Final = 32
+"""How many schemas are kept with their leaves: the files of a table have few, and a wide one takes megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +53,19 @@ def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
     return _leaves(_nodes(schema))
 
 
-def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[Leaf, ...], dict[int, tuple[str, ...]]]:
-    """List the leaf columns, and map the id of every field, groups included, to the names in its path in the file."""
-    nodes = _nodes(schema)
-    return _leaves(nodes), {found: node.path for node in nodes if (found := field_id(node.field)) is not None}
+def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[Leaf, ...], Paths]:
+    """List the leaf columns, and map the id of every field, groups included, to the names in its path in the file.
+
+    Both are shared by all files with these columns.
+    """
+    return _leaves_and_paths(Exact.of_schema(schema))
+
+
+@lru_cache(maxsize=_KNOWN_SCHEMAS)
+def _leaves_and_paths(columns: Exact) -> tuple[tuple[Leaf, ...], Paths]:
+    nodes = _nodes(columns.type)
+    paths = {found: node.path for node in nodes if (found := field_id(node.field)) is not None}
+    return _leaves(nodes), MappingProxyType(paths)
 
 
 def _leaves(nodes: list[_Node]) -> tuple[Leaf, ...]:
@@ -68,8 +85,8 @@ def _leaves(nodes: list[_Node]) -> tuple[Leaf, ...]:
     )
 
 
-def _nodes(schema: pa.Schema) -> list[_Node]:
-    return [node for at, field in enumerate(schema) for node in _walk(_Node.top(field, at))]
+def _nodes(columns: Iterable[pa.Field]) -> list[_Node]:
+    return [node for at, field in enumerate(columns) for node in _walk(_Node.top(field, at))]
 
 
 @dataclass(frozen=True, slots=True)

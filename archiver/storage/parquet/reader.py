@@ -58,16 +58,15 @@ class ParquetSegmentReader:
         self._stored: ListedObject | None = None
         self._is_in_memory = False
         self._chunks: FooterChunks | None = None
-        self._dictionaries: pq.ParquetFile | None = None
+        self._files: dict[bool, pq.ParquetFile] = {}
         try:
             with self._errors():
                 if reads_all and self.stored.size <= AT_ONCE_BYTES:
                     self._keep(read_exactly(self._stream, 0, self.stored.size))
                 end = FileEnd.read(self._stream)
                 self._has_checksum = end.check(path)
-                self._file = self._opened(end)
-                self._footer = self._file.metadata
-                self._schema = self._file.schema_arrow
+                parsed = self._parsed(end)
+                self._footer, self._schema = parsed.metadata, parsed.schema_arrow
                 self._columns = len(self._footer.schema)
                 self._askable = None if self._has_checksum else self._looked_through(end.footer)
             self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
@@ -131,7 +130,7 @@ class ParquetSegmentReader:
             at = 0
             try:
                 with self._errors():
-                    file = self._with_dictionaries() if in_dictionaries else self._file
+                    file = self._file(in_dictionaries=in_dictionaries)
                     for batch in file.iter_batches(row_groups=[block.index], **options):
                         fresh = batch.slice(max(0, done - at))
                         at += batch.num_rows
@@ -207,20 +206,23 @@ class ParquetSegmentReader:
         paths = {self._paths[one] for one in field_ids if one in self._paths}
         return [leaf for leaf in self._leaves if _is_within(leaf.parts, paths)]
 
-    def _with_dictionaries(self) -> pq.ParquetFile:
-        """The file, read so that texts stay in small dictionaries."""
-        if self._dictionaries is None:
-            paths = dictionary_leaves(self._leaves, self._footer) if self._has_checksum else []
-            self._dictionaries = self._parquet(self._footer, paths) if paths else self._file
-        return self._dictionaries
+    def _file(self, *, in_dictionaries: bool) -> pq.ParquetFile:
+        """The file, with texts in small dictionaries if asked for. It is opened when it is first read."""
+        if in_dictionaries not in self._files:
+            paths = dictionary_leaves(self._leaves, self._footer) if in_dictionaries and self._has_checksum else []
+            if in_dictionaries and not paths:
+                return self._file(in_dictionaries=False)
+            self._files[in_dictionaries] = self._parquet(self._footer, paths)
+        return self._files[in_dictionaries]
 
-    def _opened(self, end: FileEnd) -> pq.ParquetFile:
-        """Open the file by its end, which is all that pyarrow would read of it, too."""
+    def _parsed(self, end: FileEnd) -> pq.ParquetFile:
+        """Have pyarrow read the file's end, which is all that it needs for the footer and the schema."""
         if not self._is_in_memory and not end.is_whole:
-            return self._parquet(pq.read_metadata(pa.BufferReader(end.data)))
+            return pq.ParquetFile(pa.BufferReader(end.data))
         if not self._is_in_memory:
             self._keep(end.data)
-        return self._parquet()
+        self._files[False] = self._parquet()
+        return self._files[False]
 
     def _keep(self, data: bytes) -> None:
         """Have the whole file in memory."""
@@ -264,12 +266,12 @@ class ParquetSegmentReader:
         self._objects.renew(failure, self._used)
         self._used = self._objects.current
         self._stream, self._is_in_memory = self._objects.open(self._path), False
-        with self._errors():
-            self._file, self._dictionaries = self._parquet(self._footer), None
+        self._files = {}
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close(force=True)
+        for file in self._files.values():
+            file.close(force=True)
         self._stream.close()
 
     def __enter__(self) -> Self:

@@ -23,6 +23,7 @@ from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.upkeep.verify.choice import Choice
 from archiver.upkeep.verify.document import check_writable, write_report
+from archiver.upkeep.verify.file import AT_ONCE
 from archiver.upkeep.verify.report import (
     TopicFailed,
     TopicReport,
@@ -41,6 +42,8 @@ _LOG = logging.getLogger(__name__)
 
 MODULES: Final = ("archiver.upkeep.verify.file", "schema_mapping.protobuf.format")
 """What Spark's workers import before their first task."""
+HEAPS: Final = AT_ONCE + 1
+"""The heaps of a worker: one for each file that it decodes at a time, and one for the thread that waits for them."""
 
 READ_HERE_BYTES: Final = 128 << 20
 """Files that have no more bytes than this together are read in this process: starting Spark would take longer."""
@@ -154,4 +157,4 @@ class Verify:
 def _start_spark(config: Config, closing: ExitStack) -> Engine:
     from archiver.engine.spark import SparkEngine
 
-    return closing.enter_context(SparkEngine.start(config.spark, preloaded=MODULES))
+    return closing.enter_context(SparkEngine.start(config.spark, preloaded=MODULES, heaps=HEAPS))

@@ -22,7 +22,8 @@ from schema_mapping.errors import ContextError
 
 TASK_BYTES: Final = 128 << 20
 """A task reads about this much, or less if slots would be idle otherwise."""
-TASK_FILES: Final = 64
+TASK_FILES: Final = 512
+"""A task of Spark takes as long to come and go as ten small files take to be read (30 ms)."""
 _TASKS_PER_SLOT: Final = 4
 _LOOKS_AT_ONCE: Final = 16
 
@@ -153,7 +154,7 @@ class CutIndex:
 def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ...]]:
     """Group files, the largest first: then the last tasks are small."""
     total = sum(each.file.size_bytes for each in files)
-    most = max(1, min(TASK_BYTES, total // (slots * _TASKS_PER_SLOT)))
+    most = TASK_BYTES if slots == 1 else max(1, min(TASK_BYTES, total // (slots * _TASKS_PER_SLOT)))
     return list(_grouped(sorted(files, key=lambda each: (-each.file.size_bytes, each.file.path)), most))
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.archive.projection import compile_projection
+from archiver.archive.projection import compile_projection, shared_projection
 from archiver.errors import ReplayError
+from schema_mapping.columns.arrow import IN_DICTIONARY
 
 
 def field(name: str, kind: pa.DataType, number: int) -> pa.Field:
@@ -125,3 +126,34 @@ def test_a_column_of_another_kind_is_an_error_that_names_it(source: pa.DataType,
     with pytest.raises(ReplayError, match="type its rows were written with") as error:
         compile_projection(outer, inner, "val")
     assert error.value.context["column"] == "val.x"
+
+
+def test_a_projection_is_compiled_once_for_equal_types() -> None:
+    same = pa.struct(list(FOUND))
+    first = shared_projection(FOUND, WRITTEN, "val")
+    assert shared_projection(same, WRITTEN, "val") is first
+    assert shared_projection(same, WRITTEN, "key") is not first
+    assert shared_projection(same, WRITTEN, "val", nulls=frozenset((10,))) is not first
+
+
+def test_types_that_differ_in_field_ids_only_have_projections_of_their_own() -> None:
+    ours, swapped = (pa.struct([field("a", pa.int64(), a), field("b", pa.int64(), b)]) for a, b in ((1, 2), (2, 1)))
+    assert ours == swapped  # to Arrow
+    column = pa.array([{"a": 5, "b": 6}], ours)
+    assert shared_projection(ours, ours, "val")(column).to_pylist() == [{"a": 5, "b": 6}]
+    renamed = pa.StructArray.from_arrays([column.field(0), column.field(1)], fields=list(swapped))
+    assert shared_projection(swapped, ours, "val")(renamed).to_pylist() == [{"a": 6, "b": 5}]
+    assert shared_projection(ours, swapped, "val")(column).to_pylist() == [{"a": 6, "b": 5}]
+
+
+def test_texts_stay_in_dictionaries_only_where_they_are_asked_to() -> None:
+    source, target = (pa.struct([field("a", kind, 1)]) for kind in (IN_DICTIONARY, pa.string()))
+    column = pa.array([{"a": "x"}], target).cast(source)
+    assert shared_projection(source, target, "val")(column).type == target
+    assert shared_projection(source, target, "val", in_dictionaries=True)(column).type == source
+
+
+def test_an_error_of_a_projection_is_raised_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(ReplayError, match="type its rows were written with"):
+            shared_projection(pa.struct([field("x", LINE, 30)]), pa.struct([field("x", pa.int64(), 30)]), "val")

@@ -49,7 +49,11 @@ def test_only_workers_on_this_machine_are_forked_from_our_daemon():
     local = classic_settings({"master": "local[2]"}, ("json", "csv"))
     assert local["spark.python.daemon.module"] == "archiver.engine.worker_daemon"
     assert local["spark.executorEnv.ARCHIVER_PRELOADED"] == "json,csv"
-    assert "spark.python.daemon.module" not in classic_settings({"master": "spark://head:7077"}, ("json",))
+    assert local["spark.executorEnv.ARCHIVER_HEAPS"] == "1"
+    assert classic_settings({"master": "local[2]"}, heaps=3)["spark.executorEnv.ARCHIVER_HEAPS"] == "3"
+    elsewhere = classic_settings({"master": "spark://head:7077"}, ("json",), 3)
+    assert "spark.python.daemon.module" not in elsewhere
+    assert "spark.executorEnv.ARCHIVER_HEAPS" not in elsewhere
 
 
 def test_local_workers_run_this_interpreter_unless_told_otherwise():
