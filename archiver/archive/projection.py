@@ -20,8 +20,9 @@ from archiver.storage.row_columns import field_id
 from schema_mapping.columns.arrow import IN_DICTIONARY
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
-_KNOWN_PROJECTIONS: Final = 32
-"""How many compiled projections are kept: the files of a table need few, and one of wide types takes megabytes."""
+_KNOWN_PROJECTIONS: Final = 16
+"""How many compiled projections are kept: the files of a table need few, and one of 2,000
+columns takes three megabytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ def keep_memory(heaps: int = 1) -> None:
     Buffers of 8 MiB or more still come from the system and go back to it. Among the small ones they would leave holes,
     and memory would grow with each file. All threads share `heaps` heaps: each task starts new threads, and with heaps
     of their own, freed memory would stay in heaps that no later thread uses. One is enough where one thread works at a
-    time; threads that decode side by side wait for each other's allocations there.
+    time, and all that is free in it can be given back. Threads that decode side by side would wait for each other's
+    allocations there; of several heaps glibc gives parts back by itself, and keeps others.
     """
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)

@@ -19,8 +19,9 @@ from archiver.storage.row_columns import field_id
 
 Paths: TypeAlias = Mapping[int, tuple[str, ...]]
 """The names in the path of every field in the file, by the field's id."""
-_KNOWN_SCHEMAS: Final = 32
-"""How many schemas are kept with their leaves: the files of a table have few, and a wide one takes megabytes."""
+_KNOWN_SCHEMAS: Final = 16
+"""How many schemas are kept with their leaves: the files of a table have few, and one of 2,000
+columns takes three megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

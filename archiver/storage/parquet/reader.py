@@ -210,9 +210,9 @@ class ParquetSegmentReader:
         """The file, with texts in small dictionaries if asked for. It is opened when it is first read."""
         if in_dictionaries not in self._files:
             paths = dictionary_leaves(self._leaves, self._footer) if in_dictionaries and self._has_checksum else []
-            if in_dictionaries and not paths:
-                return self._file(in_dictionaries=False)
-            self._files[in_dictionaries] = self._parquet(self._footer, paths)
+            is_plain = in_dictionaries and not paths
+            found = self._file(in_dictionaries=False) if is_plain else self._parquet(self._footer, paths)
+            self._files[in_dictionaries] = found
         return self._files[in_dictionaries]
 
     def _parsed(self, end: FileEnd) -> pq.ParquetFile:
@@ -270,7 +270,7 @@ class ParquetSegmentReader:
 
     def close(self) -> None:
         """Close the file."""
-        for file in self._files.values():
+        for file in tuple(self._files.values()):
             file.close(force=True)
         self._stream.close()
 

@@ -23,7 +23,12 @@ from schema_mapping.errors import ContextError
 TASK_BYTES: Final = 128 << 20
 """A task reads about this much, or less if slots would be idle otherwise."""
 TASK_FILES: Final = 512
-"""A task of Spark takes as long to come and go as ten small files take to be read (30 ms)."""
+_LEAST_BYTES: Final = 32 << 20
+_LEAST_FILES: Final = 64
+"""What a task reads at least where one slot has all of them: Spark takes 30 ms for a task, and no slot is idle. Where
+there are several slots, tasks have fewer bytes, if there are few, but as many files."""
+_AGAIN_FILES: Final = 16
+"""Of a task that failed with more files, so many are tried again together."""
 _TASKS_PER_SLOT: Final = 4
 _LOOKS_AT_ONCE: Final = 16
 
@@ -57,7 +62,9 @@ class FileReading:
             return
         engine = self.engine(size)
         again = self._run(engine, _tasks(due, engine.slots))
-        # What a dead worker or a busy store kept from being read is tried once more, each file alone.
+        # What a dead worker or a busy store kept from being read is tried again, at last each file alone.
+        if len(again) > _AGAIN_FILES:
+            again = self._run(engine, list(_grouped(again, TASK_BYTES, _AGAIN_FILES)))
         self._run(engine, [(each,) for each in again], is_last=True)
 
     def _unproven(self, wanted: Sequence[FileToRead], state: VerifyState) -> list[FileToRead]:
@@ -153,16 +160,19 @@ class CutIndex:
 
 def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ...]]:
     """Group files, the largest first: then the last tasks are small."""
-    total = sum(each.file.size_bytes for each in files)
-    most = TASK_BYTES if slots == 1 else max(1, min(TASK_BYTES, total // (slots * _TASKS_PER_SLOT)))
-    return list(_grouped(sorted(files, key=lambda each: (-each.file.size_bytes, each.file.path)), most))
+    share = slots * _TASKS_PER_SLOT
+    least = _LEAST_BYTES if slots == 1 else 1
+    most_bytes = max(least, min(TASK_BYTES, sum(each.file.size_bytes for each in files) // share))
+    most_files = max(_LEAST_FILES, min(TASK_FILES, len(files) // share))
+    ordered = sorted(files, key=lambda each: (-each.file.size_bytes, each.file.path))
+    return list(_grouped(ordered, most_bytes, most_files))
 
 
-def _grouped(files: Sequence[FileToRead], most: int) -> Iterator[tuple[FileToRead, ...]]:
+def _grouped(files: Sequence[FileToRead], most_bytes: int, most_files: int) -> Iterator[tuple[FileToRead, ...]]:
     group: list[FileToRead] = []
     size = 0
     for each in files:
-        if group and (size + each.file.size_bytes > most or len(group) == TASK_FILES):
+        if group and (size + each.file.size_bytes > most_bytes or len(group) == most_files):
             yield tuple(group)
             group, size = [], 0
         group.append(each)

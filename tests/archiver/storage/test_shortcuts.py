@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,8 +14,10 @@ import pytest
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.mappings import KnownMappings
+from archiver.errors import StorageDenied, StorageError
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
+from archiver.storage.parquet.file_end import TAIL
 from archiver.storage.segment import SegmentLayout, SegmentReader
 from archiver.storage.spool_file import SpoolFile
 from schema_mapping import RawMapping, RowMapping, compile_mapping
@@ -189,3 +192,66 @@ def test_a_file_without_a_checksum_of_its_footer_proves_nothing(path: str, tmp_p
         assert reader.null_columns(block, WHOLE) == frozenset()
         (batch, *_) = reader.read(block, WHOLE, in_dictionaries=True)
     assert batch.schema.field("val").type.field("s").type == pa.string()
+
+
+class Expiring:
+    """A store whose credentials are denied at every so many reads, until they are renewed."""
+
+    def __init__(self, reads: int) -> None:
+        self._reads = reads
+        self.renewals = 0
+        self.current = ()
+
+    def open(self, path: str) -> Any:
+        left = iter(range(self._reads))
+
+        class Stream(io.BytesIO):
+            def read(self, size: int | None = -1, /) -> bytes:
+                if next(left, None) is None:
+                    raise PermissionError("ExpiredToken")
+                return super().read(size)
+
+        return pa.PythonFile(Stream(Path(path.removeprefix("file://")).read_bytes()), mode="r")
+
+    def opened(self, path: str, stream: object) -> Any:
+        return OBJECTS.look(path)
+
+    def renew(self, failure: StorageError, used: object) -> None:
+        assert isinstance(failure, StorageDenied)
+        self.renewals += 1
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> str:
+    """A file of ours that isn't fetched by one read, with texts in small dictionaries beside others."""
+    draw = random.Random(7)
+    one = {"s": "x", "l": []}
+    rows = [one | {"s": str(at % 5), "l": [draw.randbytes(40).hex()]} for at in range(6_000)]
+    path = file_of(tmp_path / "large.parquet", pa.array(rows, MESSAGE.arrow_type))
+    assert Path(path.removeprefix("file://")).stat().st_size > 2 * TAIL
+    return path
+
+
+@pytest.mark.parametrize("renewals", [0, 1])
+@pytest.mark.parametrize("in_dictionaries", [False, True])
+def test_a_file_is_opened_again_where_credentials_end(large: str, renewals: int, *, in_dictionaries: bool) -> None:
+    objects = Expiring(2 - renewals)  # the footer takes one read, the row group another
+    with ParquetFormat().open(OBJECTS, large) as reader:
+        (block,) = reader.blocks()
+        expected = pa.Table.from_batches(reader.read(block, in_dictionaries=in_dictionaries))
+    kind = expected.schema.field("val").type
+    assert (kind.field("s").type == IN_DICTIONARY) is in_dictionaries
+    with ParquetFormat().open(cast("ObjectStore", objects), large) as reader:
+        found = pa.Table.from_batches(reader.read(block, in_dictionaries=in_dictionaries))
+    assert found.equals(expected)
+    assert objects.renewals == renewals
+
+
+def test_a_reader_closes_once_however_often_it_was_read(large: str) -> None:
+    reader = ParquetFormat().open(OBJECTS, large)
+    (block,) = reader.blocks()
+    for in_dictionaries in (True, False, True):
+        assert sum(batch.num_rows for batch in reader.read(block, in_dictionaries=in_dictionaries)) == 6_000
+    reader.close()
+    reader.close()
+    ParquetFormat().open(OBJECTS, large).close()

@@ -9,12 +9,20 @@ import pytest
 
 from archiver.archive.table_files import TableFile
 from archiver.engine.runner import Outcome
+from archiver.errors import WorkerLost
 from archiver.storage.formats import FORMATS
 from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask
 from archiver.upkeep.verify.file_claims import Identity
-from archiver.upkeep.verify.reading import TASK_BYTES, TASK_FILES, FileReading
+from archiver.upkeep.verify.findings import FaultKind
+from archiver.upkeep.verify.reading import TASK_BYTES, FileReading
 
 MB = 1 << 20
+TARGET = VerifyTarget(
+    identity=Identity(cluster_id="c", topic="t", topic_id="", table="a.t"),
+    objects=None,  # type: ignore[arg-type]
+    formats=FORMATS,
+    mappings={},
+)
 
 
 def wanted(*sizes: int) -> list[FileToRead]:
@@ -59,14 +67,8 @@ class Recording:
 def tasks_of(slots: int, *sizes: int) -> list[int]:
     """How many files each task has."""
     engine = Recording(slots)
-    target = VerifyTarget(
-        identity=Identity(cluster_id="c", topic="t", topic_id="", table="a.t"),
-        objects=None,  # type: ignore[arg-type]
-        formats=FORMATS,
-        mappings={},
-    )
     files = wanted(*sizes)
-    found = FileReading(target=target, state=None, engine=lambda _: engine, observer=lambda _: None)
+    found = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
     found.read(files)
     assert found.results.keys() == {each.file.path for each in files}
     assert all(
@@ -75,9 +77,10 @@ def tasks_of(slots: int, *sizes: int) -> list[int]:
     return [len(task.files) for task in engine.tasks]
 
 
-def test_one_slot_has_as_few_tasks_as_their_size_allows() -> None:
-    assert tasks_of(1, *[MB] * 100) == [100]
-    assert tasks_of(1, *[50 * MB] * 5) == [2, 2, 1]
+def test_one_slot_has_as_few_tasks_as_are_worth_their_start() -> None:
+    assert tasks_of(1, *[MB] * 100) == [32, 32, 32, 4]
+    assert tasks_of(1, *[50 * MB] * 5) == [1] * 5
+    assert tasks_of(1, *[50 * MB] * 30) == [2] * 15
 
 
 def test_slots_get_several_tasks_each() -> None:
@@ -88,10 +91,39 @@ def test_a_large_file_has_a_task_of_its_own() -> None:
     assert tasks_of(1, 400 * MB, MB, MB) == [1, 2]
 
 
-def test_a_task_has_a_bounded_number_of_files() -> None:
-    assert tasks_of(1, *[1] * (TASK_FILES + 3)) == [TASK_FILES, 3]
+@pytest.mark.parametrize(
+    ("slots", "files", "tasks"),
+    [(1, 300, [75] * 4), (1, 10_000, [512] * 19 + [272]), (2, 600, [75] * 8), (8, 600, [64] * 9 + [24])],
+)
+def test_many_small_files_are_shared_out(slots: int, files: int, tasks: list[int]) -> None:
+    assert tasks_of(slots, *[0] * files) == tasks
 
 
-@pytest.mark.parametrize("slots", [1, 2, 7])
-def test_files_without_bytes_are_read_too(slots: int) -> None:
-    assert sum(tasks_of(slots, 0, 0, 0)) == 3
+def test_small_files_beside_a_large_one_keep_slots_busy() -> None:
+    large, *small = tasks_of(8, 200 * MB, *[10 << 10] * 2_000)
+    assert large == 1
+    assert len(small) >= 2_000 // 64
+
+
+class Dying(Recording):
+    """A worker that dies of one file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(1)
+        self._path = path
+
+    def run_tasks(self, tasks: Sequence[VerifyTask], run: object) -> Iterator[Outcome[Any]]:
+        for task, outcome in zip(tasks, super().run_tasks(tasks, run), strict=True):
+            is_dead = any(each.file.path == self._path for each in task.files)
+            yield Outcome(index=outcome.index, error=WorkerLost("gone")) if is_dead else outcome
+
+
+def test_a_worker_that_dies_takes_the_file_it_died_of_only() -> None:
+    files = wanted(*[0] * 200)
+    engine = Dying(files[150].file.path)
+    found = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
+    found.read(files)
+    assert [path for path, each in found.results.items() if each.faults] == [files[150].file.path]
+    assert [fault.kind for fault in found.results[files[150].file.path].faults] == [FaultKind.UNREADABLE]
+    assert found.results.keys() == {each.file.path for each in files}
+    assert len(engine.tasks) == 4 + 4 + 16
