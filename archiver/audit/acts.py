@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from catalog.digests import add_digests
 from catalog.model import TranslatedRange
+from catalog.ranges.legal_holds import CONFIG_HOLD, WHOLE_TOPIC
 from catalog.ranges.rewrite import Rewrite
 
 Span: TypeAlias = tuple[int, int, int]
@@ -20,7 +21,7 @@ Span: TypeAlias = tuple[int, int, int]
 NO_RECORDS: Final = "0" * 32
 """The digest of no records."""
 
-NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans", "rebuild"]
+NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans", "purge", "rebuild"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +215,63 @@ class Refilled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repartitioned:
+    """A commit of metadata alone gave the table another partitioning. Both are transforms and field ids of columns."""
+
+    commit_id: str
+    before: str
+    after: str
+
+    kind: ClassVar[str] = "repartition"
+    added: ClassVar[str | None] = NO_RECORDS
+    removed: ClassVar[str | None] = NO_RECORDS
+
+    @property
+    def id(self) -> str:
+        """One entry for each commit."""
+        return f"repartition-{self.commit_id}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        return {"commit_id": self.commit_id, "before": self.before, "after": self.after}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredHold:
+    """`hold = true` was first seen in the topic's section, or first seen to be gone. `change` counts both."""
+
+    change: int
+
+    added: ClassVar[str | None] = NO_RECORDS
+    removed: ClassVar[str | None] = NO_RECORDS
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was seen. It comes first, so the odd ones are."""
+        return self.change % 2 == 1
+
+    @property
+    def kind(self) -> str:
+        """The words for holds that somebody placed or released."""
+        return "hold" if self.is_held else "release"
+
+    @property
+    def id(self) -> str:
+        """One entry for each change."""
+        return f"{self.kind}-{CONFIG_HOLD}-{self.change}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What the entry says beside the kind."""
+        return {
+            "hold": CONFIG_HOLD,
+            "spans": [[WHOLE_TOPIC.partition, WHOLE_TOPIC.start_offset, WHOLE_TOPIC.end_offset]],
+            "asked": "",
+            "reason": "hold = true" if self.is_held else "hold = true is gone",
+            "change": self.change,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
     """Any other act. It adds no record to the table and takes none out: an erasure's rewrites have their own entries.
 
@@ -232,7 +290,7 @@ class Noted:
         return dict(self.details)
 
 
-Act: TypeAlias = Began | Evolved | Appended | Rewrote | Refilled | Noted
+Act: TypeAlias = Began | Evolved | Appended | Rewrote | Refilled | Repartitioned | ConfiguredHold | Noted
 
 
 def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from archiver.audit.acts import Act, Rewrote
 from archiver.audit.signing import canonical
 from catalog.digests import add_digests, subtract_digest
+from catalog.ranges.legal_holds import CONFIG_HOLD
 from catalog.registry.audit_chains import ChainHead, NewEntry
 
 FORMAT: Final = 1
@@ -112,9 +113,10 @@ class Draft:
             **({"late": True} if self.is_late else {}),
         }
 
-    def found(self, snapshot_id: int) -> Self:
-        """The draft of a commit that was found in the table later."""
-        return replace(self, details={**self.details, "snapshot_id": str(snapshot_id)}, is_late=True)
+    def found(self, snapshot_id: int | None) -> Self:
+        """The draft of a commit that was found in the table later. A change of metadata alone has no snapshot."""
+        told = {} if snapshot_id is None else {"snapshot_id": str(snapshot_id)}
+        return replace(self, details={**self.details, **told}, is_late=True)
 
     def doubtful(self) -> Self:
         """The draft of a commit of which nobody can say any more whether it is in the table."""
@@ -127,7 +129,10 @@ class Draft:
         digest = {"before": head.digest, **content["digest"], "after": after}
         line = canonical({**content, "seq": head.entries + 1, "prev": head.last_hash, "digest": digest})
         version = self.details.get("schema_version") if self.kind == "evolve" else None
-        return NewEntry(line=line.decode(), hash=hash_of(line), digest=after, schema_version=version)
+        holds = self.details.get("change") if self.details.get("hold") == CONFIG_HOLD else None
+        return NewEntry(
+            line=line.decode(), hash=hash_of(line), digest=after, schema_version=version, config_holds=holds
+        )
 
     def _after(self, before: str | None) -> str | None:
         if self.details.get("keeps_all_records"):

@@ -16,6 +16,7 @@ from archiver.audit.acts import NO_RECORDS, Evolved
 from archiver.audit.entry import FIRST_PREV, hash_of
 from archiver.audit.folder import TrailFolder
 from archiver.errors import StorageError
+from catalog.ranges.legal_holds import CONFIG_HOLD
 from catalog.registry.audit_chains import ChainHead
 
 
@@ -68,13 +69,15 @@ def _following(head: ChainHead, number: int, line: bytes) -> tuple[ChainHead, st
         if (number, entry["seq"], entry["prev"]) != (head.entries + 1, number, head.last_hash):
             return None
         version = int(entry["details"]["schema_version"]) if entry["act"] == Evolved.kind else 0
+        holds = int(entry["details"]["change"]) if entry["details"].get("hold") == CONFIG_HOLD else 0
         following = ChainHead(
             table_uuid=head.table_uuid,
             entries=number,
             last_hash=hash_of(line),
             digest=entry["digest"]["after"],  # None where it isn't known
             schema_version=max(version, head.schema_version),
+            config_holds=max(holds, head.config_holds),
         )
         return following, str(entry["act_id"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None

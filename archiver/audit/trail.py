@@ -18,7 +18,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Self
 
-from archiver.audit.acts import Act, Appended, Began, Evolved, Refilled, Rewrote
+from archiver.audit.acts import Act, Appended, Began, ConfiguredHold, Evolved, Refilled, Repartitioned, Rewrote
 from archiver.audit.checkpoints import Checkpoint, is_due, load_key, sign
 from archiver.audit.entry import Author, Draft, Subject
 from archiver.audit.folder import TrailFolder
@@ -29,6 +29,7 @@ from archiver.fault_points import AuditPoint, pass_point
 from archiver.storage.journal import TableJournal
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import find_commit
+from catalog.iceberg.repartition import KEPT_CHANGES, changes_of
 from catalog.iceberg.settle import Settled
 from catalog.model import TopicRow, TranslatedRange
 from catalog.ranges.rewrite import Rewrite
@@ -64,10 +65,19 @@ class AuditTrail:
         path = self.journal.trail
         return None if path is None else TrailFolder(path=path, objects=self.journal.objects)
 
-    def begin(self, *, version: int = 0, fingerprint: str = "", table: ArchiveTable | None = None) -> None:
+    def begin(
+        self,
+        *,
+        version: int = 0,
+        fingerprint: str = "",
+        table: ArchiveTable | None = None,
+        has_lease: bool = True,
+        is_held: bool | None = None,
+    ) -> None:
         """Begin the trail if there is none; note the schema version if it has no entry. Write what still waits.
 
-        With the `table` as it is, settle what killed runs intended. Only for those who hold the topic's lease. Sign a
+        With the `table` as it is, settle what killed runs intended: refills only for those who hold the topic's lease.
+        `is_held` says whether `hold = true` is in a configuration that was read just now: a change is noted. Sign a
         checkpoint if one is due. ConfigError where the configured key can't sign.
         """
         if self.journal.trail is None:
@@ -77,12 +87,23 @@ class AuditTrail:
         head = self.registry.audit.head(self.topic) or self._begun()
         if head.schema_version < version:
             self.record(Evolved(version=version, fingerprint=fingerprint))
+        if is_held is not None:
+            self._note_hold(head, is_held=is_held)
         if head.has_intents and table is not None:
-            self._settle_intents(table)
+            self._settle_intents(table, has_lease=has_lease)
         if head.has_waiting:
             self.write_waiting()
         if is_due(head, self.journal.audit.checkpoint_every):
             self.checkpoint()
+
+    def note_hold(self, *, is_held: bool) -> None:
+        """Note that `hold = true` came into the configuration, or went: as it was read just now, if that is new."""
+        if self.journal.trail is not None:
+            self._note_hold(self.registry.audit.head(self.topic) or self._begun(), is_held=is_held)
+
+    def _note_hold(self, head: ChainHead, *, is_held: bool) -> None:
+        if head.is_held_by_config != is_held:
+            self.record(ConfiguredHold(change=head.config_holds + 1))
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
         """Note an act that is done. It gets one entry, however often it is noted.
@@ -95,8 +116,11 @@ class AuditTrail:
         draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=is_late)
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
-    def intend(self, act: Refilled, *, parent: int | None) -> None:
-        """Remember a commit before it is made on the snapshot `parent`, so that it gets its entry whatever happens."""
+    def intend(self, act: Refilled | Repartitioned, *, parent: int | None) -> None:
+        """Remember a commit before it is made, so that it gets its entry whatever happens.
+
+        It is made on the snapshot `parent`; a change of the partitioning on the spec `parent`.
+        """
         if self.journal.trail is not None:
             draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.intend(
@@ -109,6 +133,11 @@ class AuditTrail:
                     entry=draft.to_json(),
                 ),
             )
+
+    def withdraw(self, act: Refilled | Repartitioned) -> None:
+        """Forget a commit that was intended, and that will never be in the table."""
+        if self.journal.trail is not None:
+            self.registry.audit.forget_intent(self.topic, act.id)
 
     def appended(self, commit_id: str, snapshot_id: int, ranges: Sequence[TranslatedRange]) -> None:
         """Note a commit of ranges. Call this before the registry confirms them."""
@@ -212,11 +241,16 @@ class AuditTrail:
         left = self.registry.audit.unrecorded(self.topic, [one.id for one in ranges])
         return [one for one in ranges if one.id in left]
 
-    def _settle_intents(self, table: ArchiveTable) -> None:
+    def _settle_intents(self, table: ArchiveTable, *, has_lease: bool) -> None:
         """Note the commits that are in the table, and forget those that never will be in it."""
         for intent in self.registry.audit.intents(self.topic):
-            snapshot_id = find_commit(table, intent.commit_id)
             draft = Draft.from_json(intent.entry)
+            if draft.kind == Repartitioned.kind:
+                self._settle_repartition(intent, draft, table)
+                continue
+            if not has_lease:
+                continue
+            snapshot_id = find_commit(table, intent.commit_id)
             if snapshot_id is not None:
                 self._add(draft.found(snapshot_id))
             elif table.snapshot_id == intent.parent:
@@ -225,6 +259,17 @@ class AuditTrail:
                 self.registry.audit.forget_intent(self.topic, intent.act_id)
             else:
                 self._add(draft.doubtful())
+
+    def _settle_repartition(self, intent: Intent, draft: Draft, table: ArchiveTable) -> None:
+        changes = changes_of(table)
+        if intent.commit_id in changes:
+            self._add(draft.found(None))
+        elif table.iceberg.metadata.default_spec_id == intent.parent:
+            return  # it may still land
+        elif len(changes) < KEPT_CHANGES:
+            self.registry.audit.forget_intent(self.topic, intent.act_id)
+        else:
+            self._add(draft.doubtful())
 
     def _begun(self) -> ChainHead:
         """Begin the chain where the registry doesn't know it, or take up the one that the store has."""

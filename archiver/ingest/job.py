@@ -103,6 +103,7 @@ class ArchiveJob:
         self._waits_for: tuple[str, str] | None = None
         self._told_patterns: set[str] = set()
         self._has_begun = False
+        self._has_opened = False
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
         """Archive every topic up to where its log ends now.
@@ -285,6 +286,7 @@ class ArchiveJob:
             except ContextError as error:
                 refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
                 self._observer(Failed(topic=topic.name, partition=None, error=error))
+        self._has_opened = True
         return runs, refused
 
     def _open(
@@ -307,6 +309,7 @@ class ArchiveJob:
             loaded=loaded,
             journal=Journal.of(self._config),
             accept_raw=self._accept_raw,
+            notes_hold=not self._has_opened,  # later the file may say something else, which others may have noted
         )
         if opened.news is not None:
             changed = SchemaChanged(topic=topic.name, version=opened.row.schema_version, changes=opened.news)

@@ -138,7 +138,9 @@ class Holds:
             if hold.is_active
             else Noted(kind="release", id=f"release-{hold.id}", details=told | {"reason": hold.released_why or ""})
         )
-        AuditTrail.of(archived.topic, journal, registry).record(act)
+        trail = AuditTrail.of(archived.topic, journal, registry)
+        trail.note_hold(is_held=archived.config.hold)
+        trail.record(act)
         registry.holds.keep(archived.topic, hold)
 
     @contextmanager

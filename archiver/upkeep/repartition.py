@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from archiver.audit.acts import Repartitioned as RepartitionedAct
+from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived
 from catalog.errors import UnfitPartitioning
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import partitioning_for, partitioning_of
-from catalog.iceberg.repartition import is_partitioned
+from catalog.iceberg.repartition import changes_of, is_partitioned
 from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import new_id
+from catalog.partitioning import Partitioning
 from catalog.registry import Registry
 
 
@@ -18,7 +25,7 @@ from catalog.registry import Registry
 class Repartitioned:
     """A table's partitioning before and after: transforms and field ids of their columns.
 
-    `was_changed` is false for a dry run, and where there was nothing to change.
+    `was_changed` is false for a dry run, and where there was nothing to change, or others changed it meanwhile.
     """
 
     topic: str
@@ -31,12 +38,16 @@ class Repartitioned:
 def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Repartitioned:
     """Change the table's partition spec for the files to come, in one commit of metadata alone.
 
-    Ranges that are staged keep the partitions that they were written for. Raises ConfigError where the table can't be
-    partitioned as configured, and the leaves of RegistryError and TableError.
+    Ranges that are staged keep the partitions that they were written for. The change is noted in the audit trail, after
+    a kill by the next run. Raises ConfigError where the table can't be partitioned as configured, and the leaves of
+    RegistryError and TableError.
     """
     with Registry(config.registry.dsn) as registry, TableCatalog(config.catalog) as catalog:
         archived = find_archived(config, topic, registry=registry, catalog=catalog)
         table, terms = archived.table, archived.config.partition_terms
+        trail = AuditTrail.of(archived.topic, Journal.of(config).of_table(table), registry)
+        if not dry_run:
+            trail.begin(table=table, has_lease=False, is_held=archived.config.hold)
         try:
             wanted = partitioning_for(
                 terms, table.schema, table.partition_source, earlier=reversed(table.iceberg.metadata.schemas)
@@ -45,15 +56,36 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
             raise ConfigError(
                 error.message, key=f"topics.{topic}.partition_by", table=table.topic.table, **error.context
             ) from error
-        before = partitioning_of(table.iceberg.spec())
-        is_new = not is_partitioned(table, wanted)
-        if is_new and not dry_run:
-            table = catalog.repartition(table, wanted)
+        before = _told(table)
+        was_changed = False
+        if not dry_run and not is_partitioned(table, wanted):
+            table, was_changed = _changed(table, wanted, catalog, trail)
             registry.last_known.remember_table(archived.topic, catalog.known(table))
         return Repartitioned(
-            topic=topic,
-            table=table.topic.table,
-            before=before.by or "nothing",
-            after=wanted.by,
-            was_changed=is_new and not dry_run,
+            topic=topic, table=table.topic.table, before=before, after=wanted.by, was_changed=was_changed
         )
+
+
+def _changed(
+    table: ArchiveTable, wanted: Partitioning, catalog: TableCatalog, trail: AuditTrail
+) -> tuple[ArchiveTable, bool]:
+    """The table with this partitioning, and whether it was us who gave it to it."""
+    act = RepartitionedAct(commit_id=new_id(), before=_told(table), after=wanted.by)
+
+    def intend(found: ArchiveTable) -> None:
+        nonlocal act
+        act = RepartitionedAct(commit_id=act.commit_id, before=_told(found), after=wanted.by)
+        trail.intend(act, parent=found.iceberg.metadata.default_spec_id)
+        pass_point(FaultPoint.BEFORE_COMMIT)
+
+    table = catalog.repartition(table, wanted, change_id=act.commit_id, attempted=intend)
+    if act.commit_id not in changes_of(table):
+        trail.withdraw(act)
+        return table, False
+    pass_point(FaultPoint.AFTER_COMMIT)
+    trail.record(act)
+    return table, True
+
+
+def _told(table: ArchiveTable) -> str:
+    return partitioning_of(table.iceberg.spec()).by or "nothing"

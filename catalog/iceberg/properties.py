@@ -24,6 +24,9 @@ LAST_FIELD_ID = "archiver.last-field-id"
 PARTITIONED_BY = "archiver.partitioned-by"
 """The fields of the spec in a table that is partitioned by more than one time: `day(13), bucket[16](5)`."""
 
+REPARTITIONED = "archiver.repartitioned"
+"""The ids of the last changes of the partitioning by `archiver repartition`, the newest first."""
+
 HEAD = "archiver.head"
 """The snapshot that last brought records, and its sequence number. It outlives that snapshot."""
 

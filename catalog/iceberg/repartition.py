@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
     AssertCurrentSchemaId,
@@ -17,11 +19,14 @@ from pyiceberg.table.update import (
 
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import iceberg_spec, spec_by
-from catalog.iceberg.properties import PARTITIONED_BY
+from catalog.iceberg.properties import PARTITIONED_BY, REPARTITIONED
 from catalog.partitioning import Partitioning
 
 NEWEST = -1
 """Stands for the spec that was added just before."""
+
+KEPT_CHANGES: Final = 16
+"""How many changes of the partitioning a table remembers."""
 
 
 def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
@@ -36,10 +41,18 @@ def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
     )
 
 
+def changes_of(table: ArchiveTable) -> tuple[str, ...]:
+    """The ids of the last changes of the partitioning by us, the newest first."""
+    return tuple(table.properties.get(REPARTITIONED, "").split())
+
+
 def repartition_updates(
-    table: ArchiveTable, wanted: Partitioning
+    table: ArchiveTable, wanted: Partitioning, change_id: str
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """The requirements and updates of the change. A spec that the table had before is taken up again."""
+    """The requirements and updates of the change. A spec that the table had before is taken up again.
+
+    The table remembers the change's id: whoever was told nothing of it finds it out by that.
+    """
     metadata = table.iceberg.metadata
     requirements = (
         AssertTableUUID(uuid=table.uuid),
@@ -56,8 +69,10 @@ def repartition_updates(
         updates.append(AddPartitionSpecUpdate(spec=spec.model_copy(update={"spec_id": number})))
     chosen = NEWEST if known is None else known.spec_id
     updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": chosen}))
+    told = {REPARTITIONED: " ".join((change_id, *changes_of(table))[:KEPT_CHANGES])}
     if not wanted.is_time_alone:
-        updates.append(SetPropertiesUpdate(updates={PARTITIONED_BY: wanted.by}))
-    elif PARTITIONED_BY in metadata.properties:
+        told[PARTITIONED_BY] = wanted.by
+    updates.append(SetPropertiesUpdate(updates=told))
+    if wanted.is_time_alone and PARTITIONED_BY in metadata.properties:
         updates.append(RemovePropertiesUpdate(removals=[PARTITIONED_BY]))
     return requirements, tuple(updates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -247,10 +247,14 @@ class TableCatalog:
                     "others committed while snapshots were expired; look again", table=table.topic.table
                 ) from error
 
-    def repartition(self, table: ArchiveTable, wanted: Partitioning) -> ArchiveTable:
+    def repartition(
+        self, table: ArchiveTable, wanted: Partitioning, *, change_id: str, attempted: Callable[[ArchiveTable], None]
+    ) -> ArchiveTable:
         """Give the table this partitioning for the files to come; return it as it is then.
 
-        It is safe to call again. Raises CatalogUnreachable where others change the table's metadata all the time.
+        The change has an id, by which it is found later (`changes_of`), unless others have made it meanwhile.
+        `attempted` gets the table as it is before each attempt. It is safe to call again. Raises CatalogUnreachable
+        where others change the table's metadata all the time.
         """
         with in_our_words(self._uri, table.topic.table):
             for _ in self._backoff:
@@ -259,7 +263,8 @@ class TableCatalog:
                     return table
                 check_writable(table)
                 try:
-                    self._update(table, *repartition_updates(table, wanted))
+                    attempted(table)
+                    self._update(table, *repartition_updates(table, wanted, change_id))
                 except CommitFailedException:
                     continue
         raise CatalogUnreachable(

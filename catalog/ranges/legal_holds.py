@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,9 @@ def _span(value: Mapping[str, Any]) -> HeldSpan:
     return HeldSpan(**{**value, "besides": tuple(value.get("besides", ()))})
 
 
+CONFIG_HOLD: Final = "config"
+"""The id of the hold that `hold = true` means."""
+
 WHOLE_TOPIC = HeldSpan()
 """Everything of a topic, as `hold = true` in its section has it."""
 
@@ -88,7 +91,7 @@ def of_config(*, hold: bool) -> tuple[Hold, ...]:
     """The hold that `hold = true` in a topic's section means."""
     if not hold:
         return ()
-    return (Hold(id="config", spans=(WHOLE_TOPIC,), reason="hold = true", placed_at="", placed_by="configuration"),)
+    return (Hold(id=CONFIG_HOLD, spans=(WHOLE_TOPIC,), reason="hold = true", placed_at="", placed_by="configuration"),)
 
 
 def in_the_way(holds: Iterable[Hold], partition: int, start: int, end: int) -> Hold | None:

@@ -24,10 +24,15 @@ KEPT_DAYS: Final = 30
 """How long it is remembered which acts have an entry. Nothing that is still open is as old."""
 
 _HEAD: Final = """
-SELECT table_uuid, entries, last_hash, digest, schema_version, checkpoint_entries, checkpoint_hash, checkpoint_at,
+SELECT table_uuid, entries, last_hash, digest, schema_version, config_holds,
+       checkpoint_entries, checkpoint_hash, checkpoint_at,
        EXISTS (SELECT FROM audit_entries AS one WHERE one.topic_id = chain.topic_id AND line IS NOT NULL),
        EXISTS (SELECT FROM audit_intents AS one WHERE one.topic_id = chain.topic_id)
 FROM audit_chains AS chain WHERE topic_id = %s
+"""
+_SET_END: Final = """
+UPDATE audit_chains SET entries = %s, last_hash = %s, digest = %s, schema_version = %s, config_holds = %s
+WHERE topic_id = %s
 """
 
 
@@ -35,8 +40,9 @@ FROM audit_chains AS chain WHERE topic_id = %s
 class ChainHead:
     """Where a chain ends: how many entries it has, the hash of the last one, and the digest of the table after it.
 
-    `schema_version` is the last one that has an entry. The checkpoint is the last one that was signed. `has_waiting`
-    and `has_intents` say whether entries wait for the store, and commits for their outcome.
+    `schema_version` is the last one that has an entry. `config_holds` counts the entries that say that `hold = true`
+    came into the configuration, or went. The checkpoint is the last one that was signed. `has_waiting` and
+    `has_intents` say whether entries wait for the store, and commits for their outcome.
     """
 
     table_uuid: UUID
@@ -44,21 +50,31 @@ class ChainHead:
     last_hash: str
     digest: str | None
     schema_version: int = 0
+    config_holds: int = 0
     checkpoint_entries: int = 0
     checkpoint_hash: str | None = None
     checkpoint_at: datetime | None = None
     has_waiting: bool = False
     has_intents: bool = False
 
+    @property
+    def is_held_by_config(self) -> bool:
+        """Whether the last entry about it says that `hold = true` is in the configuration."""
+        return self.config_holds % 2 == 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:
-    """An entry as it goes into the store: its line and that line's hash. `digest` is that of the table after it."""
+    """An entry as it goes into the store: its line and that line's hash. `digest` is that of the table after it.
+
+    `schema_version` and `config_holds` are None where the entry isn't about them.
+    """
 
     line: str
     hash: str
     digest: str | None
     schema_version: int | None = None
+    config_holds: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +89,10 @@ class WaitingEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A commit that was about to be made, on the snapshot `parent`, with the entry that it will have, as JSON."""
+    """A commit that was about to be made, with the entry that it will have, as JSON.
+
+    It was made on the snapshot `parent`. A change of the partitioning was made on the spec `parent`.
+    """
 
     act_id: str
     commit_id: str
@@ -100,9 +119,17 @@ def begin(connection: Connection, topic: TopicRow, start: ChainHead, known: Sequ
     """Begin a chain, or take up one that the store has, with its `known` entries (number and act). Once."""
     topics.lock(connection, topic)
     begun = connection.execute(
-        "INSERT INTO audit_chains (topic_id, table_uuid, entries, last_hash, digest, schema_version)"
-        " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1",
-        (topic.id, start.table_uuid, start.entries, start.last_hash, start.digest, start.schema_version),
+        "INSERT INTO audit_chains (topic_id, table_uuid, entries, last_hash, digest, schema_version, config_holds)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1",
+        (
+            topic.id,
+            start.table_uuid,
+            start.entries,
+            start.last_hash,
+            start.digest,
+            start.schema_version,
+            start.config_holds,
+        ),
     ).fetchone()
     if begun is not None:
         _remember(connection, topic, known)
@@ -127,8 +154,8 @@ def take_up(
     left = waiting(connection, topic)
     connection.execute("DELETE FROM audit_entries WHERE topic_id = %s", (topic.id,))
     connection.execute(
-        "UPDATE audit_chains SET entries = %s, last_hash = %s, digest = %s, schema_version = %s WHERE topic_id = %s",
-        (start.entries, start.last_hash, start.digest, start.schema_version, topic.id),
+        _SET_END,
+        (start.entries, start.last_hash, start.digest, start.schema_version, start.config_holds, topic.id),
     )
     _remember(connection, topic, known)
     for each in left:
@@ -170,12 +197,13 @@ def _add(
         (topic.id, end.entries + 1, act_id, list(range_ids), made.line),
     )
     connection.execute(
-        "UPDATE audit_chains SET entries = %s, last_hash = %s, digest = %s, schema_version = %s WHERE topic_id = %s",
+        _SET_END,
         (
             end.entries + 1,
             made.hash,
             made.digest,
-            end.schema_version if made.schema_version is None else max(made.schema_version, end.schema_version),
+            max(made.schema_version or 0, end.schema_version),
+            max(made.config_holds or 0, end.config_holds),
             topic.id,
         ),
     )
@@ -229,10 +257,13 @@ def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, ha
 
 
 def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
-    """Remember a commit that is about to be made and that nothing else in the registry remembers."""
+    """Remember a commit that is about to be made and that nothing else in the registry remembers.
+
+    One that is tried again on another parent is remembered with that one.
+    """
     connection.execute(
         "INSERT INTO audit_intents (topic_id, act_id, commit_id, parent, entry) VALUES (%s, %s, %s, %s, %s)"
-        " ON CONFLICT DO NOTHING",
+        " ON CONFLICT (topic_id, act_id) DO UPDATE SET parent = excluded.parent, entry = excluded.entry",
         (topic.id, intent.act_id, intent.commit_id, intent.parent, Jsonb(dict(intent.entry))),
     )
 
@@ -282,13 +313,15 @@ def _head(connection: Connection, topic: TopicRow, lock: str = "") -> ChainHead 
     found = connection.execute(_HEAD + lock, (topic.id,)).fetchone()
     if found is None:
         return None
-    table_uuid, entries, last_hash, digest, version, checkpointed, checkpoint_hash, at, has_waiting, has_intents = found
+    table_uuid, entries, last_hash, digest, version, holds, *checkpoint, has_waiting, has_intents = found
+    checkpointed, checkpoint_hash, at = checkpoint
     return ChainHead(
         table_uuid=table_uuid,
         entries=entries,
         last_hash=last_hash,
         digest=digest,
         schema_version=version,
+        config_holds=holds,
         checkpoint_entries=checkpointed,
         checkpoint_hash=checkpoint_hash,
         checkpoint_at=at,

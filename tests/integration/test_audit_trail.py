@@ -25,7 +25,10 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.repartition import repartition
 from archiver.upkeep.reprocess.job import Reprocess
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.job import Expire
 from catalog.registry import Registry
 from tests.support.archive.audit_trails import appended
 from tests.support.archive.job_runs import archive_once
@@ -77,7 +80,7 @@ def test_a_kill_between_a_commit_and_its_entry_leaves_one_entry(stack: Stack, tm
 
 
 def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, topic, proto = archived_wrongly(stack, tmp_path)
+    config, topic, proto = archived_wrongly(stack, tmp_path, partition_by="day", snapshot_retention="0s")
     settings = load_config(config)
     proto.write_text(RIGHT)
     assert Reprocess(settings, topic, engine=InlineEngine()).run().commit_id is not None
@@ -92,11 +95,18 @@ def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pyte
     config.write_text(config.read_text().replace(json.dumps(settings.registry.dsn), json.dumps(dsn)))
     Rebuild(load_config(config), [topic]).run()
     archive_once(config, topic, engine=InlineEngine())
+    text = config.read_text().replace('"partition_by" = "day"', '"partition_by" = "hour"')
+    config.write_text(text.replace('"partition_by"', '"hold" = true\n"partition_by"'))
+    assert repartition(load_config(config), topic).was_changed
+    config.write_text(text)
+    limits = Limits(offset=1_000)
+    assert Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run().succeeded
 
     found, _ = checked(config)
     entries = list(found.entries())
     assert [each["act"] for each in entries] == [
-        "create", "evolve", "append", "append", "evolve", "reprocess", "refill", "rebuild"
+        "create", "evolve", "append", "append", "evolve", "reprocess", "refill", "rebuild",
+        "hold", "repartition", "release", "expire", "purge", "purge",
     ]  # fmt: skip
     assert [each["act"] for each in entries if each.get("late")] == ["refill"]
     assert entries[5]["digest"]["before"] == entries[5]["digest"]["after"]

@@ -87,10 +87,12 @@ def open_topic(
     journal: Journal,
     loaded: Future[ArchiveTable | None] | None = None,
     accept_raw: bool = False,
+    notes_hold: bool = False,
 ) -> OpenedTopic:
     """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
 
-    `loaded` is the table that the catalog has for `known`, or its error, if it was asked for ahead.
+    `loaded` is the table that the catalog has for `known`, or its error, if it was asked for ahead. `notes_hold` says
+    that the configuration was read just now: the audit trail is told whether it holds the topic.
     Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
     table is partitioned in another way than configured, WouldBecomeRaw where a schema is gone, unless `accept_raw`.
     """
@@ -126,7 +128,10 @@ def open_topic(
     newest = max(assignment.state.versions, key=lambda each: each.version)
     kept.keep_schemas(topic, registry, newest=newest.version)
     AuditTrail.of(topic, kept, registry).begin(
-        version=newest.version, fingerprint=newest.fingerprint, table=None if table.is_recalled else table
+        version=newest.version,
+        fingerprint=newest.fingerprint,
+        table=None if table.is_recalled else table,
+        is_held=config.hold if notes_hold else None,
     )
     return OpenedTopic(
         topic=topic,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from archiver.audit.trail import AuditTrail
 from archiver.errors import StorageError
 from archiver.observer import ignore
 from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.upkeep.orphans.noted import noted_deletion
 from archiver.upkeep.orphans.removal import Checks, remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
 from catalog.iceberg.archive_table import ArchiveTable
@@ -31,14 +33,15 @@ def remove_copies(
     erased: Spans,
     *,
     registry: Registry,
+    trail: AuditTrail,
     checks: Checks,
     formats: SegmentFormats,
     older_than_ms: int,
 ) -> Copies:
     """Delete uploads with erased offsets that are older than the time, and that nothing needs.
 
-    The footer says which offsets a file has. One that is younger may belong to a job at work. Raises the leaves of
-    StorageError, RegistryError and TableError.
+    The footer says which offsets a file has. One that is younger may belong to a job at work. Before files go, and
+    after it, the `trail` gets an entry. Raises the leaves of StorageError, RegistryError and TableError.
     """
     objects = ObjectStore.of_table(table.iceberg)
     found: list[tuple[ListedObject, DataFileName]] = []
@@ -69,7 +72,7 @@ def remove_copies(
             )
         )
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table, orphans=tuple(going))
-    if going:
+    with noted_deletion(trail, "purge", report):
         remove_orphans(checks, table.topic, report, registry=registry, observer=ignore)
     deleted = {each.path for each in report.deleted}
     left += [each.path for each in going if each.path not in deleted]

@@ -194,6 +194,7 @@ class TopicErasure:
             if not waiting:
                 journal = Journal.of(self.config).of_table(self.table)
                 settle_rewrites(self.table, self.registry, self.catalog, self.manifests, journal)
+                self._trail.note_hold(is_held=self.config.topic(self.topic.topic).hold)
                 return
             if attempt:
                 time.sleep(STAGED_PAUSE)
@@ -273,6 +274,7 @@ class TopicErasure:
             self.table,
             registry=self.registry,
             catalog=self.catalog,
+            trail=self._trail,
             grace_seconds=grace,
             with_others=True,
             holds_all=is_held,
@@ -284,6 +286,7 @@ class TopicErasure:
             self.table,
             erased,
             registry=self.registry,
+            trail=self._trail,
             checks=checks,
             formats=self.formats,
             older_than_ms=int((now - self.config.archive.orphan_grace) * 1_000),
@@ -298,6 +301,10 @@ class TopicErasure:
         self.registry.erasures.finish(self.topic, (*standing.searched, *given_up))
         report.finished, report.given_up = standing.searched, given_up
         report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
+
+    @property
+    def _trail(self) -> AuditTrail:
+        return AuditTrail.of(self.topic, Journal.of(self.config).of_table(self.table), self.registry)
 
     def _now_ms(self) -> int:
         return int(self.registry.retention.now() * 1_000)
@@ -317,18 +324,14 @@ class TopicErasure:
         return tuple(each.id for each in runs if each.begun_ms <= since and each.silent_seconds < grace)
 
     def _note(self, waiting: Mapping[str, Mapping[str, object]], report: EraseReport) -> None:
-        journal = Journal.of(self.config).of_table(self.table)
         for erasure, value in waiting.items():
             told = {name: each for name, each in value.items() if name != SEARCHED_MS}
             details = {**told, "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
-            act = Noted(kind="erase", id=f"erase-{erasure}", details=details)
-            AuditTrail.of(self.topic, journal, self.registry).record(act)
+            self._trail.record(Noted(kind="erase", id=f"erase-{erasure}", details=details))
 
     def _note_given_up(self, given_up: Mapping[str, Mapping[str, object]]) -> None:
-        journal = Journal.of(self.config).of_table(self.table)
         for erasure, value in given_up.items():
-            act = Noted(kind="abandon", id=f"abandon-{erasure}", details=value)
-            AuditTrail.of(self.topic, journal, self.registry).record(act)
+            self._trail.record(Noted(kind="abandon", id=f"abandon-{erasure}", details=value))
 
     def _search(
         self, condition: Condition, report: EraseReport, erasure: str, claims: UploadClaims, *, dry_run: bool

@@ -10,9 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from hashlib import sha256
 
-from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
@@ -23,9 +21,9 @@ from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived_topic import known_topics
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.orphans.ended import forget_ended
+from archiver.upkeep.orphans.noted import noted_deletion
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import (
-    Orphan,
     OrphanFailed,
     OrphanObserver,
     OrphansFinished,
@@ -35,7 +33,7 @@ from archiver.upkeep.orphans.report import (
 )
 from archiver.upkeep.orphans.search import Connected, OrphanSearch
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import TopicRow, new_id
+from catalog.model import TopicRow
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
@@ -109,45 +107,30 @@ class Orphans:
         report = TopicOrphans(topic=topic.topic, table=topic.table)
         try:
             table = connected.catalog.require(topic)
+            trail = AuditTrail.of(topic, connected.journal.of_table(table), connected.registry)
+            is_held = self._config.topic(topic.topic).hold
             if self._deletes:  # a database that was restored may have forgotten some, and the search asks it
-                holds_in_force(topic, connected.journal.of_table(table), connected.registry, recalls=True)
+                holds_in_force(topic, trail.journal, connected.registry, recalls=True)
+                trail.note_hold(is_held=is_held)
             search = OrphanSearch(
                 connected,
                 table,
                 report,
                 self._observer,
                 older_than=self._older_than,
-                holds_all=self._config.topic(topic.topic).hold,
+                holds_all=is_held,
             )
             report.orphans = search.run()
             self._observer(OrphansFound(topic=topic.topic, orphans=len(report.orphans)))
             if self._deletes and report.orphans:
-                trail = AuditTrail.of(topic, connected.journal.of_table(table), connected.registry)
-                removal = new_id()
-                trail.record(_removal(removal, "begun", report.orphans))
-                try:
+                with noted_deletion(trail, "orphans", report):
                     remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
-                finally:
-                    trail.record(_removal(removal, "ended", report.deleted))
             if self._deletes and search.seen:  # a store that has nothing at all is away
                 report.forgotten = forget_ended(table, connected.registry, seen=search.seen)
         except ContextError as error:
             report.error = error
             self._observer(OrphanFailed(topic=topic.topic, path=None, error=error))
         return report
-
-
-def _removal(removal: str, step: str, orphans: Sequence[Orphan]) -> Noted:
-    """A removal of orphans as the audit trail tells it: once before with all that may go, once after with what went."""
-    names = "\n".join(sorted(each.name for each in orphans))
-    details = {
-        "removal": removal,
-        "step": step,
-        "files": len(orphans),
-        "bytes": sum(each.size for each in orphans),
-        "names_sha256": sha256(names.encode()).hexdigest(),
-    }
-    return Noted(kind="orphans", id=f"orphans-{removal}-{step}", details=details)
 
 
 def _age(grace: float, wanted: float | None) -> float:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from pyiceberg.table.refs import MAIN_BRANCH
 
+from archiver.audit.trail import AuditTrail
 from archiver.errors import ObjectMissing
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import ignore
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.orphans.noted import noted_deletion
 from archiver.upkeep.orphans.references import References
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
@@ -64,6 +67,7 @@ def purge(
     *,
     registry: Registry,
     catalog: TableCatalog,
+    trail: AuditTrail,
     grace_seconds: float,
     with_others: bool = False,
     holds_all: bool = False,
@@ -75,7 +79,8 @@ def purge(
     `with_others` also expires snapshots of others that no tag or branch names. `holds_all` says that the whole topic is
     on hold by its configuration. `of_erasures` deletes the files that have erased records, whatever took them out of
     the table, and no others. Otherwise the longer grace of an erasure that isn't finished counts. No batch of files is
-    begun once `is_over` says so.
+    begun once `is_over` says so. Before files go, and after it, the `trail` gets an
+    entry.
     Raises the leaves of TableError, RegistryError and StorageError.
     """
     if of_erasures:
@@ -104,9 +109,11 @@ def purge(
     free = [path for path in files if file_name(path) not in search.references]
     going = [path for path in free if not known.needs(file_name(path))]
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table)
-    report.orphans = tuple(_orphans(table, going, files))
+    there, gone = _orphans(table, going, files)
+    report.orphans = (*there, *gone)
     sizes = {each.path: each.size for each in report.orphans}
-    remove_orphans(search, table.topic, report, registry=registry, observer=ignore, is_over=is_over)
+    with noted_deletion(trail, "purge", report, gone=gone):
+        remove_orphans(search, table.topic, report, registry=registry, observer=ignore, is_over=is_over)
     deleted = {each.path for each in report.deleted}
     return Purged(
         deleted=len(deleted),
@@ -178,14 +185,15 @@ def _named(table: ArchiveTable) -> dict[str, int]:
     return {name: ref.snapshot_id for name, ref in refs.items() if name != MAIN_BRANCH}
 
 
-def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) -> list[Orphan]:
+def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) -> tuple[list[Orphan], list[Orphan]]:
+    """The files that are there, and those that were deleted before: only their rows in the registry are left."""
     objects = ObjectStore.of_table(table.iceberg)
-    found = []
+    there: list[Orphan] = []
+    gone: list[Orphan] = []
     for path in paths:
-        try:
-            size = objects.size(path)
-        except ObjectMissing:
-            size = 0  # deleted before; only its row in the registry is left
+        size, found = 0, gone
+        with suppress(ObjectMissing):
+            size, found = objects.size(path), there
         found.append(
             Orphan(
                 path=path,
@@ -196,7 +204,7 @@ def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) ->
                 ulid=files[path],
             )
         )
-    return found
+    return there, gone
 
 
 class RemovedFiles:

@@ -16,6 +16,7 @@ from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.audit.trail import AuditTrail
 from archiver.commit.tidying import sum_up_journal
 from archiver.config import Config
 from archiver.config.model import TopicConfig
@@ -176,9 +177,11 @@ class TopicExpiry:
         Raises the leaves of TableError, RegistryError and StorageError.
         """
         table, journal = self.archived.table, Journal.of(self.config).of_table(self.archived.table)
+        trail = AuditTrail.of(self.archived.topic, journal, self.registry)
         if not dry_run:
             holds_in_force(self.archived.topic, journal, self.registry, recalls=True)  # the purge asks the registry
             settle_rewrites(table, self.registry, self.catalog, self.manifests, journal, ends_silent=True)
+            trail.note_hold(is_held=self.archived.config.hold)
         if not limits.is_none:
             with UploadClaims.of_run(self.registry, self.archived.topic, is_noted=not dry_run) as claims:
                 for _ in range(ROUNDS):
@@ -203,6 +206,7 @@ class TopicExpiry:
                 table,
                 registry=self.registry,
                 catalog=self.catalog,
+                trail=trail,
                 grace_seconds=self.archived.config.snapshot_retention,
                 holds_all=self.archived.config.hold,
                 is_over=self.is_over,

@@ -1,0 +1,48 @@
+"""A deletion of files as the audit trail tells it: once before with all that may go, once after with what went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Literal
+
+from archiver.audit.acts import Noted
+from archiver.audit.trail import AuditTrail
+from archiver.upkeep.orphans.report import Orphan, TopicOrphans
+from catalog.model import new_id
+
+
+@contextmanager
+def noted_deletion(
+    trail: AuditTrail, kind: Literal["orphans", "purge"], report: TopicOrphans, *, gone: Sequence[Orphan] = ()
+) -> Iterator[None]:
+    """Note that `report.orphans` may be deleted inside the block, and at its end which of them were.
+
+    Those that were `gone` before are in neither, and where no other is left nothing is noted. A kill leaves the first
+    entry alone: it names all that can have been deleted.
+    """
+    before = {each.path for each in gone}
+    going = [each for each in report.orphans if each.path not in before]
+    if not going:
+        yield
+        return
+    deletion = new_id()
+    trail.record(_noted(kind, deletion, "begun", going))
+    try:
+        yield
+    finally:
+        went = [each for each in report.deleted if each.path not in before]
+        trail.record(_noted(kind, deletion, "ended", went))
+
+
+def _noted(kind: Literal["orphans", "purge"], deletion: str, step: str, files: Sequence[Orphan]) -> Noted:
+    names = "\n".join(sorted(each.name for each in files))
+    details = {
+        "removal": deletion,
+        "step": step,
+        "files": len(files),
+        "bytes": sum(each.size for each in files),
+        "names_sha256": sha256(names.encode()).hexdigest(),
+    }
+    return Noted(kind=kind, id=f"{kind}-{deletion}-{step}", details=details)
