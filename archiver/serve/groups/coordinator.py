@@ -194,8 +194,18 @@ class Coordinator:
         return ErrorCode.none if group is None else group.fetch_error(member_id, epoch)
 
     @contextmanager
-    def asking(self, group_id: str, member_id: str) -> Iterator[None]:
-        """While a request of a member is worked on, its session goes on, and begins anew when it is answered."""
+    def asking(
+        self, group_id: str, member_id: str, instance_id: str | None = None, generation: int | None = None
+    ) -> Iterator[None]:
+        """While a request of a member is worked on, its session goes on, and begins anew when it is answered.
+
+        Of a member only that the group knows as such: one that asks with an old generation is none, whatever it does.
+        A request needn't say its generation.
+        """
+        known = self._groups.get(group_id)
+        if known is None or (generation is not None and not known.knows(member_id, instance_id, generation)):
+            yield
+            return
         asking = self._asking.setdefault(group_id, Counter())
         asking[member_id] += 1
         try:

@@ -7,7 +7,7 @@ this node's; the others get the error by which clients look for their coordinato
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -104,14 +104,26 @@ async def answered(handler: Handler, service: Service, request: Request) -> Answ
 
 
 def _asking(service: Service, request: Request) -> AbstractContextManager[None]:
-    """Let the session of a member go on while its request is worked on. OffsetFetch needn't say whose it is."""
+    """Let sessions of members go on while their request is worked on. OffsetFetch needn't say whose it is."""
     group_id, member_id = getattr(request.body, "group_id", ""), getattr(request.body, "member_id", "")
-    group = service.coordinator.groups.get(group_id)
-    if group is not None and member_id in group.members:
-        request.client.member = group_id, member_id
-    member = request.client.member
-    is_slow = request.api_key in _SLOW and member is not None
-    return service.coordinator.asking(*member) if is_slow and member is not None else nullcontext()
+    if request.api_key not in _SLOW:
+        group = service.coordinator.groups.get(group_id)
+        if group is not None and member_id in group.members:
+            request.client.member = group_id, member_id
+        return nullcontext()
+    named = [each for each in getattr(request.body, "groups", (request.body,)) if getattr(each, "member_id", None)]
+    asking = ExitStack()
+    for each in named:
+        asking.enter_context(service.coordinator.asking(each.group_id, *_as_member(each)))
+    if not named and request.client.member is not None:
+        asking.enter_context(service.coordinator.asking(*request.client.member))
+    return asking
+
+
+def _as_member(asked: Any) -> tuple[str, str | None, int]:
+    """Who a commit or a question for offsets says that it is."""
+    generation = getattr(asked, "generation_id_or_member_epoch", getattr(asked, "member_epoch", -1))
+    return asked.member_id, getattr(asked, "group_instance_id", None), generation
 
 
 async def _answered(handler: Handler, service: Service, request: Request) -> Answer:

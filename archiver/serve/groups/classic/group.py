@@ -171,6 +171,10 @@ class ClassicGroup:
         self.members[member_id].seen(now)
         return ErrorCode.rebalance_in_progress if self.state is GroupState.COMPLETING else ErrorCode.none
 
+    def knows(self, member_id: str, instance_id: str | None, generation: int) -> bool:
+        """Whether a member is there, as this instance, in this generation."""
+        return self.member_error(member_id, instance_id, generation) is ErrorCode.none
+
     def member_error(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Whether the group knows a member, as this instance, in this generation."""
         if instance_id is not None:

@@ -144,6 +144,11 @@ class ConsumerGroup:
         is_own = all(each in member.assigned and member.since[each] <= epoch for each in places)
         return ErrorCode.none if places and is_own and epoch > JOINING_EPOCH else error
 
+    def knows(self, member_id: str, instance_id: str | None, epoch: int) -> bool:
+        """Whether a member is there, as this instance, at its epoch or at the one before, as it may not have heard."""
+        error, member = self._asked(member_id, instance_id, epoch)
+        return error is ErrorCode.none or (member is not None and JOINING_EPOCH < epoch == member.previous_epoch)
+
     def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
         """Whether a member may ask for offsets. Who doesn't say who it is may."""
         if member_id is None and epoch < JOINING_EPOCH:

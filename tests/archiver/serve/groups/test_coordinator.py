@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -17,6 +18,7 @@ from archiver.serve.groups import (
     Joined,
     Joining,
     KnownTopic,
+    Place,
     Synced,
     Syncing,
     coordinator,
@@ -54,6 +56,11 @@ class Scene:
         asked = Syncing(member_id=self.member, instance_id=None, generation=1, assignments={self.member: b""})
         synced: Synced = await self.coordinator.sync("classic", asked)
         assert synced.error is ErrorCode.none
+
+    @property
+    def members(self) -> dict[str, str]:
+        """A member of each group."""
+        return {"assigning": "a", "classic": self.member}
 
     @property
     def present(self) -> set[str]:
@@ -116,6 +123,71 @@ def test_a_member_whose_request_is_worked_on_stays_and_has_a_session_from_its_an
         assert made.present == {"assigning", "classic"}
         await asyncio.sleep(0.8 * SESSION)
         assert made.present == set()
+
+    played(scene)
+
+
+@pytest.mark.parametrize("generation", [0, 7])
+def test_a_commit_that_is_refused_for_its_member_renews_no_session(generation: int) -> None:
+    async def scene(made: Scene) -> None:
+        refused = {"assigning": ErrorCode.stale_member_epoch, "classic": ErrorCode.illegal_generation}
+        until = time.monotonic() + 1.4 * SESSION
+        while time.monotonic() < until:
+            for group_id in made.present:
+                member = made.members[group_id]
+                with made.coordinator.asking(group_id, member, None, generation):
+                    told = made.coordinator.commit_error(group_id, member, None, generation)
+                    await asyncio.sleep(0.05 * SESSION)
+                assert told is refused[group_id] or group_id not in made.present
+        assert made.present == set()
+
+    played(scene)
+
+
+def test_a_commit_of_an_instance_that_is_another_member_renews_no_session() -> None:
+    async def scene(made: Scene) -> None:
+        joined = await asyncio.gather(
+            made.coordinator.join("classic", replace(JOINING, instance_id="i")),
+            made.coordinator.join("classic", replace(JOINING, member_id=made.member)),
+        )
+        generation = joined[0].generation
+        names, nothing = frozenset({"orders"}), frozenset[Place]()
+        beat = Beat(member_id="b", epoch=0, instance_id="i", rebalance_seconds=5.0, names=names, owned=nothing)
+        assert made.coordinator.beat("assigning", beat, TOPICS).error is ErrorCode.none
+        until = time.monotonic() + 1.4 * SESSION
+        while time.monotonic() < until:
+            for group_id, number in (("assigning", 1), ("classic", generation)):
+                member = made.members[group_id]
+                with made.coordinator.asking(group_id, member, "i", number):
+                    told = made.coordinator.commit_error(group_id, member, "i", number)
+                    await asyncio.sleep(0.05 * SESSION)
+                assert told is ErrorCode.fenced_instance_id or group_id not in made.present
+        assert made.present == set()
+
+    played(scene)
+
+
+def test_a_commit_as_a_member_that_is_none_renews_nobodys_session() -> None:
+    async def scene(made: Scene) -> None:
+        until = time.monotonic() + 1.4 * SESSION
+        while time.monotonic() < until:
+            for group_id in ("assigning", "classic"):
+                with made.coordinator.asking(group_id, "nobody", None, 1):
+                    assert made.coordinator.commit_error(group_id, "nobody", None, 1) is ErrorCode.unknown_member_id
+            await asyncio.sleep(0.05 * SESSION)
+        assert made.present == set()
+
+    played(scene)
+
+
+def test_a_commit_of_a_member_that_has_not_heard_of_its_next_epoch_renews_its_session() -> None:
+    async def scene(made: Scene) -> None:
+        beat = Beat(member_id="a", epoch=1, rebalance_seconds=5.0, names=frozenset({"more", "orders"}))
+        assert made.coordinator.beat("assigning", beat, TOPICS).epoch == 2
+        for _ in range(3):
+            with made.coordinator.asking("assigning", "a", None, 1):
+                await asyncio.sleep(0.6 * SESSION)
+        assert made.present == {"assigning"}
 
     played(scene)
 
