@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups import JOINING_EPOCH, is_group_id
 from archiver.serve.kafka.guards import Handler
 from archiver.serve.kafka.messages import Values
-from archiver.serve.kafka.refused_offsets import no_offsets
+from archiver.serve.kafka.refused_offsets import no_offsets_here
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Need, Standing
 
@@ -134,7 +134,7 @@ async def _answered(handler: Handler, service: Service, request: Request) -> Ans
         return await _of_several(service, request, handler, _SEVERAL[key])
     if key in _SINGLE or key in (_OFFSET_COMMIT, _OFFSET_FETCH):
         found = await _by_coordinator(service, request, handler, request.body.group_id)
-        return _refusal(request, found) if isinstance(found, ErrorCode) else found
+        return await _refusal(service, request, found) if isinstance(found, ErrorCode) else found
     return await handler(service, request)
 
 
@@ -170,7 +170,7 @@ def _need(request: Request) -> Need:
 
 
 async def _of_several(service: Service, request: Request, handler: Handler, several: _Several) -> Answer:
-    refused: list[dict[str, Any]] = []
+    refused: list[Values] = []
     answers: list[Any] = []
     own = []
     for each in getattr(request.body, several.asked):
@@ -190,7 +190,7 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
             else:
                 error = _ERRORS[standing]
         if error is not ErrorCode.none and request.api_key == _OFFSET_FETCH:
-            refused.append(no_offsets(request.version, each, error))
+            refused.append(await _without_offsets(service, request, each, error))
         elif error is not ErrorCode.none:
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
     if own or not (refused or answers):
@@ -218,10 +218,14 @@ async def _listed(service: Service, request: Request, handler: Handler) -> Answe
     return {**found, "groups": own}
 
 
-def _refusal(request: Request, error: ErrorCode) -> Values:
+async def _without_offsets(service: Service, request: Request, asked: Any, error: ErrorCode) -> Values:
+    return await no_offsets_here(request.version, asked, error, has_others=len(service.cluster.members.nodes) > 1)
+
+
+async def _refusal(service: Service, request: Request, error: ErrorCode) -> Values:
     body = request.body
     if request.api_key == _OFFSET_FETCH:
-        return no_offsets(request.version, body, error)
+        return await _without_offsets(service, request, body, error)
     if request.api_key == _OFFSET_COMMIT:
         return {"topics": [_with(each, error) for each in body.topics]}
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text

@@ -1,13 +1,17 @@
 """Answers to OffsetFetch without offsets, such that no client takes them for none, and none waits for ever.
 
-librdkafka gives up for good on COORDINATOR_NOT_AVAILABLE: it asks no more for these partitions, and its member neither
-reads them nor lets go of them. COORDINATOR_LOAD_IN_PROGRESS it asks again for, unless its assignment has changed
-meanwhile. Then it asks again for those partitions only that the answer names as asked for with an old epoch. Others
-look at the error of the whole answer first.
+librdkafka gives up for good on errors by which it looks for another coordinator: it asks no more for these partitions,
+and its consumer neither reads them nor lets go of them. It asks again, and then whom it knows as the coordinator, for
+those partitions only that the answer names as asked for with an old epoch. On COORDINATOR_LOAD_IN_PROGRESS it asks the
+same node again, unless its assignment has changed meanwhile. Others look at the error of the whole answer first.
+
+So a node without the registry says NOT_COORDINATOR where there are other nodes, which may have it, and
+COORDINATOR_LOAD_IN_PROGRESS where it is the only one. Versions before 8 can't name partitions: they stay.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,8 +19,21 @@ from kio.schema.errors import ErrorCode
 
 _WITH_GROUPS: Final = 8
 _WITH_EPOCHS: Final = 9
-_NAMED: Final = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.stale_member_epoch})
+_NAMED: Final = frozenset(
+    {ErrorCode.coordinator_load_in_progress, ErrorCode.not_coordinator, ErrorCode.stale_member_epoch}
+)
 _NONE: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
+_LOOKED_FOR_SECONDS: Final = 0.3
+"""librdkafka asks again at once, also while it looks for the coordinator, and tells its user of each time."""
+
+
+async def no_offsets_here(version: int, asked: Any, error: ErrorCode, *, has_others: bool) -> dict[str, Any]:
+    """The answer of a node that doesn't coordinate the group, or can't say."""
+    if error is ErrorCode.coordinator_not_available and has_others and version >= _WITH_GROUPS:
+        error = ErrorCode.not_coordinator
+    if error is ErrorCode.not_coordinator:
+        await asyncio.sleep(_LOOKED_FOR_SECONDS)
+    return no_offsets(version, asked, error)
 
 
 def no_offsets(version: int, asked: Any, error: ErrorCode) -> dict[str, Any]:

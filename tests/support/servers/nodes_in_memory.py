@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from catalog.errors import RegistryUnreachable
@@ -108,3 +109,16 @@ class NodesInMemory:
         if self.is_away:
             raise RegistryUnreachable("the registry is away")
         return self._lock
+
+
+class Line:
+    """A NodeStore as one node reaches it. `is_away` cuts off that node alone."""
+
+    def __init__(self, store: NodesInMemory) -> None:
+        self.is_away = False
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_away and name != "close":
+            raise RegistryUnreachable("the registry is away from this node")
+        return getattr(self._store, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,35 @@ from confluent_kafka import Consumer, TopicPartition
 
 from archiver.errors import StorageUnavailable
 from archiver.serve.groups import CommittedOffsets
+from archiver.serve.nodes import Beats, Members, Node
 from catalog.registry import GroupOffset
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.nodes_in_memory import Line, NodesInMemory
 from tests.support.servers.served_lake import OffsetsInMemory, ServedLake
 
 ORDERS = "orders"
 SECONDS = 20.0
+ROWS = build([Record(value=b"x")] * 10)
+
+
+def await_true(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def settled(*nodes: ServedLake) -> None:
+    """Wait until all know each other."""
+    await_true(lambda: all(each.cluster.members.is_settled for each in nodes))
+    await_true(lambda: all(len(each.cluster.members.nodes) == len(nodes) for each in nodes))
+
+
+def moves_with_another(group: str) -> bool:
+    """Whether the second node of a cluster coordinates a group."""
+    nodes = tuple(Node(node_id=each, host="127.0.0.1", port=1) for each in (1, 2))
+    return Members(number=1, nodes=nodes).coordinator(group).node_id == nodes[1].node_id
 
 
 class AwayForAMoment(OffsetsInMemory):
@@ -69,7 +91,7 @@ def first_offset(consumer: Consumer) -> int | None:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_member_whose_offsets_cannot_be_read_at_first_goes_on_at_them(tmp_path: Path, protocol: str) -> None:
     offsets = AwayForAMoment(times=3)
-    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
+    lake = archived(tmp_path / "lake", ROWS, end=10)
     with ServedLake(lake, offsets=offsets) as served:
         topic_id: UUID = served.topics.open[0].topic_id
         offsets.commit("g", {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=4)})
@@ -77,6 +99,43 @@ def test_a_member_whose_offsets_cannot_be_read_at_first_goes_on_at_them(tmp_path
             consumer.subscribe([ORDERS])
             assert first_offset(consumer) == 4
         assert offsets.times == 0
+
+
+def placed(consumer: Consumer, group: str, served: ServedLake) -> None:
+    """Commit offset 4 and have a consumer know who coordinates its group."""
+    topic_id = served.topics.open[0].topic_id
+    served.offsets.commit(group, {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=4)})
+    (told,) = consumer.committed([TopicPartition(ORDERS, 0)], SECONDS)
+    assert told.offset == 4
+
+
+def test_who_asks_a_node_that_alone_lost_the_registry_for_offsets_goes_on_to_another(tmp_path: Path) -> None:
+    """It has no session: nothing but this answer can tell it to look for another coordinator."""
+    lake, store, offsets = archived(tmp_path / "lake", ROWS, end=10), NodesInMemory(), OffsetsInMemory()
+    lines, beats = (Line(store), Line(store)), Beats(every=0.05, lost_after=0.5)
+    options: dict[str, Any] = {"offsets": offsets, "beats": beats}
+    with ServedLake(lake, nodes=lines[0], **options) as one, ServedLake(lake, nodes=lines[1], **options) as other:
+        nodes = (one, other)
+        settled(*nodes)
+        coordinator = one.cluster.members.coordinator("g").node_id - 1
+        with consuming(nodes[1 - coordinator].port) as consumer:
+            placed(consumer, "g", nodes[coordinator])
+            lines[coordinator].is_away = True
+            await_true(lambda: not nodes[coordinator].cluster.is_leased)
+            consumer.assign([TopicPartition(ORDERS, 0)])
+            assert first_offset(consumer) == 4
+
+
+def test_who_asks_for_offsets_where_the_group_was_before_goes_on_to_where_it_is(tmp_path: Path) -> None:
+    lake = archived(tmp_path / "lake", ROWS, end=10)
+    shared: dict[str, Any] = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()}
+    group = next(each for each in map(str, range(99)) if moves_with_another(each))
+    with ServedLake(lake, **shared) as served, consuming(served.port, **{"group.id": group}) as consumer:
+        placed(consumer, group, served)
+        with ServedLake(lake, **shared) as other:
+            settled(served, other)
+            consumer.assign([TopicPartition(ORDERS, 0)])
+            assert first_offset(consumer) == 4
 
 
 class LateStart:
@@ -100,7 +159,7 @@ class LateStart:
 )
 def test_a_late_answer_about_an_assignment_before_moves_nobody_from_the_committed_offset(tmp_path: Path) -> None:
     """A member asks where the log begins, as nothing is committed; loses its partition, and gets it again."""
-    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
+    lake = archived(tmp_path / "lake", ROWS, end=10)
     place = [TopicPartition(ORDERS, 0)]
     with ServedLake(lake) as served, consuming(served.port) as consumer:
         late = LateStart(served)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +21,7 @@ from archiver.serve.reading import served_topic
 from tests.support.archive.archived_batches import ROWS, archived
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
-from tests.support.servers.nodes_in_memory import NodesInMemory
+from tests.support.servers.nodes_in_memory import Line, NodesInMemory
 from tests.support.servers.served_lake import OffsetsInMemory, ServedLake, Wire, request
 
 ORDERS = "orders"
@@ -63,10 +63,12 @@ def more(lake: Lake) -> None:
 class Two:
     """Two nodes that share an archive, offsets and a registry."""
 
-    def __init__(self, lake: Lake, **options: Any) -> None:
+    def __init__(self, lake: Lake, *, lines: Sequence[Line] = (), **options: Any) -> None:
+        """`lines` is how each reaches the registry."""
         self.lake = lake
         shared = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()} | options
-        self.nodes = (ServedLake(lake, **shared), ServedLake(lake, **shared))
+        own: Sequence[dict[str, Any]] = [{"nodes": each} for each in lines] or [{}, {}]
+        self.nodes = tuple(ServedLake(lake, **shared | each) for each in own)
 
     def __enter__(self) -> Self:
         for each in self.nodes:
@@ -165,6 +167,36 @@ def test_without_the_registry_no_group_has_a_coordinator_and_records_are_read(la
         deadline = time.monotonic() + 10
         while commit(wire, 5, "g") != ErrorCode.none:
             assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "named"),
+    [
+        (7, ErrorCode.coordinator_load_in_progress, ErrorCode.coordinator_load_in_progress),
+        (8, ErrorCode.not_coordinator, None),
+        (9, ErrorCode.not_coordinator, ErrorCode.stale_member_epoch),
+        (10, ErrorCode.not_coordinator, ErrorCode.stale_member_epoch),
+    ],
+)
+def test_a_node_without_the_registry_sends_who_asks_for_offsets_to_the_others(
+    lake: Lake, version: int, error: ErrorCode, named: ErrorCode | None
+) -> None:
+    lines = [Line(store := NodesInMemory()), Line(store)]
+    with Two(lake, lines=lines) as two:
+        lines[0].is_away = True
+        deadline = time.monotonic() + 10
+        while two.nodes[0].cluster.trouble is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        two.nodes[0].cluster._membership._lease_until = float("-inf")
+        told = two.wires[0].ask(request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1))
+        told = told.groups[0] if version >= 8 else told
+        assert told.error_code == error
+        partitions = [one for each in told.topics for one in each.partitions]
+        assert [one.error_code for one in partitions] == ([] if named is None else [named])
+        assert {one.committed_offset for one in partitions} <= {-1}
+        (found,) = two.wires[0].ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
+        assert found.error_code == ErrorCode.coordinator_not_available
 
 
 def end_at(wire: Wire) -> int:
