@@ -103,7 +103,7 @@ async def answered(handler: Handler, service: Service, request: Request) -> Answ
         return await _answered(handler, service, request)
 
 
-def _asking(service: Service, request: Request) -> AbstractContextManager[None]:
+def _asking(service: Service, request: Request) -> AbstractContextManager[object]:
     """Let sessions of members go on while their request is worked on. OffsetFetch needn't say whose it is."""
     group_id, member_id = getattr(request.body, "group_id", ""), getattr(request.body, "member_id", "")
     if request.api_key not in _SLOW:
