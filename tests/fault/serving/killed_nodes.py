@@ -28,6 +28,8 @@ GROWN_EVERY_S = 15.0
 GROWN_BY = 1_200
 AWAY_S = 8.0
 """Longer than the others wait before they give a node up."""
+ASKED_S = 4.0
+"""How long a group's coordinator is looked for. While one is being given up there is none."""
 PATIENCE_S = 60.0
 
 
@@ -60,8 +62,9 @@ class Killing:
         name = self._noise.choice(self._groups).name
         admin = AdminClient({"bootstrap.servers": self._nodes.bootstrap, "log_level": 0})
         try:
-            told = admin.describe_consumer_groups([name], request_timeout=10)[name].result(20).coordinator
-        except KafkaException:
+            asked = admin.describe_consumer_groups([name], request_timeout=ASKED_S)
+            told = asked[name].result(ASKED_S + 1).coordinator
+        except (KafkaException, TimeoutError):
             return None
         return self._nodes.ports.index(told.port)
 
@@ -129,11 +132,11 @@ def killed_nodes(
         wrong += not_settled(groups, "in the beginning")
         killing = Killing(nodes, groups, Random(seed))
         with Growing(scene) as growing:
-            until = time.monotonic() + 60 * minutes
-            while (due := time.monotonic() + every) < until + 1:
+            began = time.monotonic()
+            for number in range(1, round(60 * minutes / every) + 1):
                 killing.strike()
                 say(f"{killing.kills} kills, {[each.total for each in groups]} read of {sum(scene.ends.values())}")
-                time.sleep(max(0.0, due - time.monotonic()))
+                time.sleep(max(0.0, began + number * every - time.monotonic()))
         for each in groups:
             each.drain()
         wrong += not_settled(groups, "in the end")
