@@ -31,6 +31,24 @@ def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
     return 0 if highest is None else int(highest) + 1
 
 
+def record_ends(snapshot: TopicSnapshot) -> dict[int, int]:
+    """The offset of each partition from which on no file has a record, as far as bounds tell; they may be too high.
+
+    Only partitions that have files are in it, and none where a file has no bounds.
+    """
+    low, high, offset = file_columns.LOW_PARTITION, file_columns.HIGH_PARTITION, file_columns.HIGH_OFFSET
+    every = pc.ScalarAggregateOptions(skip_nulls=False)
+    grouped = snapshot.files.columns.select([low, high, offset]).group_by([low, high])
+    found: dict[int, int] = {}
+    for each in grouped.aggregate([(offset, "max", every)]).to_pylist():
+        last = each[f"{offset}_max"]
+        if each[low] is None or last is None:
+            return {}
+        for partition in range(each[low], each[high] + 1):
+            found[partition] = max(found.get(partition, 0), last + 1)
+    return found
+
+
 def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
     """The first archived offset that wasn't retired; the high watermark where there is none."""
     best, first = high_watermark(snapshot, partition), snapshot.first_offsets.get(partition, 0)

@@ -63,6 +63,10 @@ class _Source:
     def end(self) -> int:
         return self.topic.end(self.partition) if self.topic else -1
 
+    def may_have_records(self, offset: int) -> bool:
+        """Whether there may be records from an offset on."""
+        return self.topic is not None and self.topic.may_have_records(self.partition, offset)
+
     @property
     def is_ahead(self) -> bool:
         """Whether it is asked for from beyond the end."""
@@ -80,8 +84,8 @@ class _Round:
 
     @property
     def leaves_more(self) -> bool:
-        """Whether there is more than is in memory: else a short answer says nothing of its client's pace."""
-        return bool(self.missing) or any(offset < source.end for source, offset in self.following)
+        """Whether there are more records than it has: else a short answer says nothing of its client's pace."""
+        return any(source.may_have_records(offset) for source, offset in (*self.missing, *self.following))
 
 
 async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:

@@ -18,7 +18,7 @@ from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.plan import TopicSnapshot
 from archiver.archive.table_files import TableFile
 from archiver.archive.topic_archive import TopicArchive
-from archiver.archive.watermarks import high_watermark
+from archiver.archive.watermarks import high_watermark, record_ends
 from archiver.errors import ReplayError
 from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk
 from archiver.serve.reading.spilled_chunks import SpilledChunk, SpilledChunks
@@ -74,6 +74,7 @@ class ServedTopic:
         self._ends: dict[int, int] = {}
         self._epochs: dict[int, int] = {}
         self._lows: dict[int, tuple[int, int | None]] = {}
+        self._record_ends: tuple[TopicSnapshot, dict[int, int]] | None = None
         self._epoch_ends: dict[tuple[int, int], int] = {}
         self._looked_at = self._look_began = asyncio.get_running_loop().time()
         self._hurry = asyncio.Event()
@@ -103,6 +104,14 @@ class ServedTopic:
     def end(self, partition: int) -> int:
         """The offset after the last archived one. It never goes back."""
         return self._ends.get(partition, 0)
+
+    def may_have_records(self, partition: int, offset: int) -> bool:
+        """Whether there may be records from an offset on: before the end, there may be ends of transactions only."""
+        if offset >= self.end(partition):
+            return False
+        if self._record_ends is None or self._record_ends[0] is not self._seen:
+            self._record_ends = self._seen, record_ends(self._seen)
+        return offset < self._record_ends[1].get(partition, self.end(partition))
 
     def leader_epoch(self, partition: int) -> int:
         """The leader epoch of the last archived records; -1 if it isn't known."""

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from archiver.archive.watermarks import record_ends
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.parquet import ParquetFormat
 from tests.support.archive.archived_rows import rows_of
@@ -27,6 +28,16 @@ def test_watermarks(lake: Lake, archive: Any, filled: list[Any]):
     opened.refresh()
     assert opened.watermarks(0) == (1, 310)
     assert opened.watermarks(1) == (1, 60)
+
+
+def test_ends_of_records(lake: Lake, archive: Any, filled: list[Any]):
+    opened = lake.archive()
+    assert record_ends(opened.snapshot) == {0: 299, 1: 60}
+    lake.add(archive.rows, None, 300, 310)
+    assert opened.refresh().next_offsets[0] == 310
+    assert record_ends(opened.snapshot) == {0: 299, 1: 60}, "no file has a record of the last ten"
+    lake.rewrite(with_metrics=False)
+    assert record_ends(opened.refresh()) == {}, "nobody knows"
 
 
 class CountingFormat:

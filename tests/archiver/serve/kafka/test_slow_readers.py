@@ -161,13 +161,14 @@ def test_a_slow_reader_that_asks_for_much_at_least_gets_what_there_is(lake: Lake
         assert time.monotonic() - began < 10
 
 
+@pytest.mark.parametrize("end", [5 * COUNT, END], ids=["records", "no-records"])
 def test_a_reader_at_the_end_has_nothing_put_aside(
-    tmp_path: Path, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch, end: int
 ) -> None:
-    """However little comes, it takes all there is: it isn't slow."""
+    """However little comes, it takes all there is: it isn't slow. Ends of transactions after it are no records."""
     for module in (served_topic, partition_reader):
         monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
-    lake = archived(tmp_path / "lake", b"".join(BATCHES), end=5 * COUNT)
+    lake = archived(tmp_path / "lake", b"".join(BATCHES), end=end)
     with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
         for batches in (1, 2, 1, 2):
             assert fetch(wire, 5 * (COUNT - batches), partition_max_bytes=1 << 20).records
