@@ -18,7 +18,7 @@ from archiver.archive.mappings import KnownMappings, MappingSource
 from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.table_files import ManifestReader, TableFile
-from archiver.errors import ReplayError
+from archiver.errors import BadSegment, ReplayError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
@@ -137,7 +137,7 @@ class TableRows:
                             for each in np.flatnonzero(last > first):
                                 part = records.slice(first[each], last[each] - first[each])
                                 found[here[each]] += RecordDigest.of_seen(part)
-                    except ReplayError:
+                    except (BadSegment, ReplayError):
                         unreadable.update(here.tolist())
         return [None if place in unreadable else each.text for place, each in enumerate(found)]
 

@@ -132,17 +132,30 @@ class ParquetSegmentReader:
                 with self._errors():
                     file = self._file(in_dictionaries=in_dictionaries)
                     for batch in file.iter_batches(row_groups=[block.index], **options):
+                        batch.validate()  # pyarrow makes structs of members that have fewer values
                         fresh = batch.slice(max(0, done - at))
                         at += batch.num_rows
                         if fresh.num_rows:
                             yield fresh
                             done = at
-                    return
+                return self._check_rows(block, at)
             except StorageError as failure:
                 if renewed_at == done:
                     raise
                 renewed_at = done
                 self._open_again(failure)
+
+    def _check_rows(self, block: Block, found: int) -> None:
+        """A page whose header is damaged may be left out by pyarrow, and the rows in it with it."""
+        if found != block.rows:
+            raise BadSegment(
+                "a row group gave other rows than the file's footer says: pages of it were damaged. Restore the file"
+                " from a backup, or archive its range again",
+                file=self._path,
+                row_group=block.index,
+                footer=block.rows,
+                found=found,
+            )
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
         """Columns at or below these ids that are null in all rows of the row group, and that `read` can do without."""

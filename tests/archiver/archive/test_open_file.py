@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +22,30 @@ from archiver.storage.spool_file import SpoolFile
 from schema_mapping.errors import ContextError
 from tests.support.archive.archived_rows import KnownMapping, rows_of
 from tests.support.storage.footer_flips import all_flips, footer_start, judged, some_flips, without_checksum
+from tests.support.storage.parquet_pages import page_headers, without_page
 
 ROWS = 50
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
+MANY = 45_000
+WANTED = RowRange(partition=0, end_offset=MANY, min_timestamp=-1)
 EQUAL, TOLD, OTHER = range(3)
 
 
 @pytest.fixture
 def local(archive: Any, tmp_path: Path) -> Path:
     """A file of ours."""
-    path = tmp_path / "ours.parquet"
+    return written(archive, tmp_path / "ours.parquet", ROWS)
+
+
+def written(archive: Any, path: Path, rows: int) -> Path:
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
-    writer.write(archive.batch(rows_of(archive, range(ROWS))))
+    writer.write(archive.batch(rows_of(archive, range(rows))))
     writer.close(origin=ORIGIN, path="x", partition_value=0)
     return path
 
 
-def records_of(archive: Any, path: Path) -> pa.Table:
-    """All records that a replay of the file gives."""
-    objects, wanted = ObjectStore.of({}), RowRange(partition=0, end_offset=ROWS, min_timestamp=-1)
+def opened(archive: Any, path: Path) -> OpenFile:
+    objects = ObjectStore.of({})
     storage = TopicStorage(
         deletes=DeleteFiles(objects, FORMATS),
         objects=objects,
@@ -57,22 +63,33 @@ def records_of(archive: Any, path: Path) -> pa.Table:
         offsets=Bounds(0, ROWS - 1),
         latest=None,
     )
-    opened = OpenFile.open(storage, file)
-    try:
-        found = [each for block in opened.reader.blocks(wanted) for each in opened.records(block, wanted)]
-    finally:
-        opened.close()
+    return OpenFile.open(storage, file)
+
+
+def records_of(archive: Any, path: Path) -> pa.Table:
+    """All records that a replay of the file gives."""
+    with closing(opened(archive, path)) as file:
+        found = [each for block in file.reader.blocks(WANTED) for each in file.records(block, WANTED)]
     return pa.concat_tables([pa.Table.from_batches(found)]) if found else pa.table({})
 
 
-def judge_of(archive: Any, path: Path) -> Callable[[], int]:
+def kafka_of(archive: Any, path: Path) -> pa.Table:
+    """The column `kafka` of all rows, read alone."""
+    with closing(opened(archive, path)) as file:
+        found = [each for block in file.reader.blocks(WANTED) for each in file.kafka(block, WANTED)]
+    return pa.table({"kafka": pa.chunked_array(found)}) if found else pa.table({})
+
+
+def judge_of(
+    archive: Any, path: Path, read: Callable[[Any, Path], pa.Table] = records_of, rows: int = ROWS
+) -> Callable[[], int]:
     """Says whether the file's records are what they are at this moment, or an error is told."""
-    sound = records_of(archive, path)
-    assert sound.num_rows == ROWS
+    sound = read(archive, path)
+    assert sound.num_rows == rows
 
     def judge() -> int:
         try:
-            return EQUAL if records_of(archive, path).equals(sound) else OTHER
+            return EQUAL if read(archive, path).equals(sound) else OTHER
         except ContextError as error:
             return OTHER if error.retryable else TOLD
 
@@ -95,6 +112,40 @@ def test_a_flipped_bit_in_a_footer_without_a_checksum_ends_no_process(archive: A
     found = judged(local, flips, judge_of(archive, local))
     assert {EQUAL, TOLD} <= {*found}
     assert sum(one == OTHER for one in found) < len(found) // 20
+
+
+@pytest.mark.parametrize("read", [records_of, kafka_of])
+def test_a_flipped_bit_in_a_page_header_is_told_or_changes_no_record(
+    archive: Any, local: Path, read: Callable[[Any, Path], pa.Table]
+):
+    """No checksum covers it. Of the columns that say how many rows there are, and of two beside them."""
+    names = ("key.__raw__", "val.__raw__", "headers.list.element.key", "kafka.partition", "kafka.offset")
+    pages = [each for each in page_headers(local.read_bytes()) if each.column in names]
+    flips = [(at, bit) for each in pages for at in range(each.start, each.end) for bit in range(8)]
+    found = judged(local, flips, judge_of(archive, local, read))
+    assert [flip for flip, one in zip(flips, found, strict=True) if one == OTHER] == []
+    assert {EQUAL, TOLD} == {*found}
+
+
+@pytest.mark.parametrize(
+    ("read", "needed"),
+    [
+        (records_of, ("key.__raw__", "val.__raw__", "headers.list.element.key", "kafka.partition", "kafka.offset")),
+        (kafka_of, ("kafka.partition", "kafka.offset")),
+    ],
+)
+def test_a_page_that_pyarrow_leaves_out_is_told(
+    archive: Any, tmp_path: Path, read: Callable[[Any, Path], pa.Table], needed: tuple[str, ...]
+):
+    """Of several pages of a column, one: pyarrow gives the rows of the others."""
+    path = written(archive, tmp_path / "many.parquet", MANY)
+    whole = path.read_bytes()
+    judge = judge_of(archive, path, read, MANY)
+    pages = [each for each in page_headers(whole) if each.is_data and each.column in needed]
+    assert len(pages) >= 2 * len(needed)
+    for page in pages:
+        path.write_bytes(without_page(whole, page))
+        assert judge() == TOLD, page
 
 
 def test_damage_in_a_footer_says_what_to_do(archive: Any, local: Path):

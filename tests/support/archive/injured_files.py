@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.archive.patient import Patient
+from tests.support.storage.parquet_pages import page_headers, without_page
 
 
 def flipped_page(patient: Patient, seed: int) -> str:
@@ -32,6 +33,16 @@ def flipped_page(patient: Patient, seed: int) -> str:
         if _reads_otherwise(bytes(hurt), before):
             patient.write(path, bytes(hurt))
             return f"{path} {chunk.path_in_schema} byte {place}"
+
+
+def flipped_page_header(patient: Patient, seed: int) -> str:
+    """One bit flips in the type of a data page: readers leave the page out, and many tell nothing."""
+    dice = random.Random(seed)
+    path = dice.choice(patient.paths())
+    data = patient.read(path)
+    page = dice.choice([each for each in page_headers(data) if each.is_data])
+    patient.write(path, without_page(data, page))
+    return f"{path} {page.column} byte {page.start + 1}"
 
 
 def _reads_otherwise(data: bytes, before: pa.Table) -> bool:

@@ -19,6 +19,7 @@ from tests.support.archive.injured_files import (
     edited_footer_gone,
     edited_footer_place,
     flipped_page,
+    flipped_page_header,
     missing_file,
     swapped_files,
 )
@@ -41,6 +42,7 @@ INJURIES: Final[dict[str, Injury]] = {
     each.__name__: each
     for each in (
         flipped_page,
+        flipped_page_header,
         cut_file,
         missing_file,
         swapped_files,

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
+TYPE = 0x15
+"""What precedes a page's type, as the first field of its header."""
 
-def page_sizes(path: Path, column: str) -> list[int]:
-    """Uncompressed sizes of a column's data pages."""
-    footer = pq.read_metadata(path)
-    found = []
-    with path.open("rb") as file:
-        for number in range(footer.num_row_groups):
-            group = footer.row_group(number)
-            chunk = next(group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == column)
+
+@dataclass(frozen=True, slots=True)
+class PageHeader:
+    """Where the header of a page lies in its file, and what it says. `column` is the path in the file's schema."""
+
+    column: str
+    start: int
+    end: int
+    is_data: bool
+    unpacked: int
+
+
+def page_headers(data: bytes) -> Iterator[PageHeader]:
+    """The headers of all pages of a file, column by column."""
+    footer = pq.read_metadata(io.BytesIO(data))
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for chunk in map(group.column, range(group.num_columns)):
             start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
             end = start + chunk.total_compressed_size
             while start < end:
-                file.seek(start)
-                head = file.read(16_384)
-                kind, uncompressed, compressed, length = _page_header(head)
-                start += length + compressed
-                if kind in (0, 3):
-                    found.append(uncompressed)
-    return found
+                kind, unpacked, size, length = _page_header(data[start : start + 16_384])
+                yield PageHeader(chunk.path_in_schema, start, start + length, kind in (0, 3), unpacked)
+                start += length + size
+
+
+def page_sizes(path: Path, column: str) -> list[int]:
+    """Uncompressed sizes of a column's data pages."""
+    return [each.unpacked for each in page_headers(path.read_bytes()) if each.is_data and each.column == column]
+
+
+def without_page(data: bytes, page: PageHeader) -> bytes:
+    """The file with one flipped bit in a page's header: the page has a type that nobody knows, and is left out."""
+    assert data[page.start] == TYPE
+    return data[: page.start + 1] + bytes((data[page.start + 1] ^ 8,)) + data[page.start + 2 :]
 
 
 def _page_header(data: bytes) -> tuple[int, int, int, int]:

@@ -37,6 +37,7 @@ from schema_mapping.columns.fixed import (
     VAL_ID,
 )
 from tests.support.storage.footer_flips import judged, some_flips, without_checksum
+from tests.support.storage.parquet_pages import page_headers, without_page
 
 ROWS = 50
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
@@ -152,6 +153,18 @@ def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any
     assert [fault.kind for fault in found.faults] == [FaultKind.DAMAGED]
     assert "row group 0" in found.faults[0].message
     assert not found.is_read
+
+
+def test_a_page_that_readers_leave_out_is_damage(archive: Any, local: Path):
+    """Whatever its column is, and whether records need it or not: nobody else took the records out."""
+    whole = local.read_bytes()
+    pages = [each for each in page_headers(whole) if each.is_data and not each.column.startswith("headers")]
+    found = []
+    for page in pages:
+        local.write_bytes(without_page(whole, page))
+        one = result_of(archive, local)
+        found.append((one.is_read, [fault.kind for fault in one.faults]))
+    assert found == [(False, [FaultKind.DAMAGED])] * len(pages)
 
 
 def test_damage_to_a_column_without_values_is_found_without_decoding_it(

@@ -1,0 +1,71 @@
+"""The first offset that stays: where rows can't be read, nothing says that they may go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.archive.table_files import Bounds, TableFile
+from archiver.errors import BadSegment
+from archiver.storage.formats import FORMATS
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
+from archiver.upkeep.removal.rewriting import RemovalTarget
+from archiver.upkeep.retire.edge import first_young_offsets
+from tests.support.archive.archived_rows import rows_of
+from tests.support.storage.parquet_pages import page_headers, without_page
+
+ROWS = 50
+INGESTED_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def local(archive: Any, tmp_path: Path) -> Path:
+    """A file with offsets from 0 that were all ingested at one time."""
+    path = tmp_path / "ours.parquet"
+    origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
+    writer.write(archive.batch(rows_of(archive, range(ROWS))))
+    writer.close(origin=origin, path="x", partition_value=0)
+    return path
+
+
+def first_young(archive: Any, path: Path, time_ms: int) -> int:
+    file = TableFile(
+        path=path.as_uri(),
+        format="parquet",
+        rows=ROWS,
+        size_bytes=path.stat().st_size,
+        spec_id=0,
+        partition_values=(),
+        partitions=Bounds(0, 0),
+        offsets=Bounds(0, ROWS - 1),
+        latest=None,
+    )
+    target = RemovalTarget(
+        topic="t",
+        mappings={1: archive.mapping},
+        table_properties={},
+        bloom_filters={},
+        objects=ObjectStore.of({}),
+        formats=FORMATS,
+        spool=path.parent,
+    )
+    return first_young_offsets(time_ms, {0: ROWS}, [file], target)[0]
+
+
+def test_rows_from_the_time_on_stay(archive: Any, local: Path):
+    assert first_young(archive, local, INGESTED_MS) == 0
+    assert first_young(archive, local, INGESTED_MS + 1) == ROWS
+
+
+@pytest.mark.parametrize("column", ["kafka.partition", "kafka.offset", "kafka.ingest_timestamp"])
+def test_rows_of_a_page_that_readers_leave_out_are_not_taken_for_old_ones(archive: Any, local: Path, column: str):
+    data = local.read_bytes()
+    (page,) = [each for each in page_headers(data) if each.is_data and each.column == column]
+    local.write_bytes(without_page(data, page))
+    with pytest.raises(BadSegment):
+        first_young(archive, local, INGESTED_MS)
