@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,9 +74,14 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
 def produce(bootstrap: str, topic: str, count: int) -> None:
     """Produce the first `count` orders. Raises KafkaException if the broker refuses one."""
+    send(bootstrap, topic, orders(count))
+
+
+def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:
+    """Produce these orders. Raises KafkaException if the broker refuses one."""
     failures: list[Any] = []
     producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
-    for each in orders(count):
+    for each in some:
         while True:
             try:
                 producer.produce(

@@ -1,13 +1,16 @@
 """How fast Kafka clients read an archive through `archiver serve kafka`, compared with the broker that it came from.
 
 Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--stack DIR] [--no-java] [--json
-FILE]`; the orders of bench/data.py (260 bytes, Protobuf, zstd) in 4 partitions on an embedded stack, which is started
-and stopped unless one is named, archived as typed columns. Each consumer is a process of its own, has its share of the
-partitions assigned, and waits until all are there; then seconds count until the last has read everything. Sides take
-turns: the broker, ours with nothing in memory (a server just started), and ours again from its cache. CPU is user and
-system time of the server's process. `first record` is from a new consumer's assignment in the middle of a partition to
-its first record, at a server that has read nothing yet. Java is Kafka's own ConsumerPerformance, one consumer. Results
-are medians of the rounds, with the least and the most.
+FILE] [--first-of BYTES]`; the orders of bench/data.py (260 bytes, Protobuf, zstd) in 4 partitions on an embedded stack,
+which is started and stopped unless one is named, archived as typed columns. Each consumer is a process of its own, has
+its share of the partitions assigned, and waits until all are there; then seconds count until the last has read
+everything. Sides take turns: the broker, ours with nothing in memory (a server just started), and ours again from its
+cache. CPU is user and system time of the server's process. `first record` is from a new consumer's assignment in the
+middle of a partition to its first record, at a server that has read nothing yet. Java is Kafka's own
+ConsumerPerformance, one consumer. Results are medians of the rounds, with the least and the most.
+
+`--first-of BYTES`, such as 10GB, asks for first records only: of one partition with values of so many bytes (its orders
+come again and again), at places in its middle third, each at a server just started, in turns with the broker.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import cycle, islice
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -30,11 +34,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import psutil
 from confluent_kafka import Consumer, TopicPartition
-from data import create_topic, message_type, produce
+from data import create_topic, message_type, orders, produce, send
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from rich.console import Console
 from rich.table import Table
 
+from archiver.config.quantities import parse_bytes
 from archiver.local import Endpoints, LocalStack
 from tests.support.archive.job_runs import archive_once
 from tests.support.kafka.java_records import java
@@ -42,9 +47,12 @@ from tests.support.servers.stack import Stack, unique
 
 PARTITIONS = 4
 FIRST_RECORDS = 5
+DISTINCT = 200_000
+"""How many orders are made for a large topic. To make each anew takes longer than to produce it."""
 CACHE = "1GiB"
 READ_AT_ONCE = 10_000
 MILLION = 1_000_000
+GB = 1_000_000_000
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -141,11 +149,8 @@ def measured(
     found.setdefault(name, []).append((seconds, cpu(process) - before))
 
 
-def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
-    """Fill a topic, archive it, and let the sides take turns."""
-    topic, broker = unique("orders"), endpoints.bootstrap_servers
-    create_topic(broker, topic, PARTITIONS)
-    produce(broker, topic, options.records)
+def archived(endpoints: Endpoints, folder: Path, topic: str) -> Path:
+    """Archive a topic of orders as typed columns; the configuration."""
     descriptors = folder / "shop.binpb"
     files = FileDescriptorSet()
     message_type().file.CopyToProto(files.file.add())
@@ -153,6 +158,36 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
     value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(descriptors)}
     config = Stack(endpoints, folder).config({topic: {"value": value}}, serve={"cache_size": CACHE})
     archive_once(config)
+    return config
+
+
+def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
+    """Fill and archive one large partition, and ask for first records in its middle third."""
+    topic, broker, wanted = unique("orders"), endpoints.bootstrap_servers, options.first_of
+    create_topic(broker, topic, 1)
+    some = tuple(orders(DISTINCT))
+    count = round(wanted / (sum(len(each.value) for each in some) / len(some)))
+    began = time.monotonic()
+    send(broker, topic, islice(cycle(some), count))
+    produced = time.monotonic()
+    config = archived(endpoints, folder, topic)
+    seconds = {"produce": produced - began, "archive": time.monotonic() - produced}
+    log = folder / "server.log"
+    firsts: dict[str, list[float]] = {"broker": [], "ours": []}
+    for number in range(FIRST_RECORDS):
+        offset = count // 3 + count * (2 * number + 1) // (6 * FIRST_RECORDS)
+        firsts["broker"].append(first_record(broker, topic, offset))
+        with server(config, log) as (address, _):
+            firsts["ours"].append(first_record(address, topic, offset))
+    return {"records": count, "bytes": wanted, "seconds": seconds, "turns": [], "first_record": firsts}
+
+
+def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
+    """Fill a topic, archive it, and let the sides take turns."""
+    topic, broker = unique("orders"), endpoints.bootstrap_servers
+    create_topic(broker, topic, PARTITIONS)
+    produce(broker, topic, options.records)
+    config = archived(endpoints, folder, topic)
     asking = consumer(broker)
     ends = {each: asking.get_watermark_offsets(TopicPartition(topic, each), 30)[1] for each in range(PARTITIONS)}
     asking.close()
@@ -210,7 +245,11 @@ def shown(results: dict[str, Any], console: Console) -> None:
         spread = f"{min(rates):,.0f} to {max(rates):,.0f}"
         ratio = f"{rate / broker[each['clients']]:.2f}"
         table.add_row(each["clients"], each["side"], f"{rate:,.0f}", spread, ratio, f"{spent:.2f}")
-    console.print(table)
+    if results["turns"]:
+        console.print(table)
+    else:
+        told = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in results["seconds"].items())
+        console.print(f"{count:,} records with values of {results['bytes'] / GB:.1f} GB in one partition ({told})")
     for side, seconds in results["first_record"].items():
         took = f"{statistics.median(seconds) * 1000:.0f} ms ({min(seconds) * 1000:.0f} to {max(seconds) * 1000:.0f})"
         console.print(f"first record from the middle, {side}: {took}")
@@ -222,6 +261,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--consumers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--first-of", type=parse_bytes, metavar="BYTES", help="only first records, of so many bytes")
     parser.add_argument("--stack", type=Path, help="the folder of a running stack")
     parser.add_argument("--java", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json", type=Path, help="a file for all the numbers")
@@ -239,7 +279,7 @@ def main() -> None:
             endpoints = local.up()
         else:
             endpoints = LocalStack(options.stack).endpoints
-        results = play(options, endpoints, folder)
+        results = (play_first if options.first_of else play)(options, endpoints, folder)
     shown(results, Console())
     if options.json:
         options.json.write_text(json.dumps(results, indent=2))

@@ -1,4 +1,8 @@
-"""Slow consumers and idle connections for minutes: the server's memory stays flat, and fast consumers are unharmed."""
+"""Slow consumers and idle connections for minutes: the server's memory stays flat, and fast consumers are unharmed.
+
+Clients and server share the cores, so slow clients take something from fast ones whoever serves them. The same is
+played at the broker itself to see how much.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,6 +42,8 @@ POLLED_SLOWLY = 0.25
 """The share of slow consumers that are librdkafka's, and take a record a second. The others take bytes slowly."""
 BYTES_PER_SECOND = 32 << 10
 ALONE_S = 20.0
+BROKER_MINUTES = 3.0
+"""How long the same is played at the broker at most, to judge by what fast consumers keep there."""
 WARM = 0.2
 """The part of the time after which memory has to be flat."""
 MOST_GROWTH = 0.10
@@ -146,16 +153,53 @@ def rate(logs: list[Path], first: float, last: float) -> float:
     return sums
 
 
-def slow_consumers(
-    stack: Stack, folder: Path, *, minutes: float, slow: int, idle: int, say: Callable[[str], None]
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What came of fast consumers alone, beside slow ones, and alone again. Times are the machine's clock."""
+
+    before: float
+    began: float
+    ended: float
+    alone: float
+    beside: float
+    after: float
+    alive: int
+    readers: SlowReaders
+    pollers: Pollers
+
+    @property
+    def share(self) -> float:
+        """How much of their pace fast consumers kept."""
+        return self.beside / statistics.mean((self.alone, self.after))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Rates and counts."""
+        return {
+            "slow_bytes_taken": self.readers.taken_bytes,
+            "slow_answers": self.readers.answers,
+            "records_polled_slowly": self.pollers.taken,
+            "fast_records_per_second": {
+                "before": round(self.alone),
+                "beside": round(self.beside),
+                "after": round(self.after),
+            },
+            "fast_share": round(self.share, 2),
+        }
+
+    def wrong(self, idle: int) -> list[str]:
+        """What slow consumers found wrong, and connections that were lost."""
+        lost = [f"{idle - self.alive} of {idle} idle connections were gone"] if self.alive != idle else []
+        return [*self.readers.wrong, *self.pollers.wrong, *lost]
+
+
+def played(
+    bootstrap: str, scene: Scene, folder: Path, *, minutes: float, slow: int, idle: int, say: Callable[[str], None]
+) -> Played:
     """Fast consumers alone, then beside so many slow ones and idle connections for so long, then alone again."""
-    scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=SERVE)
     polled = round(slow * POLLED_SLOWLY)
-    with ExitStack() as ending:
-        nodes = ending.enter_context(Nodes(scene.config, 1, log=folder / "server.log"))
-        memory = ending.enter_context(Memory(nodes.pid(0)))
-        logs = ending.enter_context(fast_readers(nodes.bootstrap, scene, folder))
+    folder.mkdir(exist_ok=True)
+    with fast_readers(bootstrap, scene, folder) as logs:
         time.sleep(5.0)
         before = time.monotonic()
         time.sleep(ALONE_S)
@@ -163,19 +207,14 @@ def slow_consumers(
         say(f"alone: {alone:,.0f} records/s")
         with (
             SlowReaders(
-                nodes.bootstrap,
-                scene.topic,
-                scene.ends,
-                slow=slow - polled,
-                idle=idle,
-                bytes_per_second=BYTES_PER_SECOND,
+                bootstrap, scene.topic, scene.ends, slow=slow - polled, idle=idle, bytes_per_second=BYTES_PER_SECOND
             ) as readers,
-            Pollers(nodes.bootstrap, scene.topic, scene.ends, polled) as pollers,
+            Pollers(bootstrap, scene.topic, scene.ends, polled) as pollers,
         ):
             began = time.monotonic()
             while time.monotonic() < began + 60 * minutes:
                 time.sleep(min(20.0, 60 * minutes))
-                say(f"{memory.samples[-1][1] / MIB:,.0f} MiB, {readers.answers} answers to slow consumers")
+                say(f"{readers.answers} answers to slow consumers")
             ended = time.monotonic()
             alive = readers.alive()
         beside = rate(logs, began, ended)
@@ -183,35 +222,51 @@ def slow_consumers(
         again = time.monotonic()
         time.sleep(ALONE_S)
         after = rate(logs, again, time.monotonic())
-    warm = began + WARM * (ended - began)
-    part = (ended - warm) / 4
-    first, last = memory.between(warm, warm + part), memory.between(ended - part, ended)
-    share = beside / statistics.mean((alone, after))
+    return Played(
+        before=before,
+        began=began,
+        ended=ended,
+        alone=alone,
+        beside=beside,
+        after=after,
+        alive=alive,
+        readers=readers,
+        pollers=pollers,
+    )
+
+
+def slow_consumers(
+    stack: Stack, folder: Path, *, minutes: float, slow: int, idle: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Play it at the server, and for a shorter time at the broker itself, whose clients share the same cores."""
+    scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=SERVE)
+    with Nodes(scene.config, 1, log=folder / "server.log") as nodes, Memory(nodes.pid(0)) as memory:
+        ours = played(nodes.bootstrap, scene, folder / "ours", minutes=minutes, slow=slow, idle=idle, say=say)
+    at_broker = min(minutes, BROKER_MINUTES)
+    broker = played(stack.bootstrap_servers, scene, folder / "broker", minutes=at_broker, slow=slow, idle=idle, say=say)
+    warm = ours.began + WARM * (ours.ended - ours.began)
+    part = (ours.ended - warm) / 4
+    first, last = memory.between(warm, warm + part), memory.between(ours.ended - part, ours.ended)
     growth = statistics.median(last) / statistics.median(first) - 1
-    wrong = [*readers.wrong, *pollers.wrong]
-    if alive != idle:
-        wrong.append(f"{idle - alive} of {idle} idle connections were gone")
+    wrong = ours.wrong(idle)
     if growth > MOST_GROWTH:
         wrong.append(f"memory grew by {growth:.0%}")
-    if share < LEAST_SHARE:
-        wrong.append(f"fast consumers came to {share:.0%}")
+    if ours.share < LEAST_SHARE:
+        wrong.append(f"fast consumers came to {ours.share:.0%}, at the broker to {broker.share:.0%}")
     return {
         "minutes": minutes,
         "slow_consumers": slow,
-        "of_librdkafka": polled,
+        "of_librdkafka": round(slow * POLLED_SLOWLY),
         "idle_connections": idle,
-        "slow_bytes_taken": readers.taken_bytes,
-        "slow_answers": readers.answers,
-        "records_polled_slowly": pollers.taken,
         "memory_mib": {
-            "alone": round(statistics.median(memory.between(before, began)) / MIB),
+            "alone": round(statistics.median(memory.between(ours.before, ours.began)) / MIB),
             "warm": round(statistics.median(first) / MIB),
             "end": round(statistics.median(last) / MIB),
             "most": round(max(size for _, size in memory.samples) / MIB),
         },
         "growth": round(growth, 3),
-        "fast_records_per_second": {"before": round(alone), "beside": round(beside), "after": round(after)},
-        "fast_share": round(share, 2),
+        **ours.summary,
+        "at_the_broker": {"minutes": at_broker, **broker.summary, "troubles": broker.wrong(idle)[:20]},
         "wrong": len(wrong),
         "troubles": wrong[:20],
     }
