@@ -97,12 +97,18 @@ def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
         error, text = ErrorCode.invalid_request, "only groups have a coordinator here"
     elif key and not is_group_id(key):
         error, text = ErrorCode.invalid_group_id, "no group can have this id"
-    elif service.cluster.standing(key) is Standing.UNKNOWN:
+    elif (members := _coordinating(service, key)) is None:
         error, text = ErrorCode.coordinator_not_available, "the registry is away: without it groups are not coordinated"
     else:
-        node = service.cluster.members.coordinator(key)
+        node = members.coordinator(key)
         return {"error_code": ErrorCode.none, "error_message": None} | _broker(node)
     return {"error_code": error, "error_message": text, "node_id": -1, "host": "", "port": -1}
+
+
+def _coordinating(service: Service, key: str) -> Members | None:
+    """The nodes that share a group's coordination; without the registry, the others, who may have it."""
+    cluster = service.cluster
+    return cluster.others if cluster.standing(key) is Standing.UNKNOWN else cluster.members
 
 
 def _broker(node: Node) -> dict[str, Any]:

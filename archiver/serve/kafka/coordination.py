@@ -219,7 +219,9 @@ async def _listed(service: Service, request: Request, handler: Handler) -> Answe
 
 
 async def _without_offsets(service: Service, request: Request, asked: Any, error: ErrorCode) -> Values:
-    return await no_offsets_here(request.version, asked, error, has_others=len(service.cluster.members.nodes) > 1)
+    return await no_offsets_here(
+        request.version, asked, error, has_others=service.cluster.others is not None, ending=service.ending
+    )
 
 
 async def _refusal(service: Service, request: Request, error: ErrorCode) -> Values:

@@ -6,7 +6,8 @@ those partitions only that the answer names as asked for with an old epoch. On C
 same node again, unless its assignment has changed meanwhile. Others look at the error of the whole answer first.
 
 So a node without the registry says NOT_COORDINATOR where there are other nodes, which may have it, and
-COORDINATOR_LOAD_IN_PROGRESS where it is the only one. Versions before 8 can't name partitions: they stay.
+COORDINATOR_LOAD_IN_PROGRESS where it is the only one. With versions 1 and 7, librdkafka before 2.4 asks, which knows of
+no way on from either: it stays.
 """
 
 from __future__ import annotations
@@ -23,16 +24,24 @@ _NAMED: Final = frozenset(
     {ErrorCode.coordinator_load_in_progress, ErrorCode.not_coordinator, ErrorCode.stale_member_epoch}
 )
 _NONE: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
+_STAYING: Final = frozenset({0, 1, 7})
 _LOOKED_FOR_SECONDS: Final = 0.3
-"""librdkafka asks again at once, also while it looks for the coordinator, and tells its user of each time."""
+_REGISTRY_AWAY_SECONDS: Final = 3.0
+"""If the registry is away from all nodes, they send their clients to one another for as long."""
 
 
-async def no_offsets_here(version: int, asked: Any, error: ErrorCode, *, has_others: bool) -> dict[str, Any]:
-    """The answer of a node that doesn't coordinate the group, or can't say."""
-    if error is ErrorCode.coordinator_not_available and has_others and version >= _WITH_GROUPS:
-        error = ErrorCode.not_coordinator
-    if error is ErrorCode.not_coordinator:
-        await asyncio.sleep(_LOOKED_FOR_SECONDS)
+async def no_offsets_here(
+    version: int, asked: Any, error: ErrorCode, *, has_others: bool, ending: asyncio.Future[None]
+) -> dict[str, Any]:
+    """The answer of a node that doesn't coordinate the group, or can't say.
+
+    It comes late: librdkafka asks again at once, also while it looks for the coordinator, and tells its user each time.
+    """
+    seconds = _LOOKED_FOR_SECONDS if error is ErrorCode.not_coordinator else 0.0
+    if error is ErrorCode.coordinator_not_available and has_others and version not in _STAYING:
+        error, seconds = ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
+    if seconds:
+        await asyncio.wait({ending}, timeout=seconds)
     return no_offsets(version, asked, error)
 
 

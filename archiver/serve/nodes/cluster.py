@@ -72,6 +72,12 @@ class Cluster:
         return self._membership.members
 
     @property
+    def others(self) -> Members | None:
+        """All nodes but this one, which share its work once they give it up; None where there are none."""
+        nodes = tuple(each for each in self.members.nodes if each.node_id != self.own.node_id)
+        return Members(number=self.members.number, nodes=nodes) if nodes else None
+
+    @property
     def trouble(self) -> ContextError | None:
         """Why the other nodes can't be asked for, if so."""
         return self._membership.trouble
