@@ -80,6 +80,11 @@ def produce(bootstrap: str, topic: str, count: int) -> None:
 def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:
     """Produce these orders. Raises KafkaException if the broker refuses one."""
     failures: list[Any] = []
+
+    def told(error: Any, _: Any) -> None:
+        if error is not None:
+            failures.append(error)
+
     producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
     for each in some:
         while True:
@@ -90,7 +95,7 @@ def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:
                     value=each.value,
                     timestamp=each.timestamp,
                     headers=list(each.headers),
-                    on_delivery=lambda error, _: error and failures.append(error),
+                    on_delivery=told,
                 )
                 break
             except BufferError:
