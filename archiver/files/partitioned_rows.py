@@ -105,8 +105,11 @@ class PartitionedRows:
         every = int(sum(each.size_bytes for each in self._found.values()) * _WRITTEN_SHARE)
         return every + (self._disk.size_bytes if self._disk else 0)
 
-    def add(self, rows: pa.RecordBatch, records: pa.RecordBatch, ingest_value: int) -> None:
-        """Take rows with the records that they were made from. Raises StorageError if the spool refuses them."""
+    def add(self, rows: pa.RecordBatch, records: pa.RecordBatch, ingest_value: int | None) -> None:
+        """Take rows with the records that they were made from. Raises StorageError if the spool refuses them.
+
+        `ingest_value` is that of `RowPartitions.sort`.
+        """
         found = self._partitions.sort(rows, ingest_value)
         if found.order is not None:
             order = pa.array(found.order)

@@ -58,12 +58,15 @@ class RowPartitions:
         self.partitioning = partitioning
         self._columns = tuple((each, _path_to(each.source_id, schema)) for each in partitioning.columns)
 
-    def sort(self, rows: pa.RecordBatch, ingest_value: int) -> Sorted:
-        """Sort rows by partition. All are in one time partition of the ingest timestamp, with this value."""
+    def sort(self, rows: pa.RecordBatch, ingest_value: int | None) -> Sorted:
+        """Sort rows by partition.
+
+        All are in one time partition of the ingest timestamp, with this value. None computes it for each row.
+        """
         codes = np.zeros(rows.num_rows, np.int64)
         tuples: list[Values] = [()]
         for column, path in self._columns:
-            if column is self.partitioning.time:
+            if column is self.partitioning.time and ingest_value is not None:
                 value: bytes | None = to_bytes(IntegerType(), ingest_value)
                 tuples = [(*each, value) for each in tuples]
             elif path is None:
