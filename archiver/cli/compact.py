@@ -32,6 +32,13 @@ def compact(
     memory: Annotated[
         str, typer.Option("--memory", help="What a task keeps in memory of rows that wait for others.")
     ] = "128MiB",
+    repartition: Annotated[
+        bool,
+        typer.Option(
+            "--repartition",
+            help="Move files of an older partitioning to the table's current one, too.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
@@ -56,6 +63,7 @@ def compact(
             min_files=min_files,
             partitions=frozenset(partition or ()),
             held_bytes=bytes_of("--memory", memory) or 0,
+            repartition=repartition,
         )
         loaded = load_config(config)
         budget = Budget(

@@ -22,7 +22,8 @@ def repartition(
 ) -> None:
     """Partition the topic's table by what `partition_by` says now. Only files to come are written by it.
 
-    Files that exist, and those that are staged, keep the partitioning that they were written for.
+    Files that exist, and those that are staged, keep the partitioning that they were written for, until `archiver
+    compact --repartition` moves them.
     """
     from archiver.config import load_config
     from archiver.upkeep.repartition import repartition as run

@@ -39,7 +39,9 @@ def _topic(topic: TopicCompaction) -> dict[str, Any]:
             "size_bytes": topic.planned_bytes,
             "expected_files": topic.expected_files,
             "reasons": dict(sorted(topic.reasons.items())),
+            "moved_files": topic.planned_moves,
         },
+        "partitioned_by": topic.partitioned_by,
         **_merged(topic.done),
         "commits": list(topic.commits),
         "made_in_vain": topic.again,
@@ -57,4 +59,5 @@ def _merged(done: Merged) -> dict[str, Any]:
         "bytes_after": done.bytes_after,
         "rows": done.rows,
         "deleted_rows": done.removed,
+        "moved_files": done.moved,
     }

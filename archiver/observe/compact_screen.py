@@ -80,6 +80,13 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
         after = sum(each.expected_files for each in report.topics)
         amount = size(sum(each.planned_bytes for each in report.topics))
         console.print(f"{counted(before, 'file')} with {amount} would become about {after:,}; nothing was changed")
+        for each in report.topics:
+            if each.planned_moves:
+                moves = f"{counted(each.planned_moves, 'file')} with {size(each.planned_move_bytes)}"
+                console.print(
+                    f"{each.topic}: {moves} would move to partitions by {each.partitioned_by}; they become more files"
+                    " where these have many values"
+                )
         return
     done = report.done
     if not done.files_before:
@@ -91,6 +98,10 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
         f" {share(saved) if saved > 0 else 'nothing'} smaller, {duration(report.seconds)}"
     )
     for each in report.topics:
+        if each.done.moved:
+            console.print(
+                f"{each.topic}: {counted(each.done.moved, 'file')} moved to partitions by {each.partitioned_by}"
+            )
         if each.stopped:
             console.print(f"{each.topic}: stopped before all was done; run it again", style="yellow")
 

@@ -1,4 +1,7 @@
-"""Give a topic's table the partitioning that the configuration names. Files that exist keep theirs."""
+"""Give a topic's table the partitioning that the configuration names. Files that exist keep theirs.
+
+A compaction moves them on request (`archiver.upkeep.compact`).
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,15 @@ from tests.support.engine.inline_engine import InlineEngine
 
 def compact(path: str) -> int:
     """Compact every topic, and say how many files that took; 0 if all went well, else 1."""
-    report = Compact(load_config(path), wish=Wish(min_files=2), engine=InlineEngine).run()
+    return _run(path, Wish(min_files=2))
+
+
+def move(path: str) -> int:
+    """The same, and files of older partition specs move to the current one."""
+    return _run(path, Wish(min_files=2, repartition=True))
+
+
+def _run(path: str, wish: Wish) -> int:
+    report = Compact(load_config(path), wish=wish, engine=InlineEngine).run()
     sys.stdout.write(f"{report.done.files_before}\n")
     return 0 if report.succeeded else 1

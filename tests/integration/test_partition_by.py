@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.job import Compact, Wish
+from archiver.upkeep.compact.report import CompactEvent, GroupsCommitted, TopicCompaction
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate
 from archiver.upkeep.repartition import repartition
 from archiver.upkeep.reprocess.job import Reprocess
+from archiver.upkeep.verify.job import Verify
+from archiver.upkeep.verify.report import TopicReport
+from catalog.errors import PartitioningChanged
 from catalog.registry import Registry
 from tests.fault.soak.told import problems
 from tests.support.archive.job_runs import archive_once, read, run, without_registry
@@ -172,6 +178,118 @@ def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
     Rebuild(load_config(fresh), [topic]).run()
     assert ranges_of(fresh) == ranges
     assert problems(fresh, topic) == []
+
+
+@pytest.mark.parametrize("terms", [TERMS, TERMS[1:], ["month"]])
+def test_old_files_move_to_the_partitions_of_now_on_request(stack: Stack, tmp_path: Path, terms: list[str]) -> None:
+    config, topic = archived(stack, tmp_path, 3, terms="day")
+    repartitioned(config, topic, terms)
+    produce(stack, topic, 3)
+    archive_once(config, topic, engine=InlineEngine())
+    before = check_files(table_of(stack, config, topic))
+    now = table_of(stack, config, topic).spec().spec_id
+    (old,) = before.keys() - {now}
+    found = verified(config, topic)
+    assert compact(config).planned_moves == 0, "not without being asked"
+
+    planned = compact(config, dry_run=True, repartition=True)
+    assert planned.planned_moves == before[old]
+    assert check_files(table_of(stack, config, topic)) == before, "a dry run changes nothing"
+    done = compact(config, repartition=True)
+    assert (done.failures, done.error, done.done.moved) == ({}, None, before[old])
+    check_moved(stack, config, topic, found)
+    assert compact(config, repartition=True).done.moved == 0
+
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    assert ranges_of(fresh) == ranges_of(config)
+    check_moved(stack, fresh, topic, found)
+    produce(stack, topic, 4)
+    archive_once(fresh, topic, engine=InlineEngine())
+    assert equal(stack, fresh, topic)
+    assert problems(fresh, topic) == []
+
+
+def test_files_move_back_and_a_registry_is_rebuilt_without_a_journal(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path, 2)
+    found = verified(config, topic)
+    repartitioned(config, topic, "day")
+    asked = ["compact", topic, "--repartition", "--dry-run", "--json", "--config", str(config)]
+    told = json.loads(CliRunner().invoke(app, asked).stdout.splitlines()[0])
+    assert told["planned"]["moved_files"] > 40
+    assert "day" in told["partitioned_by"]
+    assert compact(config, repartition=True).done.moved == told["planned"]["moved_files"]
+    check_moved(stack, config, topic, found)
+    repartitioned(config, topic, TERMS)
+    assert compact(config, repartition=True).error is None
+    check_moved(stack, config, topic, found)
+    fresh = without_registry(stack, config, with_journal=False)
+    Rebuild(load_config(fresh), [topic]).run()
+    produce(stack, topic, 2)
+    archive_once(fresh, topic, engine=InlineEngine())
+    check_files(table_of(stack, fresh, topic))
+    assert problems(fresh, topic) == []
+    assert equal(stack, fresh, topic)
+
+
+def test_files_never_move_to_partitions_that_others_or_another_configuration_mean(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path, 1, terms="day")
+    config.write_text(config.read_text().replace('"partition_by" = "day"', '"partition_by" = "month"'))
+    error = compact(config, repartition=True).error
+    assert isinstance(error, ConfigError)
+    assert "archiver repartition" in error.message
+    with table_of(stack, config, topic).update_spec() as update:
+        update.add_field("kafka.offset", "bucket[4]", "theirs")
+    error = compact(config, repartition=True).error
+    assert isinstance(error, PartitioningChanged)
+    assert "theirs" in str(error.context["found"])
+    assert compact(config).error is None, "files are put together in the partitions that they have"
+
+
+def test_files_stop_moving_where_the_partitioning_changes_meanwhile(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path, 2, terms="day")
+    repartitioned(config, topic, TERMS)
+
+    def change(event: CompactEvent) -> None:
+        if isinstance(event, GroupsCommitted):
+            repartitioned(config, topic, "month")
+
+    wish = Wish(repartition=True)
+    (done,) = Compact(load_config(config), wish=wish, observer=change, engine=InlineEngine).run().topics
+    assert isinstance(done.error, PartitioningChanged)
+    assert done.done.moved > 0
+    assert equal(stack, config, topic)
+    assert compact(config, repartition=True).error is None
+    assert check_files(table_of(stack, config, topic)).keys() == {table_of(stack, config, topic).spec().spec_id}
+    assert equal(stack, config, topic)
+
+
+def repartitioned(config: Path, topic: str, terms: list[str] | str) -> None:
+    config.write_text(re.sub(r'"partition_by" = .*', f'"partition_by" = {json.dumps(terms)}', config.read_text()))
+    assert repartition(load_config(config), topic).was_changed
+
+
+def compact(config: Path, *, dry_run: bool = False, repartition: bool = False) -> TopicCompaction:
+    wish = Wish(repartition=repartition)
+    (done,) = Compact(load_config(config), wish=wish, dry_run=dry_run, engine=InlineEngine).run().topics
+    return done
+
+
+def verified(config: Path, topic: str, *, asks_registry: bool = True) -> TopicReport:
+    job = Verify(load_config(config), [topic], engine=InlineEngine(), asks_registry=asks_registry)
+    (found,) = job.run().topics
+    assert found.faults == ()
+    return found
+
+
+def check_moved(stack: Stack, config: Path, topic: str, before: TopicReport) -> None:
+    """Every file has the current spec; the records, and what is proven of them, are what they were."""
+    table = table_of(stack, config, topic)
+    assert check_files(table).keys() == {table.spec().spec_id}
+    assert verified(config, topic).root == before.root
+    assert verified(config, topic, asks_registry=False).root == before.root
+    assert problems(config, topic) == []
+    assert equal(stack, config, topic)
 
 
 def ranges_of(config: Path) -> list[tuple[int, int, int, int]]:

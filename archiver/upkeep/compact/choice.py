@@ -2,13 +2,15 @@
 
 Files are put together only if they are of one table partition (of one spec) and one Kafka partition, and if their
 offsets are neighbours. A selection by size alone would leave files that overlap as they are, and would make new ones.
+On request files of other specs are chosen too: their rows are dealt out anew, so only their Kafka partition counts.
 Pure functions: manifests and the registry are read elsewhere.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -21,6 +23,8 @@ ROOM: Final = 1.1
 """A group may have so many times the target size: its file comes out smaller, for there are fewer dictionaries."""
 MOST_FILES: Final = 512
 """How many files one task takes at most. Their footers are in memory at the same time."""
+MOVED: Final = 4
+"""A group of files that move may have so many times the target size: its rows go to many files."""
 PAYS: Final = 4
 """With `saves_work`, this many times `min_files` is put together even if one large file makes up most of it."""
 
@@ -36,6 +40,8 @@ class Reason(StrEnum):
     """Others deleted rows of the files by delete files, which every reader has to apply."""
     MIXED = "mixed"
     """A file has rows of several Kafka partitions, or its manifest doesn't say of which."""
+    SPEC = "spec"
+    """The files are of another partition spec than the one that they shall have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +83,19 @@ class Limits:
     At least `min_files` small files are put together. With `saves_work`, a file that is larger than all others of its
     group together is left alone as long as those are few: else a growing file would be rewritten again and again. So
     are a few small files that have rows of several Kafka partitions.
-    `partitions` are the Kafka partitions to look at, all where it is empty.
+    `partitions` are the Kafka partitions to look at, all where it is empty. With `spec_id` all files of other partition
+    specs move to that one.
     """
 
     target_bytes: int
     min_files: int = 5
     saves_work: bool = False
     partitions: frozenset[int] = frozenset()
+    spec_id: int | None = None
+
+    def moves(self, each: SourceFile) -> bool:
+        """Whether the file is of another partition spec than it shall have."""
+        return self.spec_id is not None and each.file.spec_id != self.spec_id
 
     @property
     def small_below(self) -> int:
@@ -110,12 +122,17 @@ class FileGroup:
         return Reason.MIXED in self.reasons
 
     @property
+    def is_moved(self) -> bool:
+        """Whether the rows go to other partitions of the table."""
+        return Reason.SPEC in self.reasons
+
+    @property
     def size_bytes(self) -> int:
         """The bytes of the files."""
         return sum(each.file.size_bytes for each in self.files)
 
     def expected_files(self, target_bytes: int) -> int:
-        """About how many files they become."""
+        """About how many files they become, by their size alone. Files that move may become many more."""
         return max(1, round(self.size_bytes / target_bytes)) if self.is_cut else 1
 
     @property
@@ -132,10 +149,17 @@ class FileGroup:
 def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
     """The groups of files to put together, each file in one group at most."""
     places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
+    moving: dict[int | None, list[SourceFile]] = defaultdict(list)
     for each in files:
         if _is_asked_for(each, limits):
-            places[each.file.spec_id, each.file.partition_values, each.partition].append(each)
+            if limits.moves(each):
+                moving[each.partition].append(each)
+            else:
+                places[_place(each)].append(each)
     found: list[FileGroup] = []
+    for partition, those in moving.items():
+        staying = (one for place, others in places.items() if place[-1] == partition for one in others)
+        found += _moves(those, sorted(_low(one)[0] for one in staying), limits)
     for place, those in places.items():
         is_mixed = place[-1] is None
         found += _mixed_groups(those, limits) if is_mixed else _neighbours(those, limits)
@@ -149,7 +173,7 @@ def _is_asked_for(each: SourceFile, limits: Limits) -> bool:
 
 def _mixed_groups(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
     for part in _by_writer(files):
-        for some in _portions([(each,) for each in sorted(part, key=_low)], limits):
+        for some in _portions(_each(part), limits.most_bytes):
             if _pays(some, limits):
                 yield FileGroup(
                     files=tuple(each for atom in some for each in atom), reasons=_reasons(some), is_cut=True
@@ -158,6 +182,45 @@ def _mixed_groups(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup
 
 Atom: TypeAlias = tuple[SourceFile, ...]
 """Files whose offsets overlap, directly or through others: they can only be rewritten together."""
+
+
+def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> Iterator[FileGroup]:
+    """Groups of files of other specs, of any table partition. `staying` are the lowest offsets of files that stay.
+
+    None of those lies between the files of a group: its new files would overlap it.
+    """
+    for part in _by_writer(files):
+        run: list[Atom] = []
+        high = 0
+        for atom in _movable(part, limits):
+            if run and bisect_right(staying, high) < bisect_left(staying, _low(atom[0])[0]):
+                yield from _moved(run, limits)
+                run = []
+            run.append(atom)
+            high = max((each.file.offsets.high for one in run for each in one if each.file.offsets), default=0)
+        yield from _moved(run, limits)
+
+
+def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
+    """Atoms over all table partitions. One that is too much for a task becomes those of each table partition."""
+    if files[0].partition is None:
+        yield from _each(files)
+        return
+    for atom in _atoms(files):
+        if len(atom) <= MOST_FILES and _size(atom) <= MOVED * limits.target_bytes:
+            yield atom
+            continue
+        places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
+        for each in atom:
+            places[_place(each)].append(each)
+        for those in places.values():
+            yield from _atoms(those)
+
+
+def _moved(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
+    for some in _portions(run, MOVED * limits.target_bytes):
+        reasons = _reasons(some) & {Reason.MIXED, Reason.DELETES} | {Reason.SPEC}
+        yield FileGroup(files=tuple(each for atom in some for each in atom), reasons=reasons, is_cut=True)
 
 
 def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
@@ -177,7 +240,7 @@ def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
 
 
 def _of_run(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
-    for some in _portions(run, limits):
+    for some in _portions(run, limits.most_bytes):
         if _pays(some, limits):
             yield FileGroup(
                 files=tuple(each for atom in some for each in atom),
@@ -212,12 +275,12 @@ def _atoms(files: list[SourceFile]) -> Iterator[Atom]:
         yield tuple(cluster)
 
 
-def _portions(atoms: list[Atom], limits: Limits) -> Iterator[list[Atom]]:
-    """Atoms one after the other, as many as fit into one file and one task."""
+def _portions(atoms: list[Atom], most_bytes: int) -> Iterator[list[Atom]]:
+    """Atoms one after the other, as many as have `most_bytes` and fit into one task."""
     some: list[Atom] = []
     size = count = 0
     for atom in atoms:
-        if some and (size + _size(atom) > limits.most_bytes or count + len(atom) > MOST_FILES):
+        if some and (size + _size(atom) > most_bytes or count + len(atom) > MOST_FILES):
             yield some
             some, size, count = [], 0, 0
         some.append(atom)
@@ -254,6 +317,14 @@ def _reasons(some: list[Atom]) -> frozenset[Reason]:
         if any(each.has_deletes for each in atom):
             found.add(Reason.DELETES)
     return frozenset(found or {Reason.SMALL})
+
+
+def _each(files: Iterable[SourceFile]) -> list[Atom]:
+    return [(each,) for each in sorted(files, key=_low)]
+
+
+def _place(each: SourceFile) -> tuple[object, ...]:
+    return each.file.spec_id, each.file.partition_values, each.partition
 
 
 def _size(atom: Atom) -> int:

@@ -1,5 +1,7 @@
 """`archiver compact`: small, overlapping and partly deleted files become few files in the order of the stream.
 
+On request files of older partition specs go to the table's current one.
+
 The records stay the same, byte for byte: new files are read back, and their digests must be those of the rows that they
 replace. It can run beside archivers, reprocessing, expiry and other engines.
 """
@@ -18,6 +20,7 @@ from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
+from archiver.ingest.topic.partitioning import check_partitioning
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
@@ -33,7 +36,7 @@ from archiver.upkeep.compact.report import (
     TopicCompaction,
 )
 from archiver.upkeep.compact.rounds import Rounds, Upkeep
-from archiver.upkeep.compact.target import CompactTarget
+from archiver.upkeep.compact.target import CompactTarget, NewPlaces
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
@@ -47,6 +50,7 @@ class Wish:
     """What a run is asked for. None stands for what the topic's settings say.
 
     `held_bytes` bounds the rows of a task that wait for others in memory. `saves_work` is that of `Limits`.
+    `repartition` moves files of older partition specs to the table's current one.
     """
 
     target_bytes: int | None = None
@@ -54,6 +58,7 @@ class Wish:
     partitions: frozenset[int] = frozenset()
     held_bytes: int = HELD_BYTES
     saves_work: bool = False
+    repartition: bool = False
 
     def __post_init__(self) -> None:
         if self.min_files is not None and self.min_files < 2:  # noqa: PLR2004 - one file is put together with nothing
@@ -148,17 +153,37 @@ class Compact:
             journal=Journal.of(self._config).of_table(archived.table),
         )
         wish, settings = self._wish, archived.config
+        places = self._places(archived) if wish.repartition else None
         limits = Limits(
             target_bytes=wish.target_bytes or settings.target_file_size,
             min_files=wish.min_files or settings.compact_min_files,
             saves_work=wish.saves_work,
             partitions=wish.partitions,
+            spec_id=places.spec_id if places else None,
         )
         report.target_bytes = limits.target_bytes
-        target = self._target(archived, registry, limits)
+        report.partitioned_by = places.by if places else None
+        target = self._target(archived, registry, limits, places)
         return Rounds(target, limits, self._budget, upkeep, report=report, observer=self._observer, engine=engine)
 
-    def _target(self, archived: ArchivedTopic, registry: Registry, limits: Limits) -> CompactTarget:
+    def _places(self, archived: ArchivedTopic) -> NewPlaces:
+        """The table's current partitions.
+
+        PartitioningChanged where others changed them, ConfigError where the configuration means others.
+        """
+        table, settings = archived.table, self._config.archive
+        check_partitioning(archived.config, table)
+        return NewPlaces(
+            spec_id=table.iceberg.metadata.default_spec_id,
+            partitioning=table.partitioning,
+            data_location=table.data_location,
+            pending_bytes=settings.partition_memory,
+            room=settings.spool_size // 2,
+        )
+
+    def _target(
+        self, archived: ArchivedTopic, registry: Registry, limits: Limits, places: NewPlaces | None
+    ) -> CompactTarget:
         table = archived.table
         state = registry.ledger.load(archived.topic)
         return CompactTarget(
@@ -172,6 +197,7 @@ class Compact:
             spool=self._config.archive.spool,
             target_bytes=limits.target_bytes,
             held_bytes=self._wish.held_bytes,
+            places=places,
         )
 
 

@@ -15,7 +15,10 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """How much was put together: old files and new ones. `removed` rows had been deleted, and are in no new file."""
+    """How much was put together: old files and new ones. `removed` rows had been deleted, and are in no new file.
+
+    `moved` of the old files went to other partitions of the table.
+    """
 
     files_before: int = 0
     files_after: int = 0
@@ -23,6 +26,7 @@ class Merged:
     bytes_after: int = 0
     rows: int = 0
     removed: int = 0
+    moved: int = 0
     cpu_seconds: float = 0.0
 
     @classmethod
@@ -35,6 +39,7 @@ class Merged:
             bytes_after=result.size_bytes,
             rows=result.rows,
             removed=result.removed,
+            moved=len(group.files) if group.is_moved else 0,
             cpu_seconds=result.cpu_seconds,
         )
 
@@ -46,6 +51,7 @@ class Merged:
             bytes_after=self.bytes_after + other.bytes_after,
             rows=self.rows + other.rows,
             removed=self.removed + other.removed,
+            moved=self.moved + other.moved,
             cpu_seconds=self.cpu_seconds + other.cpu_seconds,
         )
 
@@ -55,7 +61,8 @@ class TopicCompaction:
     """What was chosen in a topic's table, and what was done. It grows while the job works.
 
     `files` were in the table at the beginning. `planned` are the groups chosen at first; later rounds may find others.
-    `again` counts groups that were made in vain, since others changed their files meanwhile.
+    `again` counts groups that were made in vain, since others changed their files meanwhile. `partitioned_by` are the
+    transforms and field ids of the partitions that files move to, None where none do.
     """
 
     topic: str
@@ -67,6 +74,7 @@ class TopicCompaction:
     commits: list[str] = field(default_factory=list)
     again: int = 0
     stopped: bool = False
+    partitioned_by: str | None = None
     failures: dict[tuple[str, ...], ContextError] = field(default_factory=dict)
     error: ContextError | None = None
 
@@ -86,8 +94,18 @@ class TopicCompaction:
         return sum(each.size_bytes for each in self.planned)
 
     @property
+    def planned_moves(self) -> int:
+        """How many of these files go to other partitions of the table."""
+        return sum(len(each.files) for each in self.planned if each.is_moved)
+
+    @property
+    def planned_move_bytes(self) -> int:
+        """The bytes of those."""
+        return sum(each.size_bytes for each in self.planned if each.is_moved)
+
+    @property
     def expected_files(self) -> int:
-        """About how many files they become."""
+        """About how many files they become, by their size. Those that move may become many more."""
         return sum(each.expected_files(self.target_bytes) for each in self.planned)
 
     @property

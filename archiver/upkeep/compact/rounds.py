@@ -32,7 +32,7 @@ from archiver.upkeep.compact.target import CompactTarget
 from archiver.upkeep.compact.task import CompactTask, GroupResult, compact_group
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.upload_claims import UploadClaims
-from catalog.errors import RegistryBehind, RewriteRefused
+from catalog.errors import PartitioningChanged, RegistryBehind, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.table_catalog import TableCatalog
@@ -43,7 +43,7 @@ from schema_mapping.errors import ContextError
 
 REASON: Final = "compact"
 ROUNDS: Final = 5
-"""How often groups are chosen again, after others changed the table or overlapping files were split."""
+"""How often groups are chosen again, after others changed the table, or files were split or moved."""
 PATHS_AT_ONCE: Final = 10_000
 
 _Merges: TypeAlias = list[tuple[FileGroup, GroupResult]]
@@ -90,6 +90,7 @@ class Rounds:
         Unless it `settles` what is in the table and not yet recorded, files of that count as files of others.
         """
         topic, upkeep = table.topic, self._upkeep
+        self._check_spec(table)
         files = list(upkeep.manifests.files(table.iceberg))
         if not self._report.files:
             self._report.files = len(files)
@@ -139,7 +140,7 @@ class Rounds:
 
     def _round(self, table: ArchiveTable, groups: Sequence[FileGroup], claims: UploadClaims) -> bool:
         """Merge and commit these groups; return whether to choose again."""
-        again = any(group.is_mixed for group in groups)
+        again = any(group.is_mixed or group.is_moved for group in groups)
         committed = time.monotonic()
         for group, result in self._results(table.topic, groups):
             claims.keep(*result.rewritten.new_paths)
@@ -152,8 +153,10 @@ class Rounds:
 
     def _results(self, topic: TopicRow, groups: Sequence[FileGroup]) -> Iterator[tuple[FileGroup, GroupResult]]:
         engine = self._engine()
-        for some in self._affordable(groups, self._budget.parallel or engine.slots):
-            tasks = [CompactTask(target=self._target, group=group) for group in some]
+        at_once = self._budget.parallel or engine.slots
+        target = self._target.for_tasks(at_once)
+        for some in self._affordable(groups, at_once):
+            tasks = [CompactTask(target=target, group=group) for group in some]
             for outcome in engine.run_tasks(tasks, compact_group):
                 group = some[outcome.index]
                 if outcome.result is not None:
@@ -161,6 +164,18 @@ class Rounds:
                     yield group, outcome.result
                 elif outcome.error is not None:
                     self._fail(group, outcome.error)
+
+    def _check_spec(self, table: ArchiveTable) -> None:
+        """PartitioningChanged where the table has another partition spec than files move to: they would move twice."""
+        places = self._target.places
+        if places is not None and table.iceberg.metadata.default_spec_id != places.spec_id:
+            raise PartitioningChanged(
+                "the table's partitioning was changed while its files moved; those that moved so far are in order. Run"
+                " it again for the new one",
+                table=table.topic.table,
+                found=[str(field) for field in table.iceberg.spec().fields],
+                expected=places.by,
+            )
 
     def _affordable(self, groups: Iterable[FileGroup], at_once: int) -> Iterator[tuple[FileGroup, ...]]:
         for some in _portions(groups, at_once):

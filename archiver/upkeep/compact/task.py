@@ -115,8 +115,7 @@ class _Merging:
 
     def run(self) -> list[MadeFile]:
         """Write, upload and read back the new files; check that they have the records of the old ones."""
-        is_cut = self._group.is_cut or self._group.is_mixed
-        files = NewFiles(self._target, self._spool, self._layout, self._mappings, self._sources, is_cut=is_cut)
+        files = NewFiles(self._target, self._spool, self._layout, self._mappings, self._sources, group=self._group)
         for partition, batches in row_streams(
             self._sources, self._storage, is_mixed=self._group.is_mixed, held_bytes=self._target.held_bytes
         ):
@@ -138,20 +137,24 @@ class _Merging:
 
     def rewritten(self, made: Sequence[MadeFile]) -> RewriteGroup:
         """The group as a rewrite: which offsets each new file has."""
-        new = tuple(NewFile(file=each.file, spans=tuple(self._spans(each))) for each in made)
+        named: set[tuple[int, int]] = set()
+        new = tuple(NewFile(file=each.file, spans=tuple(self._spans(each, named))) for each in made)
         return RewriteGroup(paths=self._group.paths, files=new, emptied=tuple(self._emptied(made)))
 
-    def _spans(self, each: MadeFile) -> Iterator[RecordSpan]:
+    def _spans(self, each: MadeFile, named: set[tuple[int, int]]) -> Iterator[RecordSpan]:
+        """The spans of a new file. Rows that had been deleted count in the first file with rows of their span."""
         removed = self._removed(each.partition)
         for span, found in zip(each.spans, each.found, strict=True):
             low, high = np.searchsorted(removed, (span.start, span.end))
+            is_first = (each.partition, span.start) not in named
+            named.add((each.partition, span.start))
             yield RecordSpan(
                 partition=each.partition,
                 start_offset=span.start,
                 end_offset=span.end,
                 rows=found.rows,
                 digest=found.digest.text,
-                removed=int(high - low),
+                removed=int(high - low) if is_first else 0,
             )
 
     def _emptied(self, made: Sequence[MadeFile]) -> Iterator[RecordSpan]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -74,6 +75,18 @@ def test_a_run_says_what_became_of_the_files() -> None:
     assert "12.0 MB to 9.0 MB" in text
 
 
+def test_files_that_go_to_other_partitions_are_told() -> None:
+    planned = report(dry_run=True)
+    (topic,) = planned.topics
+    topic.planned, topic.partitioned_by = (replace(GROUP, reasons=frozenset({Reason.SPEC})), GROUP), "day(30)"
+    text = shown(planned)
+    assert "1 small, 1 spec" in text
+    assert "orders: 12 files with 12.0 MB would move to partitions by day(30); they become more files" in text
+    done = report(dry_run=False)
+    done.topics[0].done, done.topics[0].partitioned_by = replace(DONE, moved=8), "day(30)"
+    assert "orders: 8 files moved to partitions by day(30)\n" in shown(done)
+
+
 def test_a_failed_group_is_named() -> None:
     console = TextConsole(file=io.StringIO(), width=200)
     error = StorageDenied("no right", file="s3://b/1")
@@ -105,7 +118,9 @@ def test_machines_get_a_line_for_each_commit_and_topic(capsys: pytest.CaptureFix
         "size_bytes": 12_000_000,
         "expected_files": 1,
         "reasons": {"small": 1},
+        "moved_files": 0,
     }
+    assert (topic["partitioned_by"], topic["moved_files"]) == (None, 0)
     assert topic["failures"][0]["files"] == ["s3://b/1", "s3://b/2"]
     assert (finished["event"], finished["succeeded"]) == ("finished", False)
 

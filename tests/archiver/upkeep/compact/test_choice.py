@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -116,9 +117,55 @@ def test_only_the_asked_partitions() -> None:
     } == {1}
 
 
+MOVING = Limits(target_bytes=TARGET, min_files=3, spec_id=1)
+
+
+def test_files_of_other_specs_stay_unless_they_shall_move() -> None:
+    files = [file(0, 9, 5_000), file(10, 19, 900, day=2), file(20, 29, 900, spec=2), file(30, 39, 900, spec=1)]
+    assert choose(files, LIMITS) == []
+    (group,) = choose(files[1:], MOVING)
+    assert (lows(*files[1:], limits=MOVING), group.reasons) == ([[10, 20]], {Reason.SPEC})
+    assert (group.is_moved, group.is_cut) == (True, True)
+    assert lows(*files, limits=MOVING) == [[0], [10, 20]], "a group has no more bytes than a task may take"
+
+
+def test_files_move_by_kafka_partition_and_writer() -> None:
+    files = [
+        file(0, 9),
+        file(10, 19, partition=1),
+        file(20, 29, known=False),
+        file(30, 39, day=2),
+        file(0, 9, partition=None),
+        file(40, 49, deletes=True),
+    ]
+    groups = choose(files, MOVING)
+    assert sorted((tuple(each.partition for each in group.files), sorted(group.reasons)) for group in groups[:2]) == [
+        ((0,), ["spec"]),
+        ((0, 0, 0), ["deletes", "spec"]),
+    ]
+    assert [group.reasons for group in groups[2:]] == [{Reason.SPEC}, {Reason.SPEC, Reason.MIXED}]
+    assert lows(*files, limits=replace(MOVING, partitions=frozenset({1}))) == [[10], [0]], (
+        "the mixed file may have some"
+    )
+
+
+def test_no_file_that_stays_lies_between_those_that_move() -> None:
+    files = [file(0, 9), file(10, 19, 900, spec=1), file(20, 29), file(30, 39, day=2)]
+    assert lows(*files, limits=MOVING) == [[0], [20, 30]]
+
+
+def test_files_that_overlap_over_all_partitions_of_a_table_move_one_partition_after_the_other() -> None:
+    """In a table by columns each file may overlap all others: together they would be too much for a task."""
+    files = [file(low, low + 100, 900, day=day) for low in (0, 50) for day in (1, 2)]
+    assert lows(*files, limits=MOVING) == [[0, 0, 50, 50]]
+    many = [file(low, low + 60, 900, day=day) for low in (0, 50, 100) for day in (1, 2, 3)]
+    groups = choose(many, MOVING)
+    assert [{each.file.partition_values[0] for each in group.files} for group in groups] == [{1}, {2}, {3}]
+
+
 places = st.builds(
-    lambda low, length, size, partition, day, deletes, known: file(
-        low, low + length, size, partition=partition, day=day, deletes=deletes, known=known
+    lambda low, length, size, partition, day, deletes, known, spec: file(
+        low, low + length, size, partition=partition, day=day, deletes=deletes, known=known, spec=spec
     ),
     st.integers(0, 400),
     st.integers(0, 60),
@@ -127,6 +174,7 @@ places = st.builds(
     st.integers(1, 2),
     st.booleans(),
     st.booleans(),
+    st.integers(0, 2),
 )
 
 
@@ -142,6 +190,22 @@ def test_any_choice_is_sound(files: list[SourceFile], min_files: int, saves_work
         assert group.is_cut == (group.size_bytes > LIMITS.most_bytes)
         stays = [each for each in files if each.file.path not in paths and place(each) == place(group.files[0])]
         assert not any(lies_between(each, group) for each in stays)
+
+
+@given(st.lists(places, max_size=30, unique_by=lambda each: each.file.path))
+def test_any_file_of_another_spec_moves_once(files: list[SourceFile]) -> None:
+    groups = choose(files, MOVING)
+    paths = [path for group in groups for path in group.paths]
+    assert len(paths) == len(set(paths))
+    moved = [group for group in groups if group.is_moved]
+    assert {path for group in moved for path in group.paths} == {
+        each.file.path for each in files if each.file.spec_id != 1
+    }
+    for group in moved:
+        assert len({(each.partition, bool(each.ranges)) for each in group.files}) == 1
+    assert [group for group in groups if not group.is_moved] == choose(
+        (each for each in files if each.file.spec_id == 1), LIMITS
+    ), "the others are chosen as without"
 
 
 def place(each: SourceFile) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,107 +12,22 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.table.update import update_table_metadata
 
-from archiver.archive.deletes import DeleteFiles
-from archiver.archive.table_files import ManifestReader
 from archiver.errors import UpkeepError
-from archiver.storage.formats import FORMATS
-from archiver.storage.objects import ObjectStore
-from archiver.upkeep.compact.choice import FileGroup, Limits, SourceFile, SourceRange, choose
-from archiver.upkeep.compact.target import CompactTarget
-from archiver.upkeep.compact.task import CompactTask, GroupResult, compact_group
-from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.rewrite_commit import prepare_rewrite
-from catalog.model import DataFileInfo, new_id
-from catalog.ranges.regrouping import regrouped
-from catalog.ranges.rewrite import Rewrite
-from catalog.ranges.stored_ranges import StoredFile, StoredRange
-from tests.support.archive.archived_rows import KnownMapping, replayed, rows_of
-from tests.support.archive.lake import TOPIC, Lake
-
-
-class Table:
-    """A table of files that we wrote, changed by others; what the registry knows of it."""
-
-    def __init__(self, folder: Path, archive: Any) -> None:
-        self.lake = Lake(folder / "lake", archive.rows)
-        self.archive = archive
-        self.ranges: dict[str, StoredRange] = {}
-
-    def records(self, partition: int = 0) -> list[dict[str, Any]]:
-        return replayed(self.lake.archive(registry=lambda *_: KnownMapping(self.archive.rows)), partition)
-
-    def add(self, start: int, end: int, *, partition: int = 0, step: int = 1, expected: int = 0) -> str:
-        rows = rows_of(self.archive, range(start, end, step), partition=partition)
-        path = self.lake.add(self.archive.rows, self.archive.batch(rows), start, end, partition=partition)
-        assert path is not None
-        info = DataFileInfo(path=path, size_bytes=1, rows=len(rows), partition_value=0)
-        held = StoredFile(
-            id=path, file=info, rows=len(rows), digest=None, expected=len(rows) + expected, schema_version=1
-        )
-        self.ranges[path] = StoredRange(
-            topic="orders",
-            partition=partition,
-            start_offset=start,
-            end_offset=end,
-            leader_epoch=0,
-            created_ms=0,
-            files=(held,),
-        )
-        return path
-
-    def sources(self) -> list[SourceFile]:
-        files = ManifestReader().files(self.lake.load(TOPIC.topic))
-        deletes = DeleteFiles(ObjectStore(), FORMATS)
-        return [
-            SourceFile(file=file, ranges=tuple(self._held(file.path)), has_deletes=len(deletes.of(file).positions) > 0)
-            for file in files
-        ]
-
-    def _held(self, path: str) -> Iterator[SourceRange]:
-        if (one := self.ranges.get(path)) is not None:
-            whole = one.expected == one.rows
-            yield SourceRange(
-                partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset, is_whole=whole
-            )
-
-    def merged(self, group: FileGroup, *, target_bytes: int = 1 << 20, held_bytes: int = 1 << 20) -> GroupResult:
-        target = CompactTarget(
-            topic="orders",
-            mappings={1: self.archive.rows.text},
-            column_names={},
-            table_properties=self.lake.metadata.properties,
-            bloom_filters={},
-            objects=ObjectStore(),
-            formats=FORMATS,
-            spool=self.lake.folder.parent / "spool",
-            target_bytes=target_bytes,
-            held_bytes=held_bytes,
-        )
-        return compact_group(CompactTask(target=target, group=group))
-
-    def put(self, *results: GroupResult) -> None:
-        """Commit as the job does; the registry must find every record accounted for."""
-        groups = tuple(each.rewritten for each in results)
-        rewrite = Rewrite(commit_id=new_id(), reason="compact", schema_version=1, groups=groups)
-        for group in groups:
-            regrouped(rewrite, group, self.ranges.values(), is_done=False)
-        table = ArchiveTable(topic=TOPIC, iceberg=self.lake.load(TOPIC.topic))
-        attempt = prepare_rewrite(table, rewrite=rewrite, change=None)
-        self.lake.metadata = update_table_metadata(self.lake.metadata, attempt.updates, enforce_validation=True)
+from archiver.upkeep.compact.choice import FileGroup, Limits, choose
+from tests.support.archive.compacted import CompactedTable
 
 
 @pytest.fixture
-def table(tmp_path: Path, archive: Any) -> Table:
-    return Table(tmp_path, archive)
+def table(tmp_path: Path, archive: Any) -> CompactedTable:
+    return CompactedTable(tmp_path, archive)
 
 
-def group_of(table: Table, *, is_cut: bool = False) -> FileGroup:
+def group_of(table: CompactedTable, *, is_cut: bool = False) -> FileGroup:
     return FileGroup(files=tuple(table.sources()), reasons=frozenset(), is_cut=is_cut)
 
 
-def test_neighbours_become_one_range(table: Table) -> None:
+def test_neighbours_become_one_range(table: CompactedTable) -> None:
     for start in (0, 10, 20):
         table.add(start, start + 10)
     before = table.records()
@@ -124,7 +38,7 @@ def test_neighbours_become_one_range(table: Table) -> None:
     assert table.records() == before
 
 
-def test_deleted_rows_keep_the_borders_of_their_range(table: Table) -> None:
+def test_deleted_rows_keep_the_borders_of_their_range(table: CompactedTable) -> None:
     """A refill finds them by these borders, in the file that was replaced."""
     paths = [table.add(start, start + 10) for start in (0, 10, 20, 30)]
     table.lake.delete_positions({paths[1]: [2, 3]})
@@ -138,7 +52,7 @@ def test_deleted_rows_keep_the_borders_of_their_range(table: Table) -> None:
     assert table.records() == before
 
 
-def test_files_without_a_row_left_become_no_file(table: Table) -> None:
+def test_files_without_a_row_left_become_no_file(table: CompactedTable) -> None:
     path = table.add(0, 10)
     table.lake.delete_positions({path: range(10)})
     done = table.merged(group_of(table))
@@ -148,7 +62,7 @@ def test_files_without_a_row_left_become_no_file(table: Table) -> None:
     assert table.records() == []
 
 
-def test_a_file_ends_at_the_target_size(table: Table) -> None:
+def test_a_file_ends_at_the_target_size(table: CompactedTable) -> None:
     for start in (0, 100, 200):
         table.add(start, start + 100)
     before = table.records()
@@ -158,7 +72,7 @@ def test_a_file_ends_at_the_target_size(table: Table) -> None:
     assert table.records() == before
 
 
-def test_a_range_with_missing_rows_is_never_cut(table: Table) -> None:
+def test_a_range_with_missing_rows_is_never_cut(table: CompactedTable) -> None:
     table.add(0, 100)
     table.add(100, 200, expected=3)
     done = table.merged(group_of(table, is_cut=True), target_bytes=1)
@@ -167,7 +81,7 @@ def test_a_range_with_missing_rows_is_never_cut(table: Table) -> None:
     table.put(done)
 
 
-def test_two_rows_of_one_offset_are_refused_by_name(table: Table) -> None:
+def test_two_rows_of_one_offset_are_refused_by_name(table: CompactedTable) -> None:
     table.add(0, 10)
     table.lake.insert(pq.read_table(table.lake.files()[0].file_path.removeprefix("file://")).slice(4, 1))
     everything = tuple(replace(each, ranges=()) for each in table.sources())
@@ -176,7 +90,7 @@ def test_two_rows_of_one_offset_are_refused_by_name(table: Table) -> None:
     assert caught.value.context["offset"] == 4  # type: ignore[attr-defined]
 
 
-def test_a_file_with_other_rows_than_its_manifest_says_is_refused(table: Table) -> None:
+def test_a_file_with_other_rows_than_its_manifest_says_is_refused(table: CompactedTable) -> None:
     path = Path(table.add(0, 10).removeprefix("file://"))
     short = pq.read_table(path).slice(0, 9)
     with pq.ParquetWriter(path, short.schema) as writer:
@@ -209,7 +123,7 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
 
     noise = random.Random(case["seed"])
     with tempfile.TemporaryDirectory() as folder:
-        table = Table(Path(folder), archive)
+        table = CompactedTable(Path(folder), archive)
         for partition, lengths in case["lengths"].items():
             at = 0
             for length in lengths:
