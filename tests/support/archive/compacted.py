@@ -74,7 +74,7 @@ class CompactedTable:
         """Change the table's spec, as `archiver repartition` does."""
         table = self.table
         wanted = partitioning_for(terms_of(terms), table.schema, table.partition_source)
-        _, updates = repartition_updates(table, wanted)
+        _, updates = repartition_updates(table, wanted, new_id())
         self.lake.metadata = update_table_metadata(self.lake.metadata, updates, enforce_validation=True)
 
     def sources(self) -> list[SourceFile]:
