@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pyiceberg.conversions import from_bytes
+from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -158,6 +158,17 @@ def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) ->
         for kind, value in zip(kinds, partition.values, strict=True)
     )
     return Record(*values)
+
+
+def tuple_of(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> PartitionTuple | None:
+    """The partition of a file whose manifest entry has these values of this spec. None where a source is unknown."""
+    if any(field.source_id not in schema.field_ids for field in spec.fields):
+        return None
+    kinds = (
+        cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields
+    )
+    found = (None if value is None else to_bytes(kind, value) for kind, value in zip(kinds, values, strict=True))
+    return PartitionTuple(partitioning_of(spec).by, tuple(found))
 
 
 def _widened(kind: PrimitiveType, value: bytes) -> PrimitiveType:

@@ -30,7 +30,7 @@ from tests.support.archive.job_runs import archive_once, read, run, without_regi
 from tests.support.archive.partitioned import PARTITIONS, PROTO, TERMS, check_files, produce, settings
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
-from tests.support.catalog.foreign_writes import remove_file, set_main, table_of
+from tests.support.catalog.foreign_writes import remove_file, rewrite, set_main, table_of
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -138,6 +138,23 @@ def test_what_a_table_lost_comes_back_to_its_partitions(stack: Stack, tmp_path: 
     report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     assert report.rows(Fate.FROM_KAFKA) == lost.record_count
     check_files(table_of(stack, config, topic))
+    assert problems(config, topic) == []
+    assert equal(stack, config, topic)
+
+
+def test_what_others_rewrote_before_a_compaction_comes_back_to_its_partition(stack: Stack, tmp_path: Path) -> None:
+    """Footers of others don't say where a file belongs, so the new ones have it from the manifests."""
+    config, topic = archived(stack, tmp_path)
+    rewrite(stack, config, topic)
+    theirs = {task.file.file_path for task in table_of(stack, config, topic).scan().plan_files()}
+    assert Compact(load_config(config), [topic], Wish(min_files=2), engine=InlineEngine).run().succeeded
+    whole = check_files(table_of(stack, config, topic))
+    lost = next(task.file for task in table_of(stack, config, topic).scan().plan_files())
+    assert lost.file_path not in theirs
+    remove_file(stack, config, topic, lost)
+    report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert report.rows(Fate.FROM_FILE) == lost.record_count
+    assert check_files(table_of(stack, config, topic)) == whole
     assert problems(config, topic) == []
     assert equal(stack, config, topic)
 

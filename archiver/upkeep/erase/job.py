@@ -356,6 +356,7 @@ class TopicErasure:
         self.observer(FilesSearched(files=sum(len(each.files) for each in those), size_bytes=sum(map(_size, those))))
         erased = self.registry.erasures.offsets(self.topic)
         target = removal_target(self.config, table, self.registry, self.formats)
+        places = {} if dry_run else places_of(table, [file for each in those for file in each.files])
         tasks = [
             RemovalTask(
                 target=target,
@@ -363,7 +364,7 @@ class TopicErasure:
                 condition=condition,
                 fate="erased",
                 why=f"erasure {erasure}",
-                places=places_of(table, each.files),
+                places={file.path: places[file.path] for file in each.files if file.path in places},
                 dry_run=dry_run,
             )
             for each in those

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +36,7 @@ from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Condition, rows_of
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, file_name, new_id
+from catalog.partitioning import PartitionTuple
 from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from catalog.ranges.spans import joined
 from catalog.registry.removable import RemovableRange
@@ -70,7 +71,7 @@ class RemovalTarget:
 class RemovalTask:
     """A component, and the rows to take out of it. `why` is told with the rewrite. `dry_run` writes nothing.
 
-    `places` are, by path, the transform and field of the files' partitions (`DataFileInfo.partitioned_by`).
+    `places` are the files' partitions by path. Rows only leave, so a new file's partition is that of the old one.
     """
 
     target: RemovalTarget
@@ -78,7 +79,7 @@ class RemovalTask:
     condition: Condition
     fate: Fate
     why: str
-    places: Mapping[str, str | None] = field(default_factory=dict)
+    places: Mapping[str, PartitionTuple] = field(default_factory=dict)
     dry_run: bool = False
 
 
@@ -219,9 +220,9 @@ class _Removal:
                 info = writer.close(
                     origin=origin,
                     path=path,
-                    partition_value=file.ordinal,
+                    partition_value=file.ordinal if file.partition_values else 0,
                     digest=after.text,
-                    partition=opened.reader.metadata.place,
+                    partition=self._task.places.get(file.path),
                 )
             except BaseException:
                 writer.abort()
@@ -230,10 +231,7 @@ class _Removal:
         pass_point(FaultPoint.BEFORE_UPLOAD)
         target.objects.upload(local, path, expected=info.size_bytes)
         pass_point(FaultPoint.AFTER_UPLOAD)
-        told = self._task.places.get(file.path)
-        if told is None and info.partition is not None:  # by columns: the footer of the old file has its values
-            return number, info
-        return number, replace(info, partitioned_by=told, partition_values=None)
+        return number, info
 
     def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
         """The range of a file that holds that one and no other, as its footer says."""

@@ -311,6 +311,7 @@ class TopicExpiry:
         if not planned.edges:
             return [], first_offsets
         target = removal_target(self.config, table, self.registry, self.formats)
+        places = places_of(table, [file for each in planned.edges for file in each.files])
         tasks = [
             RemovalTask(
                 target=target,
@@ -318,7 +319,7 @@ class TopicExpiry:
                 condition=Below(planned.first_offsets),
                 fate="retired",
                 why=_why(planned.first_offsets),
-                places=places_of(table, each.files),
+                places={file.path: places[file.path] for file in each.files if file.path in places},
             )
             for each in planned.edges
         ]

@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import struct
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
 
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    write_manifest,
+)
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import parse_transform
+from pyiceberg.typedef import Record
 from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
     DecimalType,
+    DoubleType,
+    FixedType,
     IcebergType,
     IntegerType,
     LongType,
@@ -15,10 +35,12 @@ from pyiceberg.types import (
     StringType,
     StructType,
     TimestamptzType,
+    TimeType,
+    UUIDType,
 )
 
 from catalog.errors import UnfitPartitioning
-from catalog.iceberg.partition_spec import iceberg_spec, partitioning_for, record_of
+from catalog.iceberg.partition_spec import iceberg_spec, partitioning_for, record_of, tuple_of
 from catalog.partitioning import PartitionTerm, PartitionTuple
 from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
 
@@ -62,6 +84,65 @@ def test_values_of_a_source_that_this_commit_widens_are_read(text: str) -> None:
         for known in (narrow, schema("a", number=LongType())):
             found = record_of(place, spec, known)
             assert (found[0], found[1]) == (20_000, number)
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "values"),
+    [
+        (IntegerType(), "identity", (-7, 0, 2**31 - 1)),
+        (LongType(), "truncate[10]", (-20, 2**40)),
+        (StringType(), "identity", ("", "日本", "zz" * 200)),
+        (StringType(), "bucket[16]", (0, 15)),
+        (BinaryType(), "truncate[4]", (b"", b"\0\xff")),
+        (FixedType(3), "identity", (b"abc",)),
+        (BooleanType(), "identity", (True, False)),
+        (DoubleType(), "identity", (-0.0, 1.5)),
+        (DecimalType(20, 0), "identity", (Decimal(2**64 - 1), Decimal(0))),
+        (DecimalType(6, 2), "identity", (Decimal("-1.50"), Decimal("0.00"))),
+        (UUIDType(), "identity", (UUID(int=7),)),
+        (DateType(), "identity", (20_000, -1)),
+        (TimeType(), "identity", (1_000_000,)),
+        (TimestamptzType(), "identity", (1_767_225_600_000_000,)),
+        (TimestamptzType(), "day", (20_000,)),
+        (TimestamptzType(), "hour", (480_000,)),
+        (StringType(), "void", ()),
+    ],
+)
+def test_values_of_a_manifest_come_back_as_they_are(
+    kind: IcebergType, transform: str, values: tuple[object, ...], tmp_path: Path
+) -> None:
+    """As a manifest has them: written to one, read, kept as bytes, and made again."""
+    known = Schema(NestedField(7, "one", kind), NestedField(8, "other", IntegerType()))
+    spec = PartitionSpec(
+        PartitionField(source_id=8, field_id=1000, transform=parse_transform("bucket[4]"), name="b"),
+        PartitionField(source_id=7, field_id=1001, transform=parse_transform(transform), name="p"),
+    )
+    wanted = [Record(3, value) for value in (*values, None)]
+    path = str(tmp_path / "m.avro")
+    read = through_manifest(path, wanted, spec, known)
+    places = [tuple_of(tuple(each[at] for at in range(len(each))), spec, known) for each in read]
+    assert {each.by for each in places if each} == {f"bucket[4](8), {transform}(7)"}
+    assert through_manifest(path, [record_of(each, spec, known) for each in places if each], spec, known) == read
+    assert len(read) == len(wanted)
+    assert tuple_of((3, None), spec, Schema(NestedField(8, "other", IntegerType()))) is None
+
+
+def through_manifest(path: str, partitions: list[Record], spec: PartitionSpec, known: Schema) -> list[Record]:
+    """The partitions of data files, written to a manifest and read from it."""
+    io = PyArrowFileIO()
+    with write_manifest(2, spec, known, io.new_output(path), 1, "null") as writer:
+        for each in partitions:
+            file = DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path="p",
+                file_format=FileFormat.PARQUET,
+                partition=each,
+                record_count=1,
+                file_size_in_bytes=1,
+            )
+            file.spec_id = 0
+            writer.add_entry(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=1, data_file=file))
+    return [each.data_file.partition for each in writer.to_manifest_file().fetch_manifest_entry(io)]
 
 
 def test_decimals_that_may_be_negative_are_not_truncated() -> None:

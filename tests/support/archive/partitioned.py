@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from google.protobuf import message_factory
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
@@ -96,13 +97,20 @@ def check_files(table: Table) -> Counter[int]:
         with table.io.new_input(file.file_path).open() as stream:
             rows = pq.read_table(pa.PythonFile(stream, mode="r")).to_pylist()
         assert len(rows) == file.record_count > 0
-        for place, field in enumerate(spec.fields):
-            kind = table.schema().find_type(field.source_id)
-            compute = field.transform.transform(kind)
-            path = column_path(table.schema(), field.source_id)
-            wanted = {compute(in_iceberg(value_at(row, path))) for row in rows}
-            assert wanted == {file.partition[place]}, (field, wanted, file.partition[place])
+        wanted = {partition_of(table.schema(), spec, row) for row in rows}
+        values = tuple(file.partition[place] for place in range(len(spec.fields)))
+        assert wanted == {values}, (spec, wanted, values)
     return found
+
+
+def partition_of(schema: Schema, spec: PartitionSpec, row: Any) -> tuple[Any, ...]:
+    """The partition that a row belongs to, by pyiceberg's transforms."""
+    return tuple(
+        field.transform.transform(schema.find_type(field.source_id))(
+            in_iceberg(value_at(row, column_path(schema, field.source_id)))
+        )
+        for field in spec.fields
+    )
 
 
 def column_path(schema: Schema, field_id: int) -> list[str]:

@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate, UpgradeFormatVersionUpdate
+from pyiceberg.typedef import Record
 
 from archiver.config import load_config
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import column_metrics, metrics_modes
+from tests.support.archive.partitioned import partition_of
 from tests.support.servers.stack import Stack
 
 
@@ -82,6 +84,22 @@ def compact(stack: Stack, config: Path, topic: str) -> None:
     _swap(table, [file for file, _ in pairs], [pa.concat_tables(rows for _, rows in pairs)])
 
 
+def rewrite(stack: Stack, config: Path, topic: str) -> None:
+    """What `rewrite_data_files` does: the rows of each partition in one file, by the table's current spec."""
+    table = table_of(stack, config, topic)
+    pairs = _read(table)
+    rows = pa.concat_tables(part for _, part in pairs)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number, row in enumerate(rows.to_pylist()):
+        groups.setdefault(partition_of(table.schema(), table.spec(), row), []).append(number)
+    old = [file for file, _ in pairs]
+    made = [
+        _written(table, rows.take(those), old[0], Record(*values), table.spec().spec_id)
+        for values, those in groups.items()
+    ]
+    _replace(table, old, made)
+
+
 def _read(table: Any) -> list[tuple[DataFile, pa.Table]]:
     entries = [
         entry
@@ -96,7 +114,10 @@ def _read(table: Any) -> list[tuple[DataFile, pa.Table]]:
 
 
 def _swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
-    made = [_written(table, rows, old[0]) for rows in fresh]
+    _replace(table, old, [_written(table, rows, old[0], old[0].partition, old[0].spec_id) for rows in fresh])
+
+
+def _replace(table: Any, old: list[DataFile], made: list[DataFile]) -> None:
     with table.transaction() as transaction:
         producer = transaction.update_snapshot().overwrite()
         for one in old:
@@ -106,7 +127,7 @@ def _swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
         producer.commit()
 
 
-def _written(table: Any, rows: pa.Table, like: DataFile) -> DataFile:
+def _written(table: Any, rows: pa.Table, like: DataFile, partition: Record, spec_id: int) -> DataFile:
     path = f"{like.file_path.rpartition('/')[0]}/foreign-{uuid4()}.parquet"
     with table.io.new_output(path).create() as stream, pq.ParquetWriter(stream, rows.schema) as writer:
         writer.write_table(rows)
@@ -118,7 +139,7 @@ def _written(table: Any, rows: pa.Table, like: DataFile) -> DataFile:
         content=DataFileContent.DATA,
         file_path=path,
         file_format=FileFormat.PARQUET,
-        partition=like.partition,
+        partition=partition,
         record_count=rows.num_rows,
         file_size_in_bytes=len(table.io.new_input(path)),
         value_counts=dict(metrics.value_counts),
@@ -126,7 +147,7 @@ def _written(table: Any, rows: pa.Table, like: DataFile) -> DataFile:
         lower_bounds=dict(metrics.lower_bounds),
         upper_bounds=dict(metrics.upper_bounds),
     )
-    file.spec_id = like.spec_id
+    file.spec_id = spec_id
     return file
 
 

@@ -1,0 +1,153 @@
+"""Rows erased and retired in tables partitioned by columns, or rewritten by others: the rest keeps its partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archiver.config import load_config
+from archiver.replay.where import Where
+from archiver.upkeep.erase.job import Erase, EraseOptions
+from archiver.upkeep.rebuild.job import Rebuild
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.repartition import repartition
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.verify.job import Verify
+from tests.fault.soak.told import problems
+from tests.support.archive.job_runs import archive_once, without_registry
+from tests.support.archive.partitioned import PARTITIONS, TERMS, check_files, produce, settings
+from tests.support.archive.readers import Seen, from_archive, from_kafka
+from tests.support.archive.retirements import ranges_of
+from tests.support.catalog.foreign_writes import compact, rewrite, table_of
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+Gone = Callable[[Seen], bool]
+EDGE = 120
+"""An offset in the second day, with records of its own partitions on both sides."""
+
+
+def archived(stack: Stack, folder: Path, terms: list[str] | str = TERMS) -> tuple[Path, str]:
+    """A topic of two days: each partition of it has a hundred records a day."""
+    topic = stack.topic(PARTITIONS)
+    config = stack.config({topic: settings(folder, terms, snapshot_retention="0s")})
+    for turn in range(2):
+        produce(stack, topic, turn)
+        archive_once(config, topic, engine=InlineEngine())
+    return config, topic
+
+
+def erase(config: Path, topic: str, where: str) -> int:
+    report = Erase(
+        load_config(config),
+        topic,
+        Where.parse(where),
+        options=EraseOptions(),
+        engine=InlineEngine(),
+        clock=lambda: time.time() + 9 * 86_400,
+    ).run()
+    assert report.succeeded, report
+    return report.rows
+
+
+def expire(config: Path, topic: str, offset: int) -> None:
+    job = Expire(load_config(config), [topic], limits=Limits(offset=offset), rows=True, engine=InlineEngine())
+    (done,) = job.run().topics
+    assert done.succeeded, done
+    assert done.first_offsets == dict.fromkeys(range(PARTITIONS), offset)
+    assert done.rewritten
+
+
+def check(stack: Stack, config: Path, topic: str, gone: Gone) -> None:
+    """What isn't gone is there as Kafka has it, nothing is missing or damaged, and nothing comes back."""
+    left = [each for each in from_kafka(stack, topic, PARTITIONS) if not gone(each)]
+    assert from_archive(config, topic, PARTITIONS) == left
+    assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
+    report = Verify(load_config(config), [topic], engine=InlineEngine()).run()
+    assert report.failed == ()
+    assert (report.topics[0].faults, report.topics[0].rows) == ((), len(left))
+    assert problems(config, topic) == []
+
+
+@pytest.mark.parametrize("by", ["nobody", "others"])
+def test_rows_leave_and_the_others_keep_their_partitions(stack: Stack, tmp_path: Path, by: str) -> None:
+    config, topic = archived(stack, tmp_path)
+    if by == "others":
+        rewrite(stack, config, topic)
+    (files,) = check_files(table_of(stack, config, topic)).values()
+    assert erase(config, topic, "key = 'k7'") > 4
+    assert 0 < check_files(table_of(stack, config, topic)).total() <= files
+    check(stack, config, topic, lambda one: one.key == b"k7")
+    if by == "others":
+        return
+    expire(config, topic, EDGE)
+    check_files(table_of(stack, config, topic))
+    check(stack, config, topic, lambda one: one.key == b"k7" or one.offset < EDGE)
+    assert erase(config, topic, "partition = 1 and offset >= 150 and offset < 170") > 10
+    check_files(table_of(stack, config, topic))
+
+    def gone(one: Seen) -> bool:
+        was_there = one.offset < 200  # what comes later is new, whatever its key
+        return (was_there and one.key == b"k7") or one.offset < EDGE or (one.partition == 1 and 150 <= one.offset < 170)
+
+    check(stack, config, topic, gone)
+    before = ranges_of(config)
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    assert ranges_of(fresh) == before
+    check(stack, fresh, topic, gone)
+    produce(stack, topic, 2)
+    archive_once(fresh, topic, engine=InlineEngine())
+    check_files(table_of(stack, fresh, topic))
+    check(stack, fresh, topic, gone)
+
+
+def test_files_of_several_specs_keep_theirs(stack: Stack, tmp_path: Path) -> None:
+    """Two days in one file of others, in a table that wasn't partitioned then; ours before and after it."""
+    config, topic = archived(stack, tmp_path, "day")
+    with table_of(stack, config, topic).update_spec() as update:
+        update.remove_field("ingest_day")
+    rewrite(stack, config, topic)
+    with table_of(stack, config, topic).update_spec() as update:
+        update.add_field("ingest_timestamp", "day", "ingest_day")
+    produce(stack, topic, 2)
+    archive_once(config, topic, engine=InlineEngine())
+    config.write_text(config.read_text().replace('"partition_by" = "day"', f'"partition_by" = {TERMS}'))
+    assert repartition(load_config(config), topic).was_changed
+    produce(stack, topic, 3)
+    archive_once(config, topic, engine=InlineEngine())
+    specs = check_files(table_of(stack, config, topic)).keys()
+    assert len(specs) == 3
+    assert erase(config, topic, "key = 'k7'") > 8
+    assert check_files(table_of(stack, config, topic)).keys() == specs
+    check(stack, config, topic, lambda one: one.key == b"k7")
+    expire(config, topic, EDGE)
+    assert check_files(table_of(stack, config, topic)).keys() == specs
+    check(stack, config, topic, lambda one: one.key == b"k7" or one.offset < EDGE)
+
+
+@pytest.mark.parametrize("terms", ["day", TERMS])
+def test_a_file_with_rows_of_several_partitions_stays_where_others_put_it(
+    stack: Stack, tmp_path: Path, terms: list[str] | str
+) -> None:
+    """Whoever wrote it so, the rows that are left lie no worse."""
+    config, topic = archived(stack, tmp_path, terms)
+    compact(stack, config, topic)
+    ((spec_id, partition),) = places(stack, config, topic)
+    assert erase(config, topic, "key = 'k7'") > 4
+    assert places(stack, config, topic) == [(spec_id, partition)]
+    expire(config, topic, EDGE)
+    assert places(stack, config, topic) == [(spec_id, partition)]
+    check(stack, config, topic, lambda one: one.key == b"k7" or one.offset < EDGE)
+
+
+def places(stack: Stack, config: Path, topic: str) -> list[tuple[int, str]]:
+    """Spec and partition of each file."""
+    files = (task.file for task in table_of(stack, config, topic).scan().plan_files())
+    return [(file.spec_id, repr(file.partition)) for file in files]
