@@ -6,7 +6,7 @@ from typing import Any
 
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
-from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform
+from pyiceberg.transforms import DayTransform
 
 from archiver.fault_points import FaultPoint
 from tests.fault.soak import faults
@@ -62,9 +62,10 @@ def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
     else:
         course.heal()
     course.produce(100)
-    field = _table(subject).spec().fields[0].name
-    with _table(subject).update_spec() as change:
-        change.remove_field(field)
+    before = _table(subject)
+    with before.update_spec() as change:
+        for each in before.spec().fields:
+            change.remove_field(each.name)
         change.add_field("kafka.event_timestamp", DayTransform(), "event_day")
     course.strike(fault)
     for _ in range(2):
@@ -72,10 +73,12 @@ def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
         if not any(each.topic == subject.topic and each.partition is None for each in ending.failures):
             course.blame("a job goes on under a partition spec that isn't ours", ending)
         course.told(subject.topic, ending)
-    source = {"hour": HourTransform(), "day": DayTransform(), "month": MonthTransform()}[subject.shape.partition_by]
     with _table(subject).update_spec() as change:
         change.remove_field("event_day")
-        change.add_field("kafka.ingest_timestamp", source, field)
+        for each in before.spec().fields:
+            # Of a time alone it doesn't matter which copy of the timestamp is the source.
+            source = None if subject.by_columns else "kafka.ingest_timestamp"
+            change.add_field(source or str(before.schema().find_column_name(each.source_id)), each.transform, each.name)
 
 
 def store_empty(course: Course, fault: faults.StoreEmpty) -> None:

@@ -19,6 +19,7 @@ from tests.fault.soak.results import RoundResult
 from tests.fault.soak.scene import Scene, Subject
 from tests.fault.soak.troubles import befall, deliver_by_hand
 from tests.fault.soak.verdict import judge, judge_part, judge_whole
+from tests.fault.soak.verify_verdict import judge_verified
 from tests.support.kafka.brokers import Brokers
 
 MOST_PARTITIONS = 6
@@ -38,7 +39,7 @@ def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, who
                 _sum_up(scene)
             course.verified(judge(scene))
             if whole:
-                course.found(judge_whole(scene))
+                course.found(judge_verified(scene, verdict=judge_whole(scene)))
     except Exception as error:  # noqa: BLE001 - a round that can't be finished is wrong, and the others go on
         text = f"{type(error).__name__}: {error}"
         course.anomalies.append(Anomaly(defect=Defect.OUTCOME, where="round", text=text))

@@ -16,24 +16,22 @@ from archiver.config import Config, load_config
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.archived_topic import find_archived
-from archiver.upkeep.verify.job import Verify
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.scene import Scene, Subject
 from tests.fault.soak.verdict import Verdict, judge_rewritten
-from tests.support.engine.inline_engine import InlineEngine
+from tests.fault.soak.verify_verdict import judge_verified
 
 _SHOWN = 5
 
 
 def judge_removed(scene: Scene) -> Verdict:
     """All that was not removed is there once, byte for byte, and what was removed is told as that and nowhere else."""
-    verdict = judge_rewritten(scene)
+    verdict = judge_verified(scene, verdict=judge_rewritten(scene))
     anomalies = [*verdict.anomalies]
     for each in scene.subjects:
         anomalies += _told(scene, each)
-        anomalies += _verified(scene, each)
         if again := stored(each) & each.verified.erased:
             text = f"the store has erased records: {sorted(again)[:_SHOWN]}"
             anomalies.append(Anomaly(defect=Defect.PHANTOM, where=each.table, text=text))
@@ -54,15 +52,6 @@ def _told(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
             yield Anomaly(defect=Defect.OUTCOME, where=subject.table, text=f"erasures are open: {waiting}")
         if begun := registry.rewrites.unfinished(archived.topic):
             yield Anomaly(defect=Defect.OUTCOME, where=subject.table, text=f"rewrites are open: {begun[:1]}")
-
-
-def _verified(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
-    """`archiver verify` finds nothing wrong."""
-    report = Verify(load_config(scene.direct), (subject.topic,), engine=InlineEngine(), resumes=False).run()
-    told = [str(each.error) for each in report.failed]
-    told += [f"{each.kind}: {each.message} ({each.place})" for one in report.topics for each in one.faults]
-    for text in told[:_SHOWN]:
-        yield Anomaly(defect=Defect.UNTOLD, where=f"verify of {subject.topic}", text=text)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from tests.fault.soak.jobs import Verb, running
 from tests.fault.soak.scene import Subject
 from tests.fault.soak.troubles import STEP_SECONDS
 from tests.fault.soak.verdict import judge, judge_rewritten
+from tests.fault.soak.verify_verdict import judge_verified
 
 _COMMITS = 3
 
@@ -39,7 +40,7 @@ def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
             course.blame(f"{each.topic}: registry and table name different files: {odd[:3]}")
         each.verified.rewritten = True
     course.heal()
-    course.verified(judge_rewritten(scene))
+    course.verified(judge_verified(scene, verdict=judge_rewritten(scene)))
 
 
 def _unknown_files(course: Course, subject: Subject) -> list[str]:

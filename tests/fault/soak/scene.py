@@ -6,7 +6,7 @@ Faults of many rounds befall one scene in a row, so that each finds the history 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +24,7 @@ from tests.support.storage.lossy_objects import LossyStore
 
 MOST_FIELDS = 12
 _TIMEOUT = 30.0
+_BY_COLUMNS = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +38,12 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShape:
-    """How a topic is made and archived."""
+    """How a topic is made and archived. `partition_by` is a time, or the terms of several columns."""
 
     partitions: int
     append_time: bool
     text: bool
-    partition_by: str
+    partition_by: str | tuple[str, ...]
 
     @classmethod
     def draw(cls, noise: Random) -> TopicShape:
@@ -53,6 +54,13 @@ class TopicShape:
             text=noise.random() < 0.4,
             partition_by=noise.choice(("hour", "day", "month")),
         )
+
+    def by_columns(self) -> TopicShape:
+        """The same, with each range in several files, as some columns have it; their values may be null."""
+        terms = (
+            ("month", "bucket(2, key.__raw__)", "bucket(2, val.f1)") if self.text else ("day", "bucket(2, key.__raw__)")
+        )
+        return replace(self, partition_by=terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +73,15 @@ class Shape:
 
     @classmethod
     def draw(cls, noise: Random) -> Shape:
-        """Any."""
-        return cls(
+        """Any. What was added later is drawn last, so that a seed's topics stay as they were in all else."""
+        shape = cls(
             topics=tuple(TopicShape.draw(noise) for _ in range(noise.choice((1, 2)))),
             journal=noise.random() < 0.7,
             cut=noise.random() < 0.5,
         )
+        if noise.random() < _BY_COLUMNS:
+            return replace(shape, topics=tuple(each.by_columns() for each in shape.topics))
+        return shape
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,6 +122,11 @@ class Subject:
         self.verified = Verified(ends=dict.fromkeys(range(shape.partitions), 0))
         self.workload = self.producers("main")
         self._write_proto()
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether a range's records are in several files, so that they don't follow each other from file to file."""
+        return not isinstance(self.shape.partition_by, str)
 
     @property
     def table(self) -> str:
@@ -211,7 +227,8 @@ class Scene:
 
     @staticmethod
     def _topic_keys(subject: Subject) -> dict[str, Any]:
-        keys = {"table": subject.table, "partition_by": subject.shape.partition_by}
+        by = subject.shape.partition_by
+        keys = {"table": subject.table, "partition_by": by if isinstance(by, str) else list(by)}
         if not subject.shape.text:
             return keys
         return keys | {"value": {"format": "protobuf", "message": "soak.Text", "proto": str(subject.proto)}}

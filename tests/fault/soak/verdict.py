@@ -100,7 +100,7 @@ def _judge_part(subject: Subject) -> Verdict:
         return nothing
     table = subject.stack.catalog().load_table(subject.table)
     tasks = [task for task in _tasks_in_order(table) if task.file.file_path not in subject.verified.files]
-    found = list(readings.of_rows(table, tasks))
+    found = _rows_of(subject, table, tasks)
     reached = _offsets(table)
     starts = {partition: subject.verified.ends.get(partition, 0) for partition in reached}
     going = {partition: start for partition, start in starts.items() if reached[partition] > start}
@@ -150,9 +150,9 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
     ledger, topic = subject.ledger, subject.topic
     verified = readings.in_order(subject.verified.records)
     table = subject.stack.catalog().load_table(subject.table)
-    rows = list(readings.of_rows(table, _tasks_in_order(table)))
+    rows = _rows_of(subject, table, _tasks_in_order(table))
     if subject.verified.rewritten:
-        rows.sort(key=lambda one: (one.partition, one.offset))
+        rows.sort(key=_place_of)
     starts = {each: subject.verified.first.get(each, 0) for each in subject.verified.records}
     anomalies = [
         *compare(f"whole table {subject.table}", verified, rows, ledger, topic),
@@ -180,9 +180,8 @@ def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anom
     tasks = _tasks_in_order(table)
     known = subject.verified.files
     new = [task for task in tasks if task.file.file_path not in known]
-    anomalies = compare(
-        f"table {subject.table}", expected, list(readings.of_rows(table, new)), subject.ledger, subject.topic
-    )
+    found = _rows_of(subject, table, new)
+    anomalies = compare(f"table {subject.table}", expected, found, subject.ledger, subject.topic)
     files = {task.file.file_path: _size(task) for task in tasks}
     twice = [path for path, times in Counter(task.file.file_path for task in tasks).items() if times > 1]
     objects = {each.path: each.size for each in ObjectStore.of(table.io.properties).list(f"{table.location()}/data")}
@@ -200,6 +199,18 @@ def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anom
         for what, paths in wrong.items()
         if paths
     ]
+
+
+def _rows_of(subject: Subject, table: Table, tasks: Sequence[Any]) -> list[Seen]:
+    """The rows of these files as they stand there; by offset where a range is in several files."""
+    found = list(readings.of_rows(table, tasks))
+    if subject.by_columns:
+        found.sort(key=_place_of)
+    return found
+
+
+def _place_of(record: Seen) -> tuple[int, int]:
+    return record.partition, record.offset
 
 
 def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anomaly]:
@@ -247,7 +258,7 @@ def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped:
     held = {(one.partition, one.offset) for one in (*expected, *readings.in_order(known.records))}
     at: dict[int, int] = {}
     lost: dict[int, int] = {}
-    for one in committed:
+    for one in (each for each in committed if each.part == 0):
         gap = range(at.get(one.partition, one.start), one.start)
         is_overlap = at.get(one.partition, one.start) > one.start
         # A registry that was rebuilt need not know of offsets without a record.
@@ -278,14 +289,16 @@ class _Range(NamedTuple):
     path: str | None
     digest: str | None
     lost: bool
+    part: int
 
 
 def _ranges(dsn: str, topic: str) -> list[_Range]:
     with psycopg.connect(dsn) as connection:
         found = connection.execute(
-            "SELECT partition, start_offset, end_offset, files.state, path, digest, lost"
+            "SELECT partition, start_offset, end_offset, files.state, path, digest, lost, part"
             " FROM files JOIN topics ON topics.id = files.topic_id"
-            " WHERE files.state IN ('uploaded', 'committed') AND topics.topic = %s ORDER BY partition, start_offset",
+            " WHERE files.state IN ('uploaded', 'committed') AND topics.topic = %s"
+            " ORDER BY partition, start_offset, part",
             (topic,),
         ).fetchall()
     return [_Range(*row) for row in found]

@@ -1,0 +1,53 @@
+"""The verdict of `archiver verify` on tables that are right: it finds nothing wrong, and all records proven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archiver.config import load_config
+from archiver.upkeep.verify.findings import GapKind
+from archiver.upkeep.verify.job import Verify
+from archiver.upkeep.verify.report import TopicReport
+from tests.fault.soak import readings
+from tests.fault.soak.checker import Anomaly, Defect
+from tests.fault.soak.scene import Scene, Subject, Verified
+from tests.fault.soak.verdict import Verdict
+from tests.support.archive.readers import digest_of
+from tests.support.engine.inline_engine import InlineEngine
+
+_SHOWN = 5
+
+
+def judge_verified(scene: Scene, *, verdict: Verdict) -> Verdict:
+    """A verdict that all is right, and what `verify` finds wrong nevertheless."""
+    found = tuple(anomaly for each in scene.subjects for anomaly in _found(scene, each))
+    return Verdict(records=verdict.records, digest=verdict.digest, anomalies=(*verdict.anomalies, *found))
+
+
+def _found(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
+    report = Verify(load_config(scene.direct), (subject.topic,), engine=InlineEngine(), resumes=False).run()
+    told = [str(each.error) for each in report.failed]
+    told += [f"{each.kind}: {each.message} ({each.place})" for one in report.topics for each in one.faults]
+    told += [text for one in report.topics for text in _otherwise(subject.verified, one)]
+    for text in told[:_SHOWN]:
+        yield Anomaly(defect=Defect.UNTOLD, where=f"verify of {subject.topic}", text=text)
+
+
+def _otherwise(known: Verified, report: TopicReport) -> Iterator[str]:
+    """What it says otherwise than the judges: of which records there are, and of why others aren't."""
+    records = readings.in_order(known.records)
+    if (report.rows, report.digest) != (len(records), digest_of(records)):
+        yield f"{report.rows} records are proven, {report.digest}; there are {len(records)}, {digest_of(records)}"
+    caused = {GapKind.NO_RECORD, *_caused(known)}
+    for gap in (gap for one in report.partitions for gap in one.gaps if gap.kind not in caused):
+        yield f"a gap that no fault made: {gap}"
+
+
+def _caused(known: Verified) -> Iterator[GapKind]:
+    """The kinds of gaps that faults of these rounds left for good. What others deleted came back."""
+    if known.lost:
+        yield GapKind.LOST
+    if known.first:
+        yield GapKind.RETIRED
+    if known.erased:
+        yield GapKind.ERASED
