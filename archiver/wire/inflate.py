@@ -15,6 +15,7 @@ import numpy as np
 
 from archiver.wire.attributes import Codec
 from archiver.wire.stream_quirks import gzip_end, lz4_end, with_header_checksum
+from archiver.wire.zstd_frame import inflate_frame
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
@@ -55,11 +56,16 @@ class Inflater:
             case Codec.LZ4:
                 return self._stream(cramjam.lz4.decompress_into, payload, lz4_end)
             case Codec.ZSTD if magic >= _FIRST_WITH_ZSTD:
-                return self._stream(cramjam.zstd.decompress_into, payload)
+                return self._zstd(payload)
             case Codec.SNAPPY:
                 return self._snappy(payload)
             case _:
                 raise InflateError(f"codec {codec} does not exist in format v{magic}")
+
+    def _zstd(self, payload: memoryview) -> memoryview:
+        self._grow(len(payload) * _GROWTH)
+        inflated = inflate_frame(payload, self._scratch)
+        return inflated if inflated is not None else self._stream(cramjam.zstd.decompress_into, payload)
 
     def _stream(
         self,

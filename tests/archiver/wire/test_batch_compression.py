@@ -33,6 +33,7 @@ FRAMINGS = {
     "lz4": (3, bytes(cramjam.lz4.compress(PAYLOAD))),
     "zstd": (4, bytes(cramjam.zstd.compress(PAYLOAD))),
     "zstd without content size": (4, zstd_stream(PAYLOAD)),
+    "zstd in two frames": (4, bytes(cramjam.zstd.compress(PAYLOAD[:500])) + zstd_stream(PAYLOAD[500:])),
 }
 
 
@@ -79,6 +80,7 @@ def test_codecs_that_do_not_exist(codec: int) -> None:
         (2, bytes(cramjam.snappy.compress_raw(ZEROS[HEADER.size :]))),
         (3, bytes(cramjam.lz4.compress(ZEROS[HEADER.size :]))),
         (4, bytes(cramjam.zstd.compress(ZEROS[HEADER.size :]))),
+        (4, zstd_stream(ZEROS[HEADER.size :])),
     ],
 )
 def test_a_batch_larger_than_the_limit_is_refused_not_inflated(codec: int, payload: bytes) -> None:
