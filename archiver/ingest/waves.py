@@ -73,7 +73,7 @@ class Waves:
 
     def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
         found: dict[TopicRun, tuple[Backlog, ...]] = {}
-        for run, prefetched in self._prefetch([run for run in self._left if not run.failed]).items():
+        for run, prefetched in self._prefetch([run for run in self._left if not (run.failed or run.is_done)]).items():
             if not self._stop.is_set():
                 with failing(run):
                     found[run] = run.plan(prefetched)

@@ -98,6 +98,8 @@ class TopicRun:
         self._until: dict[int, int] = {}
         self._rejected: set[tuple[int, int]] = set()
         self._is_waiting = False
+        self._is_committed = False
+        self._is_troubled = False
         self._has_uncommitted = False
         self._altered: RowsAltered | None = None
         self._has_uncompared = False
@@ -120,6 +122,16 @@ class TopicRun:
         A topic that had nothing to plan and waits for nothing is left out of the run's later waves.
         """
         return self._is_waiting
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last wave brought all that was left into the table, so that the run needn't look again.
+
+        It looks again after anything out of the ordinary: an error, ranges of others, a catalog that didn't answer.
+        """
+        if not (self._finished and self._is_committed) or self._is_waiting or self._report.given_up:
+            return False
+        return all(each.next >= self._until[one] and not each.is_waiting for one, each in self._finished.items())
 
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
@@ -222,9 +234,10 @@ class TopicRun:
         }
         self._fence |= {each: PartitionOffset(next_offset=start) for each, (start, _) in plan.lost.items()}
         self._report.begin_wave()
+        self._is_troubled = False
         self._record_loss(seen, plan.lost)
         self._estimate(seen, plan.ranges)
-        self._is_waiting = False
+        self._is_waiting = self._is_committed = False
         found = tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
         if not found:  # no task of this wave will end with a commit
             self._commit_rest()
@@ -262,6 +275,7 @@ class TopicRun:
         elif is_head:
             self._held_up.discard(planned.partition)
         if result.error is not None:
+            self._is_troubled = True
             self._report.judge(planned.partition, result.error)
         elif not result.ranges and is_head:
             self._report.judge(
@@ -289,6 +303,7 @@ class TopicRun:
             return
         self._report.catalog_answered()
         self._report.left_out(done.ahead)
+        self._is_committed = not (done.ahead or self._is_troubled)
         if done.is_new:
             self._report.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
@@ -426,6 +441,7 @@ class TopicRun:
         pass_point(FaultPoint.BEFORE_STAGE)
         started = time.perf_counter()
         staged = self._registry.files.stage(self.opened.topic, ranges, table_offsets=self._fence)
+        self._is_troubled = self._is_troubled or bool(staged.rejected)
         self._has_uncommitted = self._has_uncommitted or bool(staged.accepted)
         self._observer(StepFinished(topic=self.name, step="stage", seconds=time.perf_counter() - started))
         pass_point(FaultPoint.AFTER_STAGE)

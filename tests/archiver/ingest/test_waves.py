@@ -31,7 +31,7 @@ class FakeRun:
 
     def __init__(self, name: str, *, partitions: int = 2, breaks: str = "") -> None:
         self.name = name
-        self.failed = self.is_waiting = False
+        self.failed = self.is_waiting = self.is_done = False
         self.steps: list[str] = []
         self._left = [
             Backlog(partition=number, spans=((0, 1),), leader_epoch=-1, bytes_per_offset=100.0)
@@ -167,6 +167,26 @@ def test_a_topic_that_is_done_is_not_looked_at_in_later_waves(target: TopicTarge
     runs[2].is_waiting = True
     assert waves(runs, target, settings).run() == 3
     assert [run.steps.count("plan") for run in runs] == [4, 1, 4]
+
+
+def test_who_is_done_is_not_asked_about_again(target: TopicTarget, settings: ArchiveSection) -> None:
+    class Done(FakeRun):
+        def commit(self) -> None:
+            super().commit()
+            self.is_done = True
+
+    runs = [FakeRun("a"), Done("b"), Done("c")]
+    asked: list[list[str]] = []
+    made = waves(runs, target, settings)
+
+    def prefetch(left: Sequence[TopicRun]) -> dict[TopicRun, Prefetched]:
+        asked.append([run.name for run in left])
+        return dict.fromkeys(left, Prefetched(archived=PLACE))
+
+    made._prefetch = prefetch
+    assert made.run() == 1
+    assert asked == [["a", "b", "c"], ["a"]]
+    assert runs[1].steps == ["plan", "take", "take", "commit", "finish"]
 
 
 def test_a_stop_while_planning_starts_no_engine(target: TopicTarget, settings: ArchiveSection) -> None:

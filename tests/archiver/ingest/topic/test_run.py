@@ -13,7 +13,14 @@ import pytest
 
 from archiver.commit import tidying
 from archiver.config import TopicConfig, load_config
-from archiver.errors import ArchiverError, NoProgress, ParseHalted, SchemaRegistryUnavailable, UnrecognizedHalted
+from archiver.errors import (
+    ArchiverError,
+    BrokerUnavailable,
+    NoProgress,
+    ParseHalted,
+    SchemaRegistryUnavailable,
+    UnrecognizedHalted,
+)
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
 from archiver.ingest.task.values import TaskResult
@@ -22,12 +29,14 @@ from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched, SeenTo
 from archiver.ingest.topic.opening import OpenedTopic
 from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.storage.journal import TableJournal
+from catalog.errors import CatalogUnreachable
 from catalog.model import PartitionOffset, Staged, TopicRow, TranslatedRange, new_id
 from catalog.ranges.fence import fence
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, change
 from tests.support.catalog.staging import CatalogOfOne, NoneMissing, StagedRanges
 
 CONFIG = TopicConfig(name="orders", table=TOPIC.table)
+WHOLE = PlannedRange(partition=0, start_offset=0, end_offset=10, leader_epoch=-1, owns_head=True)
 
 
 class Fence(StagedRanges):
@@ -112,12 +121,17 @@ class World:
         return {Path(path).stem for path in self.memory.paths()}
 
 
+def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
+    made = World(folder)
+    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
+    return made
+
+
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A wave has ended: of two tasks the first has failed, the second has covered its range."""
-    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
-    made = World(tmp_path)
-    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
+    made = fresh(tmp_path, monkeypatch)
     assert made.plan(monkeypatch)
     made.end_second_task()
     made.run.commit()
@@ -187,13 +201,54 @@ def test_a_run_that_staged_nothing_commits_nothing(world: World, monkeypatch: py
     assert world.fence.pending(None) == ()
 
 
+def test_a_run_is_done_once_all_up_to_its_end_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fresh(tmp_path, monkeypatch)
+    made.run.commit()  # as every run begins
+    assert not made.run.is_done
+    made.plan(monkeypatch)
+    made.run.take(WHOLE, TaskResult(ranges=(made.first,)))
+    made.run.commit()
+    assert not made.run.is_done
+    made.plan(monkeypatch)
+    made.end_second_task()
+    assert not made.run.is_done
+    made.run.commit()
+    assert made.run.is_done
+    assert made.committed == {made.first.id, made.second.id}
+
+
+@pytest.mark.parametrize("trouble", ["an error", "ranges of others", "a catalog away", "a partition ahead", "waiting"])
+def test_a_run_looks_again_after_anything_out_of_the_ordinary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    made = fresh(tmp_path, monkeypatch)
+    made.plan(monkeypatch)
+    if trouble == "ranges of others":
+        made.others_fill_the_gap()
+    error = BrokerUnavailable("away") if trouble == "an error" else None
+    made.run.take(WHOLE, TaskResult(ranges=(made.first,), error=error))
+    made.end_second_task()
+    if trouble == "waiting":
+        made.run._is_waiting = True
+    commit_pending = running.commit_pending
+
+    def commit(*given: Any) -> Any:
+        if trouble == "a catalog away":
+            raise CatalogUnreachable("away")
+        ahead = {1: NoProgress("ahead")} if trouble == "a partition ahead" else {}
+        return replace(commit_pending(*given), ahead=ahead)
+
+    monkeypatch.setattr(running, "commit_pending", commit)
+    made.run.commit()
+    assert made.fence.ends == {0: 10}
+    assert not made.run.is_done
+
+
 @pytest.mark.parametrize("kind", [SchemaRegistryUnavailable, ParseHalted, UnrecognizedHalted])
 def test_where_a_record_can_not_be_taken_its_batch_alone_is_tried_until_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ArchiverError]
 ) -> None:
-    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
-    made = World(tmp_path)
-    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
+    made = fresh(tmp_path, monkeypatch)
 
     def take(planned: tuple[int, int], result: TaskResult) -> None:
         start, end = planned
@@ -219,9 +274,7 @@ def test_where_a_record_can_not_be_taken_its_batch_alone_is_tried_until_it_can(
 def test_a_partition_is_given_up_where_all_is_rejected_and_plans_do_not_learn_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_stale: bool
 ) -> None:
-    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
-    made = World(tmp_path)
-    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
+    made = fresh(tmp_path, monkeypatch)
     for _ in range(5):
         (backlog,) = made.plan(monkeypatch, is_stale=is_stale)
         ((start, end),) = backlog.spans
