@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -11,7 +12,7 @@ from confluent_kafka.admin import NewPartitions
 
 from archiver.config import load_config
 from archiver.ingest.events import JobEvent, WavePlanned
-from archiver.ingest.job import ArchiveJob
+from archiver.ingest.job import ArchiveJob, JobReport
 from tests.support.archive.job_runs import archive_once, numbered, places, read, values
 from tests.support.archive.readers import from_kafka
 from tests.support.engine.inline_engine import InlineEngine
@@ -73,14 +74,31 @@ class AddsPartitions:
 
 
 def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}}, archive={"task_size": 1, "tasks_per_partition": 2})
+    for number in range(10):  # a batch each, as a batch is never cut
+        stack.produce(topic, *numbered(range(number, number + 1)))
+    report = _archive_while_partitions_are_added(stack, config, topic)
+    assert report.waves > 1, "the first wave was the last"
+    assert report.records == 11
+    assert (2, 0) in places(read(stack, config, topic))
+
+
+def test_partitions_that_are_added_in_the_last_wave_are_picked_up_by_the_next_run(stack: Stack) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(10), 2))
+    report = _archive_while_partitions_are_added(stack, config, topic)
+    assert (report.waves, report.records) == (1, 10)
+    assert archive_once(config).records == 1
+    assert (2, 0) in places(read(stack, config, topic))
+
+
+def _archive_while_partitions_are_added(stack: Stack, config: Path, topic: str) -> JobReport:
     observer = AddsPartitions(stack, topic)
     report = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine()).run_once()
     assert report.succeeded, report
-    assert (report.waves, report.records) == (2, 11)
-    assert (2, 0) in places(read(stack, config, topic))
+    return report
 
 
 def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> None:
