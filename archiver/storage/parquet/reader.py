@@ -282,10 +282,14 @@ class ParquetSegmentReader:
         self._files = {}
 
     def close(self) -> None:
-        """Close the file."""
-        for file in tuple(self._files.values()):
+        """Close the file, and let go of the bytes that were fetched of it: who made the reader may keep it."""
+        files, self._files = self._files, {}
+        for file in files.values():
             file.close(force=True)
         self._stream.close()
+        self._stream = pa.BufferReader(b"")
+        self._stream.close()
+        self._chunks = None
 
     def __enter__(self) -> Self:
         return self

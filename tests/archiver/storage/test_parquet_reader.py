@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import os
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +129,41 @@ def test_large_rows_come_in_small_batches(archive: Any, tmp_path: Path):
         (block,) = reader.blocks(RowRange(partition=0))
         batches = list(reader.read(block))
     assert [batch.num_rows for batch in batches] == [3, 3, 3, 3]
+
+
+@pytest.fixture
+def in_use() -> Iterator[Callable[[], int]]:
+    """How many bytes Arrow's buffers and new objects of Python take."""
+
+    def counted() -> int:
+        gc.collect()
+        return int(pa.total_allocated_bytes()) + tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        yield counted
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("reads_all", [False, True], ids=["in parts", "at once"])
+def test_a_closed_file_keeps_none_of_its_bytes(
+    archive: Any, tmp_path: Path, in_use: Callable[[], int], *, reads_all: bool
+):
+    """A task that puts files together keeps the reader of each until its end."""
+    rows = [archive.row(offset=i, value=os.urandom(1 << 20)) for i in range(6)]
+    path = finished(archive, tmp_path / "a.parquet", archive.batch(rows))
+    before = in_use()
+    reader = ParquetFormat().open(OBJECTS, path, reads_all=reads_all)
+    for block in reader.blocks():
+        assert sum(batch.num_rows for batch in reader.read(block)) == len(rows)
+    assert in_use() - before > 6 << 20
+    reader.close()
+    assert in_use() - before < 1 << 20
+    assert (reader.metadata.origin, [block.rows for block in reader.blocks()]) == (ORIGIN, [len(rows)])
+    with pytest.raises(ValueError, match="closed"):
+        next(reader.read(block))
+    reader.close()
 
 
 def test_a_nested_column_of_more_than_two_gibibytes_is_readable(archive: Any, tmp_path: Path):
