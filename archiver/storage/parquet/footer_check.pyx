@@ -22,20 +22,23 @@ cdef enum:
 cdef enum:
     BOOLEAN = 0
     BYTE_ARRAY = 6
+    FIXED = 7
     TYPES = 8
 
 cdef int64_t BOUND_BYTES[TYPES]
-BOUND_BYTES[:] = [1, 4, 8, 12, 4, 8, -1, -1]    # by the number of the type; -1 is any size
+BOUND_BYTES[:] = [1, 4, 8, 12, 4, 8, -1, -1]    # by the number of the type; -1 is any size, or one that the schema tells
 
 
 cdef struct Leaf:
     int32_t type
+    int32_t bound_bytes     # the size of a bound; -1 is any
     int32_t repeated        # the highest repetition level
     int32_t defined         # the highest definition level
 
 
 cdef struct Element:
     int64_t type
+    int64_t type_length
     int64_t repetition
     int64_t children
 
@@ -70,7 +73,7 @@ cdef int64_t levels(Reader* reader) noexcept nogil:
 cdef void read_element(Reader* reader, Element* found) noexcept nogil:
     cdef int kind
     cdef int64_t identifier = 0
-    found.type = found.repetition = -1
+    found.type = found.type_length = found.repetition = -1
     found.children = 0
     while True:
         kind = field(reader, &identifier)
@@ -78,6 +81,8 @@ cdef void read_element(Reader* reader, Element* found) noexcept nogil:
             return
         if kind == I32 and identifier == 1:
             found.type = short_integer(reader)
+        elif kind == I32 and identifier == 2:
+            found.type_length = short_integer(reader)
         elif kind == I32 and identifier == 3:
             found.repetition = short_integer(reader)
         elif kind == I32 and identifier == 5:
@@ -151,19 +156,19 @@ cdef void read_crypto(Reader* reader, Chunk* found) noexcept nogil:
         pass_value(reader, kind, 1, False)
 
 
-cdef bint are_bounds_of(const Chunk* found, int32_t kind) noexcept nogil:
+cdef bint are_bounds_of(const Chunk* found, const Leaf* leaf) noexcept nogil:
     """Whether bounds have the size of a value. Arrow passes over empty ones, but not over those of booleans."""
     cdef int place
     cdef int64_t size
-    if BOUND_BYTES[kind] < 0:
+    if leaf.bound_bytes < 0:
         return True
     for place in range(4):
         size = found.bounds[place]
-        if size > 0 and size != BOUND_BYTES[kind]:
+        if size > 0 and size != leaf.bound_bytes:
             return False
-        if kind == BOOLEAN and size != found.bounds[place ^ 1]:
+        if leaf.type == BOOLEAN and size != found.bounds[place ^ 1]:
             return False
-        if kind == BOOLEAN and size == 0:
+        if leaf.type == BOOLEAN and size == 0:
             return False
     return True
 
@@ -196,7 +201,7 @@ cdef bint may_be_asked(Reader* reader, const Leaf* leaf) noexcept nogil:
         return False
     if found.text_bytes != -1 and leaf.type != BYTE_ARRAY:
         return False
-    return are_bounds_of(&found, leaf.type)
+    return are_bounds_of(&found, leaf)
 
 
 cdef int64_t read_leaves(Reader* reader, Leaf* leaves) noexcept nogil:
@@ -225,10 +230,13 @@ cdef int64_t read_leaves(Reader* reader, Leaf* leaves) noexcept nogil:
         repeated[depth + 1] = repeated[depth] + (element.repetition == 2)
         defined[depth + 1] = defined[depth] + (element.repetition == 1 or element.repetition == 2)
         if element.children == 0 and element.type != -1:
-            if not 0 <= element.type < TYPES:
+            if not 0 <= element.type < TYPES or (element.type == FIXED and element.type_length <= 0):
                 reader.broken = True
                 return 0
             leaves[count].type = <int32_t>element.type
+            leaves[count].bound_bytes = <int32_t>(
+                element.type_length if element.type == FIXED else BOUND_BYTES[element.type]
+            )
             leaves[count].repeated = repeated[depth + 1]
             leaves[count].defined = defined[depth + 1]
             count += 1

@@ -192,7 +192,8 @@ class ParquetSegmentReader:
         for group in groups:
             for leaf in leaves:
                 self._chunk(group, leaf.index)
-        metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
+        with self._errors():  # also where bounds of texts aren't text
+            metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
         raw = next((leaf for leaf in leaves if leaf.name == RAW_VALUE), None)
         chunks = [] if raw is None else [self._chunk(group, raw.index) for group in groups]
         return DataFileInfo(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Callable
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from archiver.errors import BadSegment
+from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet import ParquetFormat
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.footer_check import askable_chunks
-from tests.support.storage.footer_flips import judged, some_flips
+from tests.support.storage.footer_flips import every_footer_bit, judged, some_flips
 
 TABLE = pa.table(
     {
@@ -83,6 +88,15 @@ def asked(path: Path) -> int:
     return any(answers)
 
 
+def described(path: Path) -> int:
+    """Describe the file as a data file: whether it could be. Any error but ours goes on."""
+    try:
+        ParquetFormat().describe(ObjectStore.of({}), path.as_uri(), partition_value=0, table_properties={})
+    except BadSegment:
+        return 0
+    return 1
+
+
 def test_whatever_bit_flips_pyarrow_can_be_asked_for_the_others(tmp_path: Path):
     """Statistics and levels are checked at asking, in a process of its own."""
     path = tmp_path / "flipped.parquet"
@@ -90,6 +104,41 @@ def test_whatever_bit_flips_pyarrow_can_be_asked_for_the_others(tmp_path: Path):
     flips = some_flips(path.read_bytes(), 4_000)
     found = judged(path, flips, lambda: asked(path))
     assert sum(found) > len(flips) // 3
+
+
+def fixed() -> pa.Table:
+    """Values of 16 and of 9 bytes, and texts. Their bounds aren't what they are in any other size."""
+    columns = {
+        "id": pa.array([bytes([n]) * 16 for n in range(20)], pa.binary(16)),
+        "amount": pa.array([Decimal(n) * 10**15 for n in range(20)], pa.decimal128(20, 2)),
+        "name": pa.array(["ä"] * 20),
+    }
+    kinds = zip(columns.items(), range(101, 104), strict=True)
+    fields = [pa.field(name, each.type, metadata={"PARQUET:field_id": str(n)}) for (name, each), n in kinds]
+    return pa.table(columns, pa.schema(fields))
+
+
+def test_of_sound_values_of_a_fixed_size_all_can_be_asked_for():
+    for options in ({}, {"store_decimal_as_integer": True}, {"write_statistics": False}):
+        assert askable_chunks(footer_of(written(fixed(), **options))) == b"\1" * 3
+
+
+@pytest.mark.parametrize("judge", [asked, described])
+def test_whatever_bit_flips_beside_values_of_a_fixed_size_ends_no_process(tmp_path: Path, judge: Callable[[Path], int]):
+    """pyarrow throws where a bound is shorter than the schema says."""
+    path = tmp_path / "flipped.parquet"
+    path.write_bytes(written(fixed(), store_schema=False))
+    found = judged(path, every_footer_bit(path.read_bytes()), lambda: judge(path))
+    assert set(found) == {0, 1}
+
+
+def test_a_bound_of_another_size_than_the_schema_says_is_refused():
+    data = bytes(footer_of(written(fixed().select(["id"]), store_schema=False)))
+    size = b"\x15\x0e\x15\x20"
+    assert data.count(size) == 1
+    for other in (15, 17):
+        flipped = data.replace(size, size[:3] + bytes((2 * other,)))
+        assert askable_chunks(memoryview(flipped)) == b"\0", other
 
 
 def test_ids_are_cut_to_16_bits_as_in_thrift():

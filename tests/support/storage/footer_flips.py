@@ -26,6 +26,11 @@ def all_flips(data: bytes) -> list[Flip]:
     return [(at, bit) for at in range(footer_start(data) - CHECKSUM, len(data)) for bit in range(8)]
 
 
+def every_footer_bit(data: bytes) -> list[Flip]:
+    """Every bit of a footer that has no checksum, and of what follows."""
+    return [(at, bit) for at in range(footer_start(data), len(data)) for bit in range(8)]
+
+
 def some_flips(data: bytes, count: int = 150) -> list[Flip]:
     """Bits of the footer: those that say whether columns are optional or repeated, and others."""
     start, end = footer_start(data), len(data) - ENDING
