@@ -98,8 +98,7 @@ class TopicRun:
         self._until: dict[int, int] = {}
         self._rejected: set[tuple[int, int]] = set()
         self._is_waiting = False
-        self._is_committed = False
-        self._is_troubled = False
+        self._in_table: dict[int, int] = {}
         self._has_uncommitted = False
         self._altered: RowsAltered | None = None
         self._has_uncompared = False
@@ -125,13 +124,13 @@ class TopicRun:
 
     @property
     def is_done(self) -> bool:
-        """Whether the last wave brought all that was left into the table, so that the run needn't look again.
+        """Whether the table has all up to the run's end, so that the run needn't look again.
 
-        It looks again after anything out of the ordinary: an error, ranges of others, a catalog that didn't answer.
+        Only ranges that are known to be in the table count, not those that were staged: a commit may refuse them.
         """
-        if not (self._finished and self._is_committed) or self._is_waiting or self._report.given_up:
+        if not self._finished or self._report.given_up:
             return False
-        return all(each.next >= self._until[one] and not each.is_waiting for one, each in self._finished.items())
+        return all(self._in_table.get(one, 0) >= self._until[one] for one in self._finished)
 
     def fail(self, error: ContextError) -> None:
         """Note that the topic as a whole can't go on in this run."""
@@ -234,10 +233,9 @@ class TopicRun:
         }
         self._fence |= {each: PartitionOffset(next_offset=start) for each, (start, _) in plan.lost.items()}
         self._report.begin_wave()
-        self._is_troubled = False
         self._record_loss(seen, plan.lost)
         self._estimate(seen, plan.ranges)
-        self._is_waiting = self._is_committed = False
+        self._is_waiting = False
         found = tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
         if not found:  # no task of this wave will end with a commit
             self._commit_rest()
@@ -275,7 +273,6 @@ class TopicRun:
         elif is_head:
             self._held_up.discard(planned.partition)
         if result.error is not None:
-            self._is_troubled = True
             self._report.judge(planned.partition, result.error)
         elif not result.ranges and is_head:
             self._report.judge(
@@ -297,13 +294,12 @@ class TopicRun:
         started = time.perf_counter()
         self._has_uncommitted = False
         try:
-            done = commit_pending(self.opened.staged, self._registry, self._catalog, self._report.committed)
+            done = commit_pending(self.opened.staged, self._registry, self._catalog, self._landed)
         except CatalogUnreachable as error:
             self._report.catalog_away(error)
             return
         self._report.catalog_answered()
         self._report.left_out(done.ahead)
-        self._is_committed = not (done.ahead or self._is_troubled)
         if done.is_new:
             self._report.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
@@ -364,6 +360,12 @@ class TopicRun:
             look_every=self._look_every,
         )
         return self._waiting.is_ripe(backlog.partition, size=backlog.size, limits=limits)
+
+    def _landed(self, ranges: Sequence[TranslatedRange]) -> None:
+        """Note what is in the table now."""
+        self._report.committed(ranges)
+        for one in ranges:
+            self._in_table[one.partition] = max(one.end_offset, self._in_table.get(one.partition, 0))
 
     def _commit_rest(self) -> None:
         """Commit what was staged without a task that ends with a commit."""
@@ -441,7 +443,6 @@ class TopicRun:
         pass_point(FaultPoint.BEFORE_STAGE)
         started = time.perf_counter()
         staged = self._registry.files.stage(self.opened.topic, ranges, table_offsets=self._fence)
-        self._is_troubled = self._is_troubled or bool(staged.rejected)
         self._has_uncommitted = self._has_uncommitted or bool(staged.accepted)
         self._observer(StepFinished(topic=self.name, step="stage", seconds=time.perf_counter() - started))
         pass_point(FaultPoint.AFTER_STAGE)

@@ -10,8 +10,10 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
+from pyiceberg.table.update import SetPropertiesUpdate
 
 from archiver.commit import tidying
+from archiver.commit.presence import Presence
 from archiver.config import TopicConfig, load_config
 from archiver.errors import (
     ArchiverError,
@@ -30,6 +32,8 @@ from archiver.ingest.topic.opening import OpenedTopic
 from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.storage.journal import TableJournal
 from catalog.errors import CatalogUnreachable
+from catalog.iceberg import properties as keys
+from catalog.iceberg.offsets import encode_offsets
 from catalog.model import PartitionOffset, Staged, TopicRow, TranslatedRange, new_id
 from catalog.ranges.fence import fence
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, change
@@ -37,6 +41,7 @@ from tests.support.catalog.staging import CatalogOfOne, NoneMissing, StagedRange
 
 CONFIG = TopicConfig(name="orders", table=TOPIC.table)
 WHOLE = PlannedRange(partition=0, start_offset=0, end_offset=10, leader_epoch=-1, owns_head=True)
+SECOND = PlannedRange(partition=0, start_offset=5, end_offset=10, leader_epoch=-1, owns_head=False)
 
 
 class Fence(StagedRanges):
@@ -110,8 +115,7 @@ class World:
         return self.run.plan(Prefetched(archived=archived))
 
     def end_second_task(self) -> None:
-        planned = PlannedRange(partition=0, start_offset=5, end_offset=10, leader_epoch=-1, owns_head=False)
-        self.run.take(planned, TaskResult(ranges=(self.second,)))
+        self.run.take(SECOND, TaskResult(ranges=(self.second,)))
 
     def others_fill_the_gap(self, *, epoch: int = 3) -> None:
         self.fence.stage(TOPIC, [replace(self.first, leader_epoch=epoch)], table_offsets={})
@@ -217,31 +221,35 @@ def test_a_run_is_done_once_all_up_to_its_end_is_in_the_table(tmp_path: Path, mo
     assert made.committed == {made.first.id, made.second.id}
 
 
-@pytest.mark.parametrize("trouble", ["an error", "ranges of others", "a catalog away", "a partition ahead", "waiting"])
-def test_a_run_looks_again_after_anything_out_of_the_ordinary(
+@pytest.mark.parametrize("trouble", ["an object gone", "a table that others moved", "a catalog away", "a task's error"])
+def test_a_run_looks_again_while_the_table_lacks_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
     made = fresh(tmp_path, monkeypatch)
     made.plan(monkeypatch)
-    if trouble == "ranges of others":
-        made.others_fill_the_gap()
-    error = BrokerUnavailable("away") if trouble == "an error" else None
-    made.run.take(WHOLE, TaskResult(ranges=(made.first,), error=error))
-    made.end_second_task()
-    if trouble == "waiting":
-        made.run._is_waiting = True
-    commit_pending = running.commit_pending
-
-    def commit(*given: Any) -> Any:
-        if trouble == "a catalog away":
-            raise CatalogUnreachable("away")
-        ahead = {1: NoProgress("ahead")} if trouble == "a partition ahead" else {}
-        return replace(commit_pending(*given), ahead=ahead)
-
-    monkeypatch.setattr(running, "commit_pending", commit)
+    made.run.take(WHOLE, TaskResult(ranges=(made.first,)))
+    match trouble:
+        case "an object gone":
+            made.end_second_task()
+            Path(made.second.files[0].path.removeprefix("file://")).unlink()
+            monkeypatch.setattr(Presence, "_believe", lambda *_: None)
+            made.run._registry.missing.reject = lambda _, ids, **__: made.fence._done(set(ids), made.fence.refused)  # type: ignore[method-assign]
+        case "a table that others moved":
+            made.end_second_task()
+            moved = {0: PartitionOffset(next_offset=7, leader_epoch=3)}
+            made.memory.change(SetPropertiesUpdate(updates={keys.OFFSETS: encode_offsets(moved)}))
+        case "a catalog away":
+            made.end_second_task()
+            monkeypatch.setattr(running, "commit_pending", unreachable)
+        case _:
+            made.run.take(SECOND, TaskResult(ranges=(), error=BrokerUnavailable("away")))
     made.run.commit()
-    assert made.fence.ends == {0: 10}
+    assert not any(each.next_offset >= 10 for each in made.memory.load().offsets.values())
     assert not made.run.is_done
+
+
+def unreachable(*_: Any) -> None:
+    raise CatalogUnreachable("away")
 
 
 @pytest.mark.parametrize("kind", [SchemaRegistryUnavailable, ParseHalted, UnrecognizedHalted])
