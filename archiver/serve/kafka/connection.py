@@ -78,9 +78,12 @@ class Connection:
         self._is_ending = False
 
     def end_after_answer(self) -> bool:
-        """End the connection once its client has the answer that it waits for. False where it waits for none."""
-        self._is_ending = True
-        return self._is_answering
+        """End the connection once its client has the answer that it waits for. False where it waits for none.
+
+        Where it is ending already, True: what was written may still be on its way.
+        """
+        was_ending, self._is_ending = self._is_ending, True
+        return was_ending or self._is_answering
 
     async def serve(self, *, handshake_until: float) -> None:
         """Answer requests until the client ends the connection, is idle for too long, or sends what is no request.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
+import socket
 import threading
 import time
 from contextlib import ExitStack
@@ -15,6 +18,7 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 from archiver.errors import ConfigError
+from archiver.serve.kafka import connection
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.frames import write_frame
 from archiver.serve.kafka.server import Server
@@ -116,14 +120,33 @@ def test_a_server_that_ends_answers_those_that_wait_and_loses_no_commit_that_it_
         assert endpoint.server.connections == 0
 
 
-def fetching() -> Any:
-    """A fetch from the end that waits for longer than anybody."""
+def test_a_server_that_ends_sends_on_an_answer_that_its_client_takes_slowly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it looks at its connections again, once it left the cluster: the answer may still lie in its memory."""
+    monkeypatch.setattr(connection, "_FLUSH_SECONDS", SECONDS)
+    size = 240 << 10  # more than the sockets keep, and less than what writing it would wait for
+    lake = archived(tmp_path / "lake", build([Record(value=os.urandom(size))]), end=1)
+    with ServedLake(lake) as endpoint:
+        for each in endpoint.server._listeners:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # sockets that it accepts have it too
+        with Wire(endpoint.port) as wire:
+            wire.send(framed(fetching(0), 1))
+            assert select.select([wire.socket], [], [], SECONDS)[0]
+            endpoint._loop.call_soon_threadsafe(endpoint._stop.set)
+            endpoint._thread.join(0.5)
+            (read,) = response(load_response_schema(1, 12), wire.receive(), 1).responses
+            assert len(read.partitions[0].records) > size
+
+
+def fetching(offset: int = 10) -> Any:
+    """A fetch that waits for longer than anybody if it begins at the end."""
     return request(
         1,
         12,
         topic="orders",
         partition=0,
-        fetch_offset=10,
+        fetch_offset=offset,
         max_bytes=1 << 20,
         partition_max_bytes=1 << 20,
         min_bytes=1,
