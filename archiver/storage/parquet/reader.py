@@ -181,9 +181,9 @@ class ParquetSegmentReader:
         """How many values of these columns aren't null in the row group, by its statistics."""
         found = {}
         for identifier in field_ids & self._leaf_index.keys():
-            chunk = self._chunk(block.index, self._leaf_index[identifier])
-            if chunk.is_stats_set and chunk.statistics.has_null_count:
-                found[identifier] = chunk.num_values - chunk.statistics.null_count
+            count = _set_values(self._chunk(block.index, self._leaf_index[identifier]))
+            if count is not None:
+                found[identifier] = count
         return found
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
@@ -201,7 +201,7 @@ class ParquetSegmentReader:
             size_bytes=size_bytes,
             rows=self._footer.num_rows,
             partition_value=partition_value,
-            raw_values=sum(chunk.num_values - chunk.statistics.null_count for chunk in chunks if chunk.statistics),
+            raw_values=sum(_set_values(chunk) or 0 for chunk in chunks),
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,
             null_value_counts=metrics.null_value_counts,
@@ -360,6 +360,13 @@ class ParquetSegmentReader:
                 file=self._path,
                 cause=str(error),
             ) from error
+
+
+def _set_values(chunk: pq.ColumnChunkMetaData) -> int | None:
+    """How many values aren't null. None where the footer doesn't say."""
+    if not chunk.is_stats_set or not chunk.statistics.has_null_count:
+        return None
+    return int(chunk.num_values - chunk.statistics.null_count)
 
 
 def _is_within(path: tuple[str, ...], groups: set[tuple[str, ...]]) -> bool:

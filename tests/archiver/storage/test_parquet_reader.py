@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.digests import DIGEST_ALGORITHM
+from catalog.model import DataFileInfo
+from schema_mapping.columns.fixed import EVENT_TIMESTAMP_ID, RAW_TIMESTAMP_ID
+from tests.support.storage.footer_flips import footer_start
 
 OBJECTS = ObjectStore.of({})
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=10)
@@ -48,6 +52,23 @@ def grouped(archive: Any, tmp_path: Path):
             ]
             writer.write_batch(archive.batch(rows))
     return path.as_uri()
+
+
+def described(path: Path) -> DataFileInfo:
+    return ParquetFormat().describe(OBJECTS, path.as_uri(), partition_value=0, table_properties={})
+
+
+def without_null_counts(data: bytes) -> bytes:
+    """A bit flips in the kind of each count of nulls, so that readers pass over it."""
+    start = footer_start(data)
+    counts = re.compile(rb"(?<=\x1c)\x36(?=.[\0(])|\x16(?=.\([\x04\x08])", re.DOTALL)
+    hurt = counts.sub(lambda found: bytes((found[0][0] ^ 2,)), data[start:])
+    footer = pq.read_metadata(io.BytesIO(data[:start] + hurt))
+    group = footer.row_group(0)
+    statistics = [group.column(each).statistics for each in range(footer.num_columns)]
+    assert not any(each.has_null_count for each in statistics)
+    assert any(each.has_min_max for each in statistics)
+    return data[:start] + hurt
 
 
 def indexes(path: str, rows: RowRange) -> list[int]:
@@ -93,6 +114,24 @@ def test_without_statistics_every_block_is_kept(archive: Any, tmp_path: Path):
     path = tmp_path / "bare.parquet"
     pq.write_table(pa.Table.from_batches([archive.batch([archive.row(offset=1)])]), path, write_statistics=False)
     assert indexes(path.as_uri(), RowRange(partition=9, start_offset=50, min_timestamp=2**50)) == [0]
+
+
+def test_what_a_footer_does_not_say_of_nulls_is_not_told(archive: Any, tmp_path: Path):
+    """Bounds without a count of nulls: rows aren't left out by them, and no count is made of them."""
+    path = tmp_path / "uncounted.parquet"
+    rows = [archive.row(offset=each, timestamp=10, value=b"v" if each else None) for each in range(3)]
+    pq.write_table(pa.Table.from_batches([archive.batch(rows)]), path, store_schema=False)
+    counted = described(path)
+    assert (counted.raw_values, counted.null_value_counts[EVENT_TIMESTAMP_ID]) == (2, 0)
+    late = RowRange(partition=0, min_timestamp=11)
+    assert indexes(path.as_uri(), late) == []
+    path.write_bytes(without_null_counts(path.read_bytes()))
+    assert indexes(path.as_uri(), late) == [0]
+    uncounted = described(path)
+    assert (uncounted.rows, uncounted.raw_values, uncounted.null_value_counts) == (3, 0, {})
+    with ParquetFormat().open(OBJECTS, path.as_uri()) as reader:
+        assert reader.set_counts(reader.blocks()[0], frozenset({RAW_TIMESTAMP_ID, EVENT_TIMESTAMP_ID})) == {}
+        assert [batch.num_rows for batch in reader.read(reader.blocks()[0])] == [3]
 
 
 @pytest.mark.parametrize(
