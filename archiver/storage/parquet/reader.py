@@ -7,7 +7,7 @@ holds no row that was asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.file_end import FileEnd, read_exactly
 from archiver.storage.parquet.footer_chunks import FooterChunks
+from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
 from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
@@ -58,13 +59,15 @@ class ParquetSegmentReader:
         self._stored: ListedObject | None = None
         self._is_in_memory = False
         self._chunks: FooterChunks | None = None
-        self._files: dict[bool, pq.ParquetFile] = {}
+        self._files: dict[tuple[bool, bool], pq.ParquetFile] = {}
+        self._held: HeldPages | None = None
         try:
             with self._errors():
                 if reads_all and self.stored.size <= AT_ONCE_BYTES:
                     self._keep(read_exactly(self._stream, 0, self.stored.size))
                 end = FileEnd.read(self._stream)
                 self._has_checksum = end.check(path)
+                self._pages_end = end.footer_start or 0
                 parsed = self._parsed(end)
                 self._footer, self._schema = parsed.metadata, parsed.schema_arrow
                 self._columns = len(self._footer.schema)
@@ -123,27 +126,69 @@ class ParquetSegmentReader:
         elif field_ids is not None:
             columns = [".".join(self._paths[one]) for one in sorted(field_ids) if one in self._paths]
         size = max(1, min(BATCH_ROWS, BATCH_BYTES * block.rows // max(1, block.size_bytes)))
-        # Threads cost more than they gain where a column is a few pages in memory.
-        options: dict[str, Any] = {"batch_size": size, "columns": columns, "use_threads": not self._is_in_memory}
+        leaves = [leaf for leaf in self._below(field_ids) if leaf.field_id not in without]
         done, renewed_at = 0, -1
         while True:
             at = 0
             try:
                 with self._errors():
-                    file = self._file(in_dictionaries=in_dictionaries)
-                    for batch in file.iter_batches(row_groups=[block.index], **options):
-                        batch.validate()  # pyarrow makes structs of members that have fewer values
+                    for batch in self._batches(block, size, columns, leaves, in_dictionaries=in_dictionaries):
                         fresh = batch.slice(max(0, done - at))
                         at += batch.num_rows
                         if fresh.num_rows:
                             yield fresh
                             done = at
-                return self._check_rows(block, at)
             except StorageError as failure:
                 if renewed_at == done:
                     raise
                 renewed_at = done
                 self._open_again(failure)
+            else:
+                return
+
+    def _batches(
+        self, block: Block, size: int, columns: list[str] | None, leaves: list[Leaf], *, in_dictionaries: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows of a row group in batches of this size. None is given before the values of all pages are counted."""
+        # Threads cost more than they gain where a column is a few pages in memory.
+        options: dict[str, Any] = {"batch_size": size, "columns": columns, "use_threads": not self._is_in_memory}
+        spans = self._spans(block, leaves)
+        pages, rows = self._pages(), 0
+        with nullcontext() if self._is_in_memory else pages.holding(spans.values()):
+            for path, span in spans.items():
+                self._check_values(block, path, span, pages)
+            file = self._file(in_dictionaries=in_dictionaries, is_held=not self._is_in_memory)
+            for batch in file.iter_batches(row_groups=[block.index], **options):
+                rows += batch.num_rows
+                yield _validated(batch)
+        self._check_rows(block, rows)
+
+    def _spans(self, block: Block, leaves: list[Leaf]) -> dict[str, ChunkSpan]:
+        """Where the pages of columns are in a row group, by path. BadSegment where they can't be there.
+
+        Without those that pyarrow can't be asked for.
+        """
+        group, found = self._footer.row_group(block.index), {}
+        for leaf in leaves:
+            if not self._may_ask(block.index, leaf.index):
+                continue
+            span = found[leaf.path] = ChunkSpan.of(group.column(leaf.index))
+            if not 0 <= span.start <= span.end <= self._pages_end:
+                raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=leaf.path, row_group=block.index)
+        return found
+
+    def _check_values(self, block: Block, column: str, span: ChunkSpan, pages: HeldPages) -> None:
+        found = span.counted(pages.of(span))
+        if found != span.values:
+            raise BadSegment(
+                "the pages of a column don't have as many values as the file's footer says: they were damaged. Restore"
+                " the file from a backup, or archive its range again",
+                file=self._path,
+                column=column,
+                row_group=block.index,
+                footer=span.values,
+                found="unknown" if found is None else found,
+            )
 
     def _check_rows(self, block: Block, found: int) -> None:
         """A page whose header is damaged may be left out by pyarrow, and the rows in it with it."""
@@ -220,14 +265,24 @@ class ParquetSegmentReader:
         paths = {self._paths[one] for one in field_ids if one in self._paths}
         return [leaf for leaf in self._leaves if _is_within(leaf.parts, paths)]
 
-    def _file(self, *, in_dictionaries: bool) -> pq.ParquetFile:
-        """The file, with texts in small dictionaries if asked for. It is opened when it is first read."""
-        if in_dictionaries not in self._files:
+    def _file(self, *, in_dictionaries: bool, is_held: bool = False) -> pq.ParquetFile:
+        """The file, with texts in small dictionaries if asked for. It is opened when it is first read.
+
+        Where its pages are held, pyarrow takes them from there.
+        """
+        key = in_dictionaries, is_held
+        if key not in self._files:
             paths = dictionary_leaves(self._leaves, self._footer) if in_dictionaries and self._has_checksum else []
-            is_plain = in_dictionaries and not paths
-            found = self._file(in_dictionaries=False) if is_plain else self._parquet(self._footer, paths)
-            self._files[in_dictionaries] = found
-        return self._files[in_dictionaries]
+            if in_dictionaries and not paths:
+                self._files[key] = self._file(in_dictionaries=False, is_held=is_held)
+            else:
+                self._files[key] = self._parquet(self._footer, paths, is_held=is_held)
+        return self._files[key]
+
+    def _pages(self) -> HeldPages:
+        if self._held is None:
+            self._held = HeldPages(self._stream)
+        return self._held
 
     def _parsed(self, end: FileEnd) -> pq.ParquetFile:
         """Have pyarrow read the file's end, which is all that it needs for the footer and the schema."""
@@ -235,8 +290,8 @@ class ParquetSegmentReader:
             return pq.ParquetFile(pa.BufferReader(end.data))
         if not self._is_in_memory:
             self._keep(end.data)
-        self._files[False] = self._parquet()
-        return self._files[False]
+        self._files[False, False] = self._parquet()
+        return self._files[False, False]
 
     def _keep(self, data: bytes) -> None:
         """Have the whole file in memory."""
@@ -261,17 +316,22 @@ class ParquetSegmentReader:
 
     def _chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
         """What the footer says of a column chunk. BadSegment where it contradicts itself there."""
-        if self._askable is not None and not self._askable[group * self._columns + column]:
+        if not self._may_ask(group, column):
             path = next((leaf.path for leaf in self._leaves if leaf.index == column), "")
             raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
         return self._footer.row_group(group).column(column)
 
-    def _parquet(self, footer: pq.FileMetaData | None = None, in_dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
+    def _may_ask(self, group: int, column: int) -> bool:
+        return self._askable is None or bool(self._askable[group * self._columns + column])
+
+    def _parquet(
+        self, footer: pq.FileMetaData | None = None, in_dictionaries: Sequence[str] = (), *, is_held: bool = False
+    ) -> pq.ParquetFile:
         return pq.ParquetFile(
-            self._stream,
+            self._pages() if is_held else self._stream,
             metadata=footer,
             read_dictionary=in_dictionaries,
-            pre_buffer=not self._is_in_memory,
+            pre_buffer=not (self._is_in_memory or is_held),
             page_checksum_verification=True,
         )
 
@@ -280,7 +340,7 @@ class ParquetSegmentReader:
         self._objects.renew(failure, self._used)
         self._used = self._objects.current
         self._stream, self._is_in_memory = self._objects.open(self._path), False
-        self._files = {}
+        self._files, self._held = {}, None
 
     def close(self) -> None:
         """Close the file, and let go of the bytes that were fetched of it: who made the reader may keep it."""
@@ -290,7 +350,7 @@ class ParquetSegmentReader:
         self._stream.close()
         self._stream = pa.BufferReader(b"")
         self._stream.close()
-        self._chunks = None
+        self._chunks = self._held = None
 
     def __enter__(self) -> Self:
         return self
@@ -360,6 +420,11 @@ class ParquetSegmentReader:
                 file=self._path,
                 cause=str(error),
             ) from error
+
+
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    batch.validate()  # pyarrow makes structs of members that have fewer values
+    return batch
 
 
 def _set_values(chunk: pq.ColumnChunkMetaData) -> int | None:

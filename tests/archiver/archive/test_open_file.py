@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from archiver.archive.deletes import DeleteFiles
@@ -17,17 +18,19 @@ from archiver.archive.table_files import Bounds, TableFile
 from archiver.errors import BadSegment
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet import file_end
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from schema_mapping.errors import ContextError
 from tests.support.archive.archived_rows import KnownMapping, rows_of
 from tests.support.storage.footer_flips import all_flips, footer_start, judged, some_flips, without_checksum
-from tests.support.storage.parquet_pages import page_headers, without_page
+from tests.support.storage.parquet_pages import PageHeader, page_headers, with_other_count, without_page
 
 ROWS = 50
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
 MANY = 45_000
 WANTED = RowRange(partition=0, end_offset=MANY, min_timestamp=-1)
+NEEDED = ("key.__raw__", "val.__raw__", "headers.list.element.key", "kafka.partition", "kafka.offset")
 EQUAL, TOLD, OTHER = range(3)
 
 
@@ -119,8 +122,7 @@ def test_a_flipped_bit_in_a_page_header_is_told_or_changes_no_record(
     archive: Any, local: Path, read: Callable[[Any, Path], pa.Table]
 ):
     """No checksum covers it. Of the columns that say how many rows there are, and of two beside them."""
-    names = ("key.__raw__", "val.__raw__", "headers.list.element.key", "kafka.partition", "kafka.offset")
-    pages = [each for each in page_headers(local.read_bytes()) if each.column in names]
+    pages = [each for each in page_headers(local.read_bytes()) if each.column in NEEDED]
     flips = [(at, bit) for each in pages for at in range(each.start, each.end) for bit in range(8)]
     found = judged(local, flips, judge_of(archive, local, read))
     assert [flip for flip, one in zip(flips, found, strict=True) if one == OTHER] == []
@@ -130,7 +132,7 @@ def test_a_flipped_bit_in_a_page_header_is_told_or_changes_no_record(
 @pytest.mark.parametrize(
     ("read", "needed"),
     [
-        (records_of, ("key.__raw__", "val.__raw__", "headers.list.element.key", "kafka.partition", "kafka.offset")),
+        (records_of, NEEDED),
         (kafka_of, ("kafka.partition", "kafka.offset")),
     ],
 )
@@ -146,6 +148,50 @@ def test_a_page_that_pyarrow_leaves_out_is_told(
     for page in pages:
         path.write_bytes(without_page(whole, page))
         assert judge() == TOLD, page
+
+
+def test_another_number_of_values_in_a_page_header_is_told(archive: Any, local: Path):
+    """pyarrow takes a value too many for a null, and gives all that follow to other rows: as many as there were."""
+    table, about = pq.read_table(local), pq.read_metadata(local).metadata
+    small = {"data_page_size": 64, "write_batch_size": 10, "use_dictionary": False}
+    pq.write_table(table.replace_schema_metadata(about), local, **small)
+    whole = local.read_bytes()
+    judge = judge_of(archive, local)
+    pages = [each for each in page_headers(whole) if each.is_data and each.column in NEEDED]
+    assert len(pages) > 2 * len(NEEDED)
+    for page in pages:
+        for bit in range(6):
+            local.write_bytes(with_other_count(whole, page, bit))
+            assert judge() == TOLD, (page, bit)
+
+
+@pytest.mark.parametrize("is_fetched", [False, True], ids=["in memory", "fetched"])
+def test_no_record_is_given_before_a_page_is_known_to_be_left_out(
+    archive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_fetched: bool
+):
+    """The records after it would have values of others, and whoever takes the first batches would keep them."""
+    if is_fetched:
+        monkeypatch.setattr(file_end, "TAIL", 1024)
+    path = written(archive, tmp_path / "many.parquet", MANY)
+    whole = path.read_bytes()
+    sound = list(first_records(archive, path))
+    assert len(sound) > 1
+    first: dict[str, PageHeader] = {}
+    for page in page_headers(whole):
+        if page.is_data and page.column in (*NEEDED, "headers.list.element.value", "kafka.event_timestamp"):
+            first.setdefault(page.column, page)
+    assert len(first) == len(NEEDED) + 2
+    for page in first.values():
+        path.write_bytes(without_page(whole, page))
+        records = first_records(archive, path)
+        with pytest.raises(BadSegment, match="as many values"):
+            next(records)
+
+
+def first_records(archive: Any, path: Path) -> Iterator[pa.RecordBatch]:
+    with closing(opened(archive, path)) as file:
+        for block in file.reader.blocks(WANTED):
+            yield from file.records(block, WANTED)
 
 
 def test_damage_in_a_footer_says_what_to_do(archive: Any, local: Path):

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 TYPE = 0x15
 """What precedes a page's type, as the first field of its header."""
 
+COUNTS = (b"\x1c\x15", b"\x2c\x15")
+"""What precedes the number of values of a data page with a checksum, and of one without: its own header's begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageHeader:
@@ -47,6 +50,12 @@ def without_page(data: bytes, page: PageHeader) -> bytes:
     """The file with one flipped bit in a page's header: the page has a type that nobody knows, and is left out."""
     assert data[page.start] == TYPE
     return data[: page.start + 1] + bytes((data[page.start + 1] ^ 8,)) + data[page.start + 2 :]
+
+
+def with_other_count(data: bytes, page: PageHeader, bit: int) -> bytes:
+    """The file with one flipped bit in the number of values of a data page; the sign's bit is none of these six."""
+    place = 1 + min(at for each in COUNTS if (at := data.find(each, page.start, page.end)) >= 0)
+    return data[: place + 1] + bytes((data[place + 1] ^ (2 << bit),)) + data[place + 2 :]
 
 
 def _page_header(data: bytes) -> tuple[int, int, int, int]:

@@ -1,0 +1,146 @@
+"""Pages that are fetched before they are decoded: which requests bring them, and how many values they have."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
+from tests.support.storage.parquet_pages import page_headers, without_page
+
+ROWS = 5_000
+TABLE = pa.table(
+    {
+        "number": pa.array(range(ROWS)),
+        "text": pa.array([f"text {n % 7}" if n % 3 else None for n in range(ROWS)]),
+        "listed": pa.array([[n, n] if n % 2 else None for n in range(ROWS)]),
+        "nothing": pa.nulls(ROWS, pa.string()),
+    }
+)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"data_page_version": "2.0"},
+    {"use_dictionary": False, "compression": "zstd", "write_page_checksum": True},
+    {"write_page_index": True, "column_encoding": {"number": "DELTA_BINARY_PACKED"}, "use_dictionary": ["text"]},
+]
+
+
+def written(**options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(TABLE, out, **{"data_page_size": 4096, "write_batch_size": 256, "row_group_size": 3_000} | options)
+    return out.getvalue()
+
+
+def spans_of(data: bytes, group: int = 0) -> dict[str, ChunkSpan]:
+    about = pq.read_metadata(io.BytesIO(data)).row_group(group)
+    chunks = [about.column(each) for each in range(about.num_columns)]
+    return {chunk.path_in_schema: ChunkSpan.of(chunk) for chunk in chunks}
+
+
+def counted(data: bytes, span: ChunkSpan) -> int | None:
+    return span.counted(memoryview(data)[span.start : span.end])
+
+
+class Counting(io.BytesIO):
+    """Counts the requests."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.asked: list[int] = []
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.asked.append(size or 0)
+        return super().read(size)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_sound_pages_have_the_values_that_the_footer_tells_of(options: dict[str, Any]):
+    data = written(**options)
+    assert len(list(page_headers(data))) > 16
+    for group in (0, 1):
+        for path, span in spans_of(data, group).items():
+            assert counted(data, span) == span.values, path
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_page_that_pyarrow_leaves_out_is_missing(options: dict[str, Any]):
+    data = written(**options)
+    spans = spans_of(data)
+    pages = [page for page in page_headers(data) if page.is_data and page.start < max(x.end for x in spans.values())]
+    for header in pages:
+        span = spans[header.column]
+        found = counted(without_page(data, header), span)
+        assert found is not None
+        assert found < span.values
+
+
+def page(values: int, kind: int = 0) -> bytes:
+    """A data page of two bytes, as its header says; of an unknown kind it has no values."""
+    return bytes((0x15, 2 * kind, 0x15, 4, 0x15, 4, 0x2C, 0x15, 2 * values, 0, 0)) + b"xy"
+
+
+@pytest.mark.parametrize(
+    ("pages", "values", "found"),
+    [
+        (page(3) + page(4), 7, 7),
+        (page(3) + page(4), 8, 7),
+        (page(3) + page(6), 7, 9),
+        (page(3) + page(4, kind=4), 7, 3),
+        (page(3) + page(9, kind=4) + page(4), 7, 7),
+        (page(7) + b"what nobody reads", 7, 7),
+        (page(7)[:-1], 7, 7),
+        (b"", 0, 0),
+        (b"", 7, 0),
+    ],
+)
+def test_pages_are_counted_as_pyarrow_takes_them(pages: bytes, values: int, found: int):
+    assert ChunkSpan(0, len(pages), values).counted(memoryview(pages)) == found
+
+
+@pytest.mark.parametrize("data", [b"\x00", b"\xff" * 30, b"\x15\x00\x15\x08\x15\x07\x00", b"\x15\x00"])
+def test_what_is_no_header_has_no_count(data: bytes):
+    assert ChunkSpan(0, len(data), 10).counted(memoryview(data)) is None
+
+
+def test_chunks_that_lie_together_come_by_one_request_and_are_let_go():
+    data = written()
+    stream = Counting(data)
+    held = HeldPages(stream)
+    spans = spans_of(data)
+    with held.holding(spans.values()):
+        assert len(stream.asked) == 1
+        for span in spans.values():
+            assert held.of(span) == data[span.start : span.end]
+        assert len(stream.asked) == 1
+        held.seek(-4, os.SEEK_END)
+        assert (bytes(held.read(4)), held.tell()) == (b"PAR1", len(data))
+        assert len(stream.asked) == 2
+    assert held.of(spans["number"]) == data[spans["number"].start : spans["number"].end]
+    assert len(stream.asked) == 3
+
+
+def test_chunks_far_from_each_other_come_by_themselves():
+    stream = Counting(bytes(400 << 10))
+    with HeldPages(stream).holding([ChunkSpan(300 << 10, 301 << 10, 1), ChunkSpan(4, 100, 1), ChunkSpan(100, 200, 1)]):
+        assert stream.asked == [196, 1 << 10]
+
+
+@pytest.mark.parametrize("use_threads", [False, True])
+def test_pyarrow_reads_what_is_held(*, use_threads: bool):
+    data = written()
+    stream = Counting(data)
+    held = HeldPages(stream)
+    file = pq.ParquetFile(held, metadata=pq.read_metadata(io.BytesIO(data)), pre_buffer=False)
+    found = []
+    for group in range(file.num_row_groups):
+        with held.holding(spans_of(data, group).values()):
+            found += file.iter_batches(row_groups=[group], batch_size=500, use_threads=use_threads)
+    assert pa.Table.from_batches(found) == TABLE
+    assert len(stream.asked) == file.num_row_groups
+    held.close()
+    assert not stream.closed
