@@ -1,21 +1,24 @@
 """Rows that others deleted: position and equality deletes of a data file, as masks over its rows.
 
-Deleted offsets become gaps. pyiceberg reads position deletes and deletion vectors, but no equality deletes. Those are
-applied here by the rules of Iceberg's specification: every column is equal, and null equals null.
+Deleted offsets become gaps. pyiceberg reads deletion vectors. Files of deletes are read as data files are, which tells
+damage: a row deleted by mistake is a record lost. Equality deletes are applied by the rules of Iceberg's specification:
+every column is equal, and null equals null.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.io.pyarrow import _read_deletes
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, FileFormat
 
 from archiver.archive.table_files import TableFile
 from archiver.errors import ReplayError
@@ -28,6 +31,10 @@ KEPT = 32
 """How many delete files are kept in memory."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Positions: TypeAlias = npt.NDArray[np.int64]
+
+_FILE, _POSITION = "file_path", "pos"
+_BY_PYICEBERG: Final = (FileFormat.PUFFIN, FileFormat.ORC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ class EqualityKeys:
 class Deletes:
     """The deleted rows of one data file: their positions, sorted, and equality keys."""
 
-    positions: npt.NDArray[np.int64]
+    positions: Positions
     equalities: tuple[EqualityKeys, ...] = ()
 
     @property
@@ -80,7 +87,7 @@ class DeleteFiles:
     """Reads the delete files of one snapshot. The last few stay in memory: one often names many data files."""
 
     def __init__(self, objects: ObjectStore, formats: SegmentFormats) -> None:
-        self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects))
+        self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects, formats))
         self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
     def of(self, file: TableFile) -> Deletes:
@@ -94,17 +101,41 @@ class DeleteFiles:
         )
 
 
-def _positions(objects: ObjectStore, delete: DataFile) -> dict[str, npt.NDArray[np.int64]]:
+def _positions(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> dict[str, Positions]:
     if delete.record_count == 0:
         return {}
-    found = objects.reading(delete.file_path, lambda io: _read_deletes(io, delete))
-    return {path: positions.to_numpy().astype(np.int64) for path, positions in found.items()}
+    path = delete.file_path
+    if delete.file_format in _BY_PYICEBERG:
+        found = objects.reading(path, lambda io: _read_deletes(io, delete))
+        return {file: positions.to_numpy().astype(np.int64) for file, positions in found.items()}
+    name = delete.file_format.value.lower()
+    parts = objects.reading(path, lambda _: _by_file(_batches(formats.named(name, path), objects, path), path))
+    return {file: np.concatenate(each) for file, each in parts.items()}
+
+
+def _by_file(batches: Iterator[pa.RecordBatch], path: str) -> dict[str, list[Positions]]:
+    """The positions of each file that the rows of a delete file name."""
+    found: dict[str, list[Positions]] = defaultdict(list)
+    for rows in batches:
+        if not {_FILE, _POSITION} <= {*rows.schema.names} or rows[_FILE].null_count or rows[_POSITION].null_count:
+            raise ReplayError(
+                "a position delete file doesn't say which rows it means: rewrite the table's data files",
+                file=path,
+                found=rows.schema.names,
+            )
+        files = rows[_FILE].dictionary_encode()
+        codes, positions = files.indices.to_numpy(), rows[_POSITION].to_numpy().astype(np.int64)
+        order = np.argsort(codes, kind="stable")
+        borders = np.searchsorted(codes[order], np.arange(len(files.dictionary) + 1))
+        for place, name in enumerate(files.dictionary.to_pylist()):
+            found[name].append(positions[order[borders[place] : borders[place + 1]]])
+    return found
 
 
 def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> EqualityKeys | None:
     identifiers = tuple(delete.equality_ids or ())
     path, name = delete.file_path, delete.file_format.value.lower()
-    read = objects.reading(path, lambda _: _whole(formats.named(name, path), objects, path))
+    read = objects.reading(path, lambda _: list(_batches(formats.named(name, path), objects, path)))
     if not read:
         return None
     rows = pa.concat_batches(read)
@@ -126,6 +157,7 @@ def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[np
     return keys.astype(np.int64), np.where(known[places] == rows, places, len(known)).astype(np.int64)
 
 
-def _whole(segment_format: SegmentFormat, objects: ObjectStore, path: str) -> list[pa.RecordBatch]:
+def _batches(segment_format: SegmentFormat, objects: ObjectStore, path: str) -> Iterator[pa.RecordBatch]:
     with segment_format.open(objects, path) as reader:
-        return [batch for block in reader.blocks() for batch in reader.read(block)]
+        for block in reader.blocks():
+            yield from reader.read(block)

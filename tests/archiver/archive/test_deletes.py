@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
+from archiver.errors import BadSegment, ReplayError
 from tests.support.archive.archived_rows import KnownMapping, records_of, replayed, rows_of
 from tests.support.archive.lake import Lake
+from tests.support.storage.parquet_pages import page_headers, without_page
 
 
 def test_position_deletes_become_gaps(lake: Lake, filled: list[Any]):
@@ -29,6 +33,39 @@ def test_position_deletes_reach_every_row_group(lake: Lake, filled: list[Any], a
     found = replayed(lake.archive(registry=lambda *_: KnownMapping(archive.rows)))
     assert [one["offset"] for one in found] == offsets
     assert len(found) < len(records_of(filled, 0))
+
+
+def test_a_flipped_bit_in_position_deletes_is_told_or_deletes_no_other_row(lake: Lake, filled: list[Any]):
+    first, *_ = sorted(lake.files(), key=lambda file: file.file_path)
+    lake.delete_positions({"file:///elsewhere": range(300), first.file_path: [0, 2, 91]})
+    (local,) = lake.folder.rglob("deletes*.parquet")
+    with_checksums = {"write_page_checksum": True, "data_page_size": 64, "write_batch_size": 16}
+    pq.write_table(pq.read_table(local), local, compression="none", use_dictionary=["file_path"], **with_checksums)
+    kept, data = replayed(lake.archive()), local.read_bytes()
+    pages = [each for each in page_headers(data) if each.is_data]
+    assert len(pages) > 4
+    for page in pages:
+        local.write_bytes(without_page(data, page))
+        with pytest.raises(BadSegment):
+            replayed(lake.archive())
+    last = pages[-1].end
+    for at in range(last, last + 24):  # positions in the last page, as they are
+        local.write_bytes(data[:at] + bytes((data[at] ^ 4,)) + data[at + 1 :])
+        with pytest.raises(BadSegment):
+            replayed(lake.archive())
+    local.write_bytes(data)
+    assert replayed(lake.archive()) == kept
+
+
+def test_position_deletes_that_name_no_rows_are_told(lake: Lake, filled: list[Any]):
+    lake.delete_positions({"file:///elsewhere": [1]})
+    (local,) = lake.folder.rglob("deletes*.parquet")
+    for column, other in (("file_path", "path"), ("pos", "position")):
+        table = pq.read_table(local)
+        pq.write_table(table.rename_columns({column: other}), local)
+        with pytest.raises(ReplayError, match="which rows it means"):
+            replayed(lake.archive())
+        pq.write_table(table, local)
 
 
 def ids(name: str, field_id: int, kind: pa.DataType) -> pa.Field:
