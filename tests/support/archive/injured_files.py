@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.archive.patient import Patient
-from tests.support.storage.parquet_pages import page_headers, without_page
+from tests.support.storage.parquet_pages import page_headers, with_other_count, without_page
 
 
 def flipped_page(patient: Patient, seed: int) -> str:
@@ -43,6 +43,16 @@ def flipped_page_header(patient: Patient, seed: int) -> str:
     page = dice.choice([each for each in page_headers(data) if each.is_data])
     patient.write(path, without_page(data, page))
     return f"{path} {page.column} byte {page.start + 1}"
+
+
+def changed_page_count(patient: Patient, seed: int) -> str:
+    """One bit flips in the number of values of a data page: readers take fewer, or look for more."""
+    dice = random.Random(seed)
+    path = dice.choice(patient.paths())
+    data = patient.read(path)
+    page = dice.choice([each for each in page_headers(data) if each.is_data])
+    patient.write(path, with_other_count(data, page, dice.randrange(6)))
+    return f"{path} {page.column} page at {page.start}"
 
 
 def _reads_otherwise(data: bytes, before: pa.Table) -> bool:

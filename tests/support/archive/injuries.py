@@ -9,6 +9,7 @@ from tests.support.archive.injured_files import (
     changed_header,
     changed_key,
     changed_offset,
+    changed_page_count,
     changed_time,
     changed_value,
     cut_file,
@@ -43,6 +44,7 @@ INJURIES: Final[dict[str, Injury]] = {
     for each in (
         flipped_page,
         flipped_page_header,
+        changed_page_count,
         cut_file,
         missing_file,
         swapped_files,

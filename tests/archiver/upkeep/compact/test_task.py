@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from archiver.errors import UpkeepError
+from archiver.errors import BadSegment, UpkeepError
 from archiver.upkeep.compact.choice import FileGroup, Limits, choose
 from tests.support.archive.compacted import CompactedTable
+from tests.support.storage.parquet_pages import page_headers, without_page
 
 
 @pytest.fixture
@@ -97,6 +98,21 @@ def test_a_file_with_other_rows_than_its_manifest_says_is_refused(table: Compact
         writer.write_table(short)
     with pytest.raises(UpkeepError, match="doesn't have the rows"):
         table.merged(group_of(table))
+
+
+def test_a_file_with_a_page_that_readers_leave_out_is_refused(table: CompactedTable) -> None:
+    """Whatever its column is: what isn't read would be gone from the new file."""
+    table.add(0, 10)
+    path = Path(table.add(10, 20).removeprefix("file://"))
+    group, whole, before = group_of(table), path.read_bytes(), sorted(path.parent.iterdir())
+    pages = [each for each in page_headers(whole) if each.is_data]
+    for page in pages:
+        path.write_bytes(without_page(whole, page))
+        with pytest.raises(BadSegment):
+            table.merged(group)
+    assert sorted(path.parent.iterdir()) == before
+    path.write_bytes(whole)
+    assert len(table.merged(group).rewritten.files) == 1
 
 
 @st.composite

@@ -37,7 +37,7 @@ from schema_mapping.columns.fixed import (
     VAL_ID,
 )
 from tests.support.storage.footer_flips import judged, some_flips, without_checksum
-from tests.support.storage.parquet_pages import page_headers, without_page
+from tests.support.storage.parquet_pages import page_headers, with_other_count, without_page
 
 ROWS = 50
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
@@ -162,6 +162,17 @@ def test_a_page_that_readers_leave_out_is_damage(archive: Any, local: Path):
     found = []
     for page in pages:
         local.write_bytes(without_page(whole, page))
+        one = result_of(archive, local)
+        found.append((one.is_read, [fault.kind for fault in one.faults]))
+    assert found == [(False, [FaultKind.DAMAGED])] * len(pages)
+
+
+def test_another_number_of_values_in_a_page_header_is_damage(archive: Any, local: Path):
+    whole = local.read_bytes()
+    pages = [each for each in page_headers(whole) if each.is_data]
+    found = []
+    for number, page in enumerate(pages):
+        local.write_bytes(with_other_count(whole, page, number % 6))
         one = result_of(archive, local)
         found.append((one.is_read, [fault.kind for fault in one.faults]))
     assert found == [(False, [FaultKind.DAMAGED])] * len(pages)

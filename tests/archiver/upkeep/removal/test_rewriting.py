@@ -1,0 +1,80 @@
+"""The task of a removal: what can't be read can't be judged, so the file stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.archive.table_files import ManifestReader
+from archiver.errors import BadSegment
+from archiver.storage.formats import FORMATS
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.removal.components import Component
+from archiver.upkeep.removal.conditions import AtOffsets, Below, Condition
+from archiver.upkeep.removal.rewriting import Fate, RemovalTarget, RemovalTask, remove_rows
+from catalog.registry.removable import RemovableRange
+from tests.support.archive.archived_rows import rows_of
+from tests.support.archive.lake import TOPIC, Lake
+from tests.support.storage.parquet_pages import page_headers, without_page
+
+ROWS = 40
+EDGE = 15
+REMOVALS: list[tuple[Fate, Condition]] = [
+    ("retired", Below({0: EDGE})),
+    ("erased", AtOffsets({0: ((EDGE, EDGE + 1),)})),
+]
+
+
+@pytest.fixture
+def local(lake: Lake, archive: Any) -> Path:
+    """The only file of a table."""
+    path = lake.add(archive.rows, archive.batch(rows_of(archive, range(ROWS))), 0, ROWS)
+    assert path is not None
+    return Path(path.removeprefix("file://"))
+
+
+def task_of(lake: Lake, archive: Any, fate: Fate, condition: Condition) -> RemovalTask:
+    (file,) = ManifestReader().files(lake.load(TOPIC.topic))
+    whole = RemovableRange(
+        id="r", partition=0, start_offset=0, end_offset=ROWS, paths=(file.path,), rows=ROWS, expected=ROWS
+    )
+    target = RemovalTarget(
+        topic=TOPIC.topic,
+        mappings={1: archive.rows.text},
+        table_properties={},
+        bloom_filters={},
+        objects=ObjectStore.of({}),
+        formats=FORMATS,
+        spool=lake.folder / "spool",
+    )
+    component = Component(ranges=(whole,), files=(file,), recorded=(file.path,), has_foreign=False)
+    return RemovalTask(target=target, component=component, condition=condition, fate=fate, why="asked for")
+
+
+def damaged(local: Path) -> Iterator[str]:
+    """The file without one of its pages after the other; whole again at the end."""
+    whole = local.read_bytes()
+    for page in page_headers(whole):
+        if page.is_data:
+            local.write_bytes(without_page(whole, page))
+            yield page.column
+    local.write_bytes(whole)
+
+
+@pytest.mark.parametrize(("fate", "condition"), REMOVALS)
+def test_a_file_with_a_page_that_readers_leave_out_is_refused(
+    lake: Lake, archive: Any, local: Path, fate: Fate, condition: Condition
+) -> None:
+    task, before, columns = task_of(lake, archive, fate, condition), sorted(local.parent.iterdir()), set()
+    for column in damaged(local):
+        with pytest.raises(BadSegment):
+            remove_rows(task)
+        columns.add(column)
+    assert {"key.__raw__", "val.__raw__", "kafka.offset", "kafka.producer_id"} <= columns
+    assert sorted(local.parent.iterdir()) == before
+    done = remove_rows(task)
+    assert done.rows == (EDGE if fate == "retired" else 1)
+    assert done.group is not None
