@@ -37,10 +37,14 @@ SHOWN_FIELDS: Final = ("type", "json", "reason")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredField:
-    """A field as its schema declares it: its name and type, in the format's own words."""
+    """A field as its schema declares it: its name and type, in the format's own words.
+
+    `is_enum` says that its column has names, which other versions of the schema may give to other values.
+    """
 
     name: str
     type: str
+    is_enum: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,10 @@ def erase(
     config: ConfigPath = DEFAULT_CONFIG,
     where: Annotated[
         str | None,
-        typer.Option("--where", help="Which records, as for `archiver replay`; - reads the condition from stdin."),
+        typer.Option(
+            "--where",
+            help="Which records, as for `archiver replay`, and by columns: val.customer.id = 'x'; - reads stdin.",
+        ),
     ] = None,
     finish: Annotated[
         bool, typer.Option("--finish", help="Go on with erasures of which some objects still have records.")
@@ -33,8 +36,9 @@ def erase(
     """Erase records: from every file, snapshot and copy, for good. Their offsets stay known as erased.
 
     Files that have some are written anew without them, older snapshots expire at once, and every object that had them
-    is deleted. What tags, branches or young uploads keep is named (exit code 1); --finish goes on with it. Refused
-    under a legal hold. Kafka is not touched: delete there too.
+    is deleted. What tags, branches or young uploads keep is named (exit code 1); --finish goes on with it. Records
+    that weren't decoded can't be judged by columns: they stay, and are named, too. Refused under a legal hold. Kafka is
+    not touched: delete there too.
     """
     from archiver.config import load_config
     from archiver.observe.console import Terminal

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from archiver.observe.expire_json import purged_json
 from archiver.observe.json_lines import Line, error_json
-from archiver.upkeep.erase.report import EraseEvent, EraseFinished
+from archiver.upkeep.erase.report import EraseEvent, EraseFinished, EraseReport
+
+_RANGES: Final = 100
 
 
 def erase_lines(event: EraseEvent) -> Iterator[Line]:
@@ -36,7 +39,20 @@ def erase_lines(event: EraseEvent) -> Iterator[Line]:
             "unfinished": list(report.unfinished),
             "unsearched": list(report.unsearched),
             "given_up": list(report.given_up),
+            "unjudged": _unjudged(report),
+            "doubtful": list(report.doubtful),
             "failures": [{"file": path, **error_json(error)} for path, error in sorted(report.failures.items())],
             "seconds": round(report.seconds, 3),
         },
     )
+
+
+def _unjudged(report: EraseReport) -> dict[str, dict[str, object]]:
+    """By partition, how many records couldn't be judged, and the first of their offsets as half-open ranges."""
+    return {
+        str(partition): {
+            "records": count,
+            "offsets": [[start, end] for one, start, end in report.unjudged if one == partition][:_RANGES],
+        }
+        for partition, count in report.unjudged_records.items()
+    }

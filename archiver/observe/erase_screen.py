@@ -51,6 +51,7 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
     found = f"{counted(report.rows, 'row')} in {counted(report.files, 'file')}"
     if report.dry_run:
         console.print(f"{report.topic}: {found} would be erased; nothing was changed")
+        _print_unjudged(console, report)
         return
     console.print(f"{report.topic}: {found} erased, {duration(report.seconds)}")
     if report.erasure is not None:
@@ -63,20 +64,53 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
     if report.rewriters:
         runs = counted(len(report.rewriters), "other job")
         console.print(f"{runs} began to rewrite files before, and may still upload some", style="yellow")
+    _print_others(console, report)
+    if report.finished:
+        console.print("no object of the store has these records any more")
+    _print_unjudged(console, report)
+    if {*report.unfinished} - {*report.unsearched}:
+        console.print(
+            f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
+        )
+
+
+def _print_others(console: TextConsole, report: EraseReport) -> None:
+    """Show the erasures that have to be run again with their own conditions."""
     for each in report.given_up:
         console.print(
             f"erasure {each} was given up: it had stopped before all its records were found. If its condition was"
             " another than this one's, run it again",
             style="yellow",
         )
-    if report.finished:
-        console.print("no object of the store has these records any more")
     for each in report.unsearched:
         console.print(
             f"erasure {each} stopped before all its records were found: run it again with its condition",
             style="yellow",
         )
-    if {*report.unfinished} - {*report.unsearched}:
+    for each in {*report.doubtful} - {report.erasure}:
         console.print(
-            f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
+            f"erasure {each} left records that it couldn't judge: run it again with its condition when they are"
+            " decoded",
+            style="yellow",
         )
+
+
+def _print_unjudged(console: TextConsole, report: EraseReport) -> None:
+    """Show which records may be meant and stay."""
+    if not report.unjudged:
+        return
+    total = sum(report.unjudged_records.values())
+    console.print(
+        f"{counted(total, 'record')} can't be judged by the condition's columns and may be among those meant: what they"
+        f" have isn't in these columns. Decode them (`archiver reprocess {report.topic} --all`) and erase again, or"
+        " erase them by their offsets",
+        style="yellow",
+    )
+    for partition, count in report.unjudged_records.items():
+        spans = [
+            f"{start}-{end - 1}" if end - start > 1 else str(start)
+            for one, start, end in report.unjudged
+            if one == partition
+        ]
+        more = ", …" if len(spans) > _SHOWN else ""
+        console.print(f"  partition {partition}: {counted(count, 'record')}, offsets {', '.join(spans[:_SHOWN])}{more}")

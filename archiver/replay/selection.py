@@ -160,7 +160,14 @@ class Selection:
 def _condition(text: str) -> Where:
     from archiver.replay.where import Where
 
-    return Where.parse(text)
+    found = Where.parse(text)
+    if found.columns:
+        raise ConfigError(
+            "--where: a replay has no conditions on columns, only `archiver erase` has. Query the table for the"
+            " partitions and offsets, and give these",
+            column=found.columns[0].column,
+        )
+    return found
 
 
 def parse_point(text: str) -> Point:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from archiver.replay.where_syntax import (
     AllOf,
     AnyOf,
     BytesAre,
+    ColumnIs,
     Comparison,
     Condition,
     Exists,
@@ -63,8 +64,19 @@ class Bounds:
         return self.low_offset > self.high_offset or self.low_time > self.high_time
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """For which records a column has a value, and of which its columns don't tell."""
+
+    holds: Mask
+    unknown: Mask
+
+
+Answers: TypeAlias = Mapping[ColumnIs, Answer]
+
 _ALL: Final = Bounds()
 _NONE: Final = Bounds(low_offset=1, high_offset=0)
+_NO_ANSWERS: Final[Answers] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +92,17 @@ class Where:
         condition = parse_where(text)
         return cls(_TEXT_OR_SPACE.sub(lambda found: found["text"] or " ", text.strip()), condition)
 
-    def rows(self, records: pa.RecordBatch) -> Mask:
-        """Say for each record whether the condition holds."""
-        return _mask(self.condition, records)
+    @property
+    def columns(self) -> tuple[ColumnIs, ...]:
+        """The conditions on columns of the table, each once. Records don't have these columns."""
+        return tuple(dict.fromkeys(_columns(self.condition)))
+
+    def rows(self, records: pa.RecordBatch, answers: Answers = _NO_ANSWERS, *, unknown: bool = False) -> Mask:
+        """Say for each record whether the condition holds, with the answers of its `columns`.
+
+        `unknown` says so too where it can't be ruled out: with another value in columns that don't tell.
+        """
+        return _mask(self.condition, records, answers, unknown=unknown)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records for which the condition holds."""
@@ -95,7 +115,7 @@ class Where:
         return None if found.is_empty else found
 
 
-def _mask(condition: Condition, records: pa.RecordBatch) -> Mask:  # noqa: PLR0911 - one for each condition
+def _mask(condition: Condition, records: pa.RecordBatch, answers: Answers, *, unknown: bool) -> Mask:  # noqa: PLR0911 - one for each condition
     match condition:
         case NumberIs(field, comparison, value):
             return _true(_compared(records.column(_COLUMNS[field]), comparison, value))
@@ -109,19 +129,34 @@ def _mask(condition: Condition, records: pa.RecordBatch) -> Mask:  # noqa: PLR09
             return _true(records.column(field).is_null())
         case Exists(header):
             return _of_headers(records, header, lambda values: np.ones(len(values), np.bool_))
+        case ColumnIs():
+            answer = answers[condition]
+            return answer.holds | answer.unknown if unknown else answer.holds & ~answer.unknown
         case Not(term):
-            return ~_mask(term, records)
-        case AllOf(terms):
-            return _combined(np.logical_and, terms, records)
-        case AnyOf(terms):
-            return _combined(np.logical_or, terms, records)
+            return ~_mask(term, records, answers, unknown=not unknown)
+        case AllOf(terms) | AnyOf(terms):
+            masks = [_mask(each, records, answers, unknown=unknown) for each in terms]
+            return _combined(np.logical_and if isinstance(condition, AllOf) else np.logical_or, masks)
         case _ as never:
             assert_never(never)
 
 
-def _combined(combine: np.ufunc, terms: tuple[Condition, ...], records: pa.RecordBatch) -> Mask:
-    found: Mask = combine.reduce([_mask(each, records) for each in terms])
+def _combined(combine: np.ufunc, masks: list[Mask]) -> Mask:
+    found: Mask = combine.reduce(masks)
     return found
+
+
+def _columns(condition: Condition) -> Iterator[ColumnIs]:
+    match condition:
+        case ColumnIs():
+            yield condition
+        case Not(term):
+            yield from _columns(term)
+        case AllOf(terms) | AnyOf(terms):
+            for each in terms:
+                yield from _columns(each)
+        case _:
+            return
 
 
 def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array:
@@ -166,7 +201,7 @@ def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
         case AllOf(terms) | AnyOf(terms):
             several = [_bounds(each, partition, negated=negated) for each in terms]
             return _common(several) if isinstance(condition, AllOf) != negated else _around(several)
-        case BytesAre() | IsNull() | Exists():
+        case BytesAre() | IsNull() | Exists() | ColumnIs():
             return _ALL
         case _ as never:
             assert_never(never)

@@ -2,6 +2,7 @@
 
     partition in (0, 3) and time >= 2026-01-31T00:00:00Z and not key starts with 'test-'
     offset < 1200 or header['trace'] = 'abc' or value is null
+    val.customer.id = 'x' and val.tier in (1, 2)
 
 `or` binds weakest, then `and`, then `not`. Text in quotes means its UTF-8 bytes ('it''s'), 0x00ff means these bytes.
 """
@@ -12,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from archiver.errors import ConfigError
 
@@ -20,6 +21,7 @@ NumberField: TypeAlias = Literal["partition", "offset", "time"]
 BytesField: TypeAlias = Literal["key", "value"]
 Comparison: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 Match: TypeAlias = Literal["starts with", "ends with", "contains"]
+ConstantKind: TypeAlias = Literal["text", "bytes", "number", "time", "truth"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,27 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """What a column is compared with, as it was written: text without its quotes, bytes in hexadecimal digits."""
+
+    kind: ConstantKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnIs:
+    """A column of the table, below `key` or `val`, has this value. Null equals nothing."""
+
+    path: tuple[str, ...]
+    value: Constant
+
+    @property
+    def column(self) -> str:
+        """The column's full name."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The condition doesn't hold."""
 
@@ -82,14 +105,16 @@ class AnyOf:
     terms: tuple[Condition, ...]
 
 
-Condition: TypeAlias = NumberIs | BytesAre | IsNull | Exists | Not | AllOf | AnyOf
+Condition: TypeAlias = NumberIs | BytesAre | IsNull | Exists | ColumnIs | Not | AllOf | AnyOf
 
 _TOKENS: Final = re.compile(
     r"""\s*(?:
         (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
       | (?P<bytes>0x[0-9A-Fa-f]*)
       | (?P<time>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:\d{2})?)
+      | (?P<decimal>-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+))
       | (?P<number>-?\d+)
+      | (?P<path>(?i:key|val|value)(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
       | (?P<word>[A-Za-z_]+)
       | (?P<sign><=|>=|!=|<>|==|=|<|>|\(|\)|\[|\]|,)
       | (?P<end>$)
@@ -106,7 +131,8 @@ _SIGNS: Final[dict[str, Comparison]] = {
     ">": ">",
     ">=": ">=",
 }
-_FIELDS: Final = "partition, offset, time, key, value or header['name']"
+_FIELDS: Final = "partition, offset, time, key, value, header['name'] or a column such as val.customer.id"
+_Value = TypeVar("_Value")
 _NESTED: Final = 100
 _TOO_LARGE: Final = 1 << 62
 
@@ -207,6 +233,8 @@ class _Parser:
 
     def _condition(self) -> Condition:
         token = self._here
+        if token.kind == "path":
+            return self._column()
         match token.text.lower() if token.kind == "word" else "":
             case "partition" | "offset" as field:
                 self._take()
@@ -257,6 +285,37 @@ class _Parser:
             raise self._wrong("expected `in`, `contains`, `starts with` or `ends with`")
         return BytesAre(field, self._comparison(), self._octets())
 
+    def _column(self) -> Condition:
+        part, *below = self._here.text.split(".")
+        if part.lower() == "value":
+            raise self._wrong(f"columns of the value are below `val`: write val.{'.'.join(below)}")
+        self._take()
+        path = (part.lower(), *below)
+        negated = self._is("not")
+        if self._is("in"):
+            found = AnyOf(tuple(ColumnIs(path, each) for each in self._listed(self._constant)))
+            return Not(found) if negated else found
+        if negated:
+            raise self._wrong("expected `in`")
+        if not (self._is("=") or self._is("==")):
+            raise self._wrong("columns compare with `=`, `in` and `not in`, and with nothing else")
+        return ColumnIs(path, self._constant())
+
+    def _constant(self) -> Constant:
+        token = self._here
+        match token.kind:
+            case "text" | "bytes":
+                octets = self._octets()
+                return Constant("text", octets.decode()) if token.kind == "text" else Constant("bytes", octets.hex())
+            case "number" | "decimal":
+                return Constant("number", self._take().text)
+            case "time":
+                return Constant("time", self._take().text)
+            case "word" if token.text.lower() in {"true", "false"}:
+                return Constant("truth", self._take().text.lower())
+            case _:
+                raise self._wrong("expected text in quotes, a number, true, false, a time, or bytes such as 0x00ff")
+
     def _comparison(self) -> Comparison:
         token = self._here
         if token.kind == "sign" and token.text in _SIGNS:
@@ -264,7 +323,7 @@ class _Parser:
             return _SIGNS[token.text]
         raise self._wrong("expected a comparison such as = or >=")
 
-    def _listed(self, value: Callable[[], int] | Callable[[], bytes]) -> list:  # type: ignore[type-arg]
+    def _listed(self, value: Callable[[], _Value]) -> list[_Value]:
         self._expect("(")
         found = [value()]
         while self._is(","):

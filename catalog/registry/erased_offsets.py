@@ -19,6 +19,8 @@ CONDITION: Final = "condition_hash"
 """Key of an erasure that has a condition. One without goes by the offsets that are known as erased."""
 SEARCHED_MS: Final = "searched_ms"
 """Key of the time when no file of the table had such records any more, by Postgres' clock."""
+UNJUDGED: Final = "unjudged_records"
+"""Key of how many records stayed because nothing told whether the condition of an erasure holds for them."""
 SUPERSEDED_BY: Final = "superseded_by"
 """Key of an erasure whose search ended while that of this one had not."""
 
@@ -95,7 +97,7 @@ def end_search(
     It supersedes the open ones whose own search didn't end. An erasure that committed nothing is kept only if there are
     such. Returns whether it is kept. To be called by the run that searched.
     """
-    at, open_ = Jsonb({SEARCHED_MS: searched_ms}), {"topic": topic.id, "id": erasure_id}
+    at, open_ = Jsonb({**value, SEARCHED_MS: searched_ms}), {"topic": topic.id, "id": erasure_id}
     superseded = connection.execute(
         "UPDATE erasures SET value = value || %(by)s WHERE topic_id = %(topic)s AND id <> %(id)s"
         " AND finished_at IS NULL AND value ? %(condition)s AND NOT value ? %(searched)s",

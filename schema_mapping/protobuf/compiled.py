@@ -66,7 +66,7 @@ class CompiledColumns:
     def declared(self, path: Path) -> DeclaredField:
         """The field of a live column, as a .proto writes it."""
         field = self._declared.field(path)
-        return DeclaredField(name=field_name(field), type=declared_type(field))
+        return DeclaredField(name=field_name(field), type=declared_type(field), is_enum=field.enum is not None)
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
         """The fields without a column of the message at the path."""

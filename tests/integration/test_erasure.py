@@ -16,7 +16,6 @@ import pytest
 from archiver.config import load_config
 from archiver.errors import InjectedFault, UpkeepError
 from archiver.replay.where import Where
-from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.job import Compact as CompactJob
 from archiver.upkeep.compact.job import Wish
 from archiver.upkeep.erase import job
@@ -34,6 +33,7 @@ from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import RecordsHeld
 from catalog.ranges.holes import GoneRows
+from tests.support.archive.forgotten import NAME, acts, objects_with_her, registry_with_her
 from tests.support.archive.job_runs import archive_once, run, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
@@ -44,8 +44,6 @@ from tests.support.servers.stack import Stack
 pytestmark = pytest.mark.integration
 
 START = 1_767_225_600_000
-NAME = b"jane-doe-7c1f"
-"""What is to be forgotten. No other record has it, and it is too long to come by chance."""
 
 
 def produce(stack: Stack, topic: str, numbers: range) -> None:
@@ -112,38 +110,6 @@ def hers(records: Sequence[Seen]) -> list[Seen]:
 
 def others(records: Sequence[Seen]) -> list[Seen]:
     return [each for each in records if each.key != NAME]
-
-
-def objects_with_her(config: Path) -> list[str]:
-    """The objects of the table and its journal that have her name: data files are read whole, others as bytes."""
-    settings = load_config(config)
-    objects = ObjectStore.of(settings.catalog)
-    with Workshop.of(config) as shop:
-        places = [shop.table.location, settings.archive.journal or ""]
-    found = []
-    for place in places:
-        for part in objects.walk(place):
-            for each in part:
-                data = objects.read(each.path)
-                if NAME in data or NAME[:12] in data:
-                    found.append(each.path)
-    return found
-
-
-def registry_with_her(config: Path) -> bool:
-    with psycopg.connect(load_config(config).registry.dsn) as connection:
-        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        texts = [str(row) for (name,) in tables for row in connection.execute(f'SELECT * FROM "{name}"').fetchall()]
-    return any(NAME.decode() in text or "amFuZS1kb2Ut" in text for text in texts)
-
-
-def acts(config: Path, topic: str, kind: str) -> list[dict[str, Any]]:
-    """The notes of this kind in the audit trail."""
-    settings = load_config(config)
-    objects = ObjectStore.of(settings.catalog)
-    parts = objects.walk(settings.archive.journal or "")
-    found = [json.loads(objects.read(each.path)) for part in parts for each in part if "/entry-" in each.path]
-    return [each["details"] for each in found if each["topic"] == topic and each["act_id"].startswith(f"{kind}-")]
 
 
 def check(config: Path, topic: str, records: Sequence[Seen]) -> None:

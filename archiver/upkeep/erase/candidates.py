@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from archiver.archive.table_files import TableFile
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
 from catalog.model import file_name
-from catalog.ranges.spans import uncovered
 from catalog.registry.removable import RemovableRange
 
 
@@ -42,8 +41,3 @@ def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFi
     return [
         Component(ranges=tuple(those), files=(), recorded=(path,), has_foreign=True) for path, those in by_path.items()
     ]
-
-
-def are_known(spans: Iterable[tuple[int, int, int]], erased: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
-    """Whether all of these offsets were erased before."""
-    return not any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in spans)

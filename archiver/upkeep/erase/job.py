@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -34,7 +34,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
-from archiver.upkeep.erase.candidates import are_known, may_match, retired_components
+from archiver.upkeep.erase.candidates import may_match, retired_components
 from archiver.upkeep.erase.copies import remove_copies
 from archiver.upkeep.erase.report import (
     EraseFailed,
@@ -44,6 +44,7 @@ from archiver.upkeep.erase.report import (
     FileSearched,
     FilesSearched,
 )
+from archiver.upkeep.erase.spans import are_known, counted, left_of
 from archiver.upkeep.erase.standing import Standing, is_searched
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
@@ -53,6 +54,7 @@ from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
 from archiver.upkeep.removal.purge import RemovedFiles, purge
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
+from archiver.upkeep.removal.table_columns import table_columns
 from archiver.upkeep.removal.target import places_of, removal_target
 from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import CatalogUnreachable
@@ -62,9 +64,8 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
 from catalog.ranges.legal_holds import of_config
 from catalog.ranges.rewrite import Rewrite
-from catalog.ranges.spans import joined
 from catalog.registry import Registry
-from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS
+from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, UNJUDGED
 from catalog.registry.holds import refuse_held
 
 REASON: Final = "erase"
@@ -148,10 +149,12 @@ class Erase:
         return report
 
     def _erase(self, work: TopicErasure, where: Where, report: EraseReport) -> None:
+        columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
         ends = {each: reached.next_offset for each, reached in work.registry.files.accepted_ends(work.topic).items()}
         if not self._options.dry_run:
             work.settle(ends)
-        condition = Matching(where, {each: end for each, end in ends.items() if where.bounds(each) is not None})
+        within = {each: end for each, end in ends.items() if where.bounds(each) is not None}
+        condition = Matching(where, within, columns)
         salt = secrets.token_hex(16)
         told = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
         erasure = new_id()
@@ -224,7 +227,7 @@ class TopicErasure:
                 found, known = self._search(condition, report, erasure, claims, dry_run=dry_run)
                 spans = [each for result in found for each in result.removed]
                 if spans:
-                    report.offsets = _counted(spans)
+                    report.offsets = counted(spans)
                 journal = Journal.of(self.config).of_table(self.table)
                 holds = holds_in_force(self.topic, journal, self.registry, recalls=not dry_run)
                 by_config = of_config(hold=self.config.topic(self.topic.topic).hold)
@@ -233,11 +236,13 @@ class TopicErasure:
                     report.rows = sum(each.rows for each in found)
                     report.files = sum(1 for each in found if each.rows)
                     return False
+                unjudged = sum(report.unjudged_records.values()) if isinstance(condition, Matching) else 0
+                told = {**value, UNJUDGED: unjudged} if unjudged else value
                 if found:
-                    self.registry.erasures.begin(self.topic, erasure, dict(value))
+                    self.registry.erasures.begin(self.topic, erasure, dict(told))
                 if not found or self._commit(found, known, report):
                     # Inside of the run: who sees it neither alive nor searched may take it for dead.
-                    return isinstance(condition, Matching) and not report.failures and self._ended(erasure, value)
+                    return isinstance(condition, Matching) and not report.failures and self._ended(erasure, told)
         raise CatalogUnreachable(
             "Others rewrite the table's files faster than records can be erased; run it again when they are done",
             table=self.topic.table,
@@ -300,6 +305,7 @@ class TopicErasure:
         pass_point(RemovalPoint.ERASURE_NOTED)
         self.registry.erasures.finish(self.topic, (*standing.searched, *given_up))
         report.finished, report.given_up = standing.searched, given_up
+        report.doubtful = tuple(each for each in standing.searched if waiting[each].get(UNJUDGED))
         report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
 
     @property
@@ -370,6 +376,7 @@ class TopicErasure:
             for each in those
         ]
         results: list[RemovalResult] = []
+        unjudged: list[tuple[int, int, int]] = []
         for outcome in self.engine(sum(map(_size, those))).run_tasks(tasks, remove_rows) if tasks else ():
             component = those[outcome.index]
             if outcome.result is None:
@@ -380,10 +387,13 @@ class TopicErasure:
                 continue
             result = outcome.result
             claims.keep(*(result.group.new_paths if result.group else ()))
+            unjudged += result.unjudged
             self.observer(FileSearched(files=len(component.files), rows=result.rows))
             # What only the store has stays there until nothing refers to it: it is erased once.
             if result.removed and (component.files or not are_known(result.removed, erased)):
                 results.append(result)
+        if isinstance(condition, Matching):
+            report.unjudged = left_of(unjudged, [each for result in results for each in result.removed], erased)
         return results, {file.path: file for file in files}
 
     def _commit(self, found: Sequence[RemovalResult], known: Mapping[str, TableFile], report: EraseReport) -> bool:
@@ -422,14 +432,6 @@ class TopicErasure:
 
 def _size(each: Component) -> int:
     return each.size_bytes
-
-
-def _counted(spans: Iterable[tuple[int, int, int]]) -> dict[int, int]:
-    """How many offsets go, by partition. Several files may have the same ones."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for partition, start, end in spans:
-        found.setdefault(partition, []).append((start, end))
-    return {partition: sum(end - start for start, end in joined(those)) for partition, those in found.items()}
 
 
 def _unknown(file: TableFile) -> UpkeepError:

@@ -21,6 +21,9 @@ class EraseReport:
     object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`. `unsearched` are
     those among them whose search was cut short: run them again with their condition. `given_up` are such ones that were
     closed, because the search of a later one ended: nothing is said of their records.
+
+    `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
+    columns, and theirs don't tell. `doubtful` are those of `finished` that left such records.
     """
 
     topic: str
@@ -41,13 +44,24 @@ class EraseReport:
     unfinished: tuple[str, ...] = ()
     unsearched: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
+    unjudged: tuple[tuple[int, int, int], ...] = ()
+    doubtful: tuple[str, ...] = ()
     failures: dict[str, ContextError] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
     def succeeded(self) -> bool:
         """Whether the records are gone from every object, or would be found."""
-        return not self.failures and not self.purged.failures and (self.dry_run or not self.unfinished)
+        is_known = not (self.failures or self.unjudged or self.doubtful)
+        return is_known and not self.purged.failures and (self.dry_run or not self.unfinished)
+
+    @property
+    def unjudged_records(self) -> dict[int, int]:
+        """How many records couldn't be judged, by partition."""
+        found: dict[int, int] = {}
+        for partition, start, end in self.unjudged:
+            found[partition] = found.get(partition, 0) + end - start
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

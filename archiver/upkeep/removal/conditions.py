@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
 
+from archiver.archive.assemble import Mappings
 from archiver.archive.deletes import Mask
 from archiver.replay.where import Where
+from archiver.replay.where_syntax import ColumnIs
+from archiver.upkeep.removal.column_answers import answer
+from archiver.upkeep.removal.table_columns import TableColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +33,29 @@ class AtOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The rows that a condition holds for and whose offsets are below the `ends` of their partitions."""
+    """The rows that a condition holds for and whose offsets are below the `ends` of their partitions.
+
+    `columns` are those of the table that the condition names.
+    """
 
     where: Where
     ends: Mapping[int, int]
+    columns: Mapping[ColumnIs, TableColumn] = field(default_factory=dict)
 
 
 Condition: TypeAlias = Below | AtOffsets | Matching
 
 
-def rows_of(condition: Condition, records: pa.RecordBatch) -> Mask:
-    """Say for each record whether it is taken out."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which rows are taken out, and of which it isn't known whether the condition holds. None: it is known of all."""
+
+    going: Mask
+    unjudged: Mask | None = None
+
+
+def judge(condition: Condition, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> Verdict:
+    """Say of rows of a table whether they are taken out. `records` are what was assembled from them by `mappings`."""
     partitions = records.column("partition").to_numpy()
     offsets = records.column("offset").to_numpy()
     found = np.zeros(len(offsets), np.bool_)
@@ -51,10 +67,14 @@ def rows_of(condition: Condition, records: pa.RecordBatch) -> Mask:
             for partition, those in spans.items():
                 edges = np.array(those, np.int64).reshape(-1)
                 found |= (partitions == partition) & (np.searchsorted(edges, offsets, side="right") % 2 == 1)
-        case Matching(where, ends):
+        case Matching(where, ends, columns):
             for partition, end in ends.items():
                 found |= (partitions == partition) & (offsets < end)
-            found &= where.rows(records)
+            if not columns:
+                return Verdict(found & where.rows(records))
+            answers = {asked: answer(column, rows, mappings) for asked, column in columns.items()}
+            going = where.rows(records, answers)
+            return Verdict(found & going, found & where.rows(records, answers, unknown=True) & ~going)
         case _ as never:
             assert_never(never)
-    return found
+    return Verdict(found)

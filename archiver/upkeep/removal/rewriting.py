@@ -33,7 +33,7 @@ from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.removal.components import Component
-from archiver.upkeep.removal.conditions import Condition, rows_of
+from archiver.upkeep.removal.conditions import Condition, judge
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, file_name, new_id
 from catalog.partitioning import PartitionTuple
@@ -87,12 +87,13 @@ class RemovalTask:
 class RemovalResult:
     """What was found in a component: how many rows go, their offsets (partition, start, end), and the rewrite.
 
-    `group` is None where no row goes, or nothing was written. `before` and `after` are digests of the rows in
-    the table.
+    `unjudged` are the offsets of rows that stay and of which it isn't known whether the condition holds. `group` is
+    None where no row goes, or nothing was written. `before` and `after` are digests of the rows in the table.
     """
 
     rows: int = 0
     removed: tuple[tuple[int, int, int], ...] = ()
+    unjudged: tuple[tuple[int, int, int], ...] = ()
     before: str = ""
     after: str = ""
     group: RewriteGroup | None = None
@@ -115,6 +116,7 @@ class _Removal:
             mappings=self._mappings,
         )
         self._removed: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
+        self._unjudged: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._account = _Account(task.component.ranges)
         self._before, self._after = RecordDigest(), RecordDigest()
 
@@ -122,15 +124,12 @@ class _Removal:
         rows = sum(self._survey(file) for file in self._task.component.files)
         in_copies = self._survey_copies()
         is_deleted_only = self._task.fate == "erased" and self._survey_deleted()
+        unjudged = _spans(self._unjudged)
         if not rows and not in_copies and not is_deleted_only:
-            return RemovalResult()
-        spans = tuple(
-            (partition, start, end)
-            for partition, those in sorted(self._removed.items())
-            for start, end in _runs(np.unique(np.concatenate(those)))
-        )
+            return RemovalResult(unjudged=unjudged)
+        spans = _spans(self._removed)
         if self._task.dry_run or not self._task.component.files:
-            return RemovalResult(rows=rows, removed=spans)
+            return RemovalResult(rows=rows, removed=spans, unjudged=unjudged)
         with TaskSpool(self._target.spool) as spool:
             made = [new for file in self._task.component.files if (new := self._rewritten(file, spool)) is not None]
         group = RewriteGroup(
@@ -142,14 +141,15 @@ class _Removal:
             why=self._task.why,
             recorded=self._task.component.recorded if self._task.component.has_foreign else (),
         )
-        return RemovalResult(rows=rows, removed=spans, before=self._before.text, after=self._after.text, group=group)
+        before, after = self._before.text, self._after.text
+        return RemovalResult(rows=rows, removed=spans, unjudged=unjudged, before=before, after=after, group=group)
 
     def _survey(self, file: TableFile) -> int:
         """Note the offsets of the rows that go; return how many they are."""
         count = 0
         with closing(OpenFile.open(self._storage, file)) as opened:
-            for _, records in _read(opened):
-                count += self._note(records, rows_of(self._task.condition, records))
+            for rows, records in _read(opened):
+                count += self._note(rows, records)
         return count
 
     def _survey_copies(self) -> bool:
@@ -176,17 +176,17 @@ class _Removal:
         with form.open(self._target.objects, path) as reader:
             self._mappings.learn(reader.metadata)
             assembler = Assembler(path, reader.schema, self._mappings)
-            for _, records in _read(OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)):
-                found += self._note(records, rows_of(self._task.condition, records))
+            for rows, records in _read(OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)):
+                found += self._note(rows, records)
         return found > 0
 
-    def _note(self, records: pa.RecordBatch, going: Mask) -> int:
-        if going.any():
-            partitions = records.column("partition").to_numpy()[going]
-            offsets = records.column("offset").to_numpy()[going]
-            for partition in np.unique(partitions):
-                self._removed[int(partition)].append(offsets[partitions == partition])
-        return int(going.sum())
+    def _note(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> int:
+        """Note the offsets of the rows that go, and of those that can't be judged; return how many go."""
+        verdict = judge(self._task.condition, rows, records, self._mappings)
+        _add(self._removed, records, verdict.going)
+        if verdict.unjudged is not None:
+            _add(self._unjudged, records, verdict.unjudged)
+        return int(verdict.going.sum())
 
     def _rewritten(self, file: TableFile, spool: TaskSpool) -> tuple[int, DataFileInfo] | None:
         """Write one file anew, check it and upload it. None where no row of it stays."""
@@ -202,7 +202,7 @@ class _Removal:
             before, after = RecordDigest(), RecordDigest()
             try:
                 for rows, records in _read(opened):
-                    going = rows_of(self._task.condition, records)
+                    going = judge(self._task.condition, rows, records, self._mappings).going
                     before += RecordDigest.of_seen(records)
                     self._account.count_gone(records, going, file)
                     if going.all():
@@ -290,10 +290,10 @@ class _Removal:
             mappings = KnownMappings(self._target.topic)
             mappings.learn(reader.metadata)
             opened = OpenFile(reader, Deletes(np.empty(0, np.int64)), Assembler(str(local), reader.schema, mappings))
-            for _, records in _read(opened):
+            for rows, records in _read(opened):
                 found += RecordDigest.of_seen(records)
                 count += records.num_rows
-                if rows_of(self._task.condition, records).any():
+                if judge(self._task.condition, rows, records, mappings).going.any():
                     count = -1
                     break
         if found.text != info.digest or count != info.rows:
@@ -413,6 +413,23 @@ def _read(opened: OpenFile) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     for block in opened.reader.blocks():
         for rows, kafka in opened.rows(block):
             yield rows, opened.assembler.records(rows, kafka)
+
+
+def _add(found: dict[int, list[npt.NDArray[np.int64]]], records: pa.RecordBatch, those: Mask) -> None:
+    """Add the offsets of some records, by partition."""
+    if those.any():
+        partitions = records.column("partition").to_numpy()[those]
+        offsets = records.column("offset").to_numpy()[those]
+        for partition in np.unique(partitions):
+            found[int(partition)].append(offsets[partitions == partition])
+
+
+def _spans(found: Mapping[int, list[npt.NDArray[np.int64]]]) -> tuple[tuple[int, int, int], ...]:
+    return tuple(
+        (partition, start, end)
+        for partition, those in sorted(found.items())
+        for start, end in _runs(np.unique(np.concatenate(those)))
+    )
 
 
 def _runs(offsets: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -1,0 +1,46 @@
+"""Spans of offsets that an erasure finds: those that go, and those that stay and couldn't be judged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from catalog.ranges.spans import Cover, joined, uncovered
+
+Span: TypeAlias = tuple[int, int, int]
+"""A partition, the first offset, and the one after the last."""
+ByPartition: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
+
+
+def are_known(spans: Iterable[Span], erased: ByPartition) -> bool:
+    """Whether all of these offsets were erased before."""
+    return not any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in spans)
+
+
+def counted(spans: Iterable[Span]) -> dict[int, int]:
+    """How many offsets go, by partition. Several files may have the same ones."""
+    return {partition: sum(end - start for start, end in those) for partition, those in _joined(spans).items()}
+
+
+def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) -> tuple[Span, ...]:
+    """The offsets that are not `gone` now and were not erased before, in order."""
+    taken = (*gone, *((each, start, end) for each, those in erased.items() for start, end in those))
+    by_partition, cover = _joined(taken), Cover(taken)
+    return tuple(
+        (partition, *part)
+        for partition, those in sorted(_joined(spans).items())
+        for start, end in those
+        for part in (
+            uncovered([(start, end)], by_partition[partition])
+            if cover.touches(partition, start, end)
+            else [(start, end)]
+        )
+    )
+
+
+def _joined(spans: Iterable[Span]) -> dict[int, list[tuple[int, int]]]:
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for partition, start, end in spans:
+        found[partition].append((start, end))
+    return {partition: joined(those) for partition, those in found.items()}

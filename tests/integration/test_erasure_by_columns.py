@@ -1,0 +1,185 @@
+"""Erasures by columns on the real stack: what no column tells of is named, and never taken for erased."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import message_factory
+
+from archiver.config import load_config
+from archiver.errors import ConfigError
+from archiver.observe.erase_json import erase_lines
+from archiver.replay.where import Where
+from archiver.upkeep.erase.job import Erase, EraseOptions
+from archiver.upkeep.erase.report import EraseFinished, EraseReport
+from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.reprocess.job import Reprocess
+from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
+from archiver.upkeep.verify.job import Verify
+from tests.support.archive.forgotten import NAME, acts, objects_with_her, registry_with_her
+from tests.support.archive.job_runs import archive_once, run
+from tests.support.archive.readers import Seen, from_archive, from_kafka
+from tests.support.catalog.foreign_writes import table_of, tag
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.proto_text import descriptor_of
+from tests.support.servers.stack import Stack, to_toml
+
+pytestmark = pytest.mark.integration
+
+START = 1_767_225_600_000
+HER_ID = NAME.decode()
+FULL = """
+syntax = "proto3"; package t;
+message Customer { string id = 1; int32 tier = 2; }
+message Order { int64 number = 1; Customer customer = 2; bytes token = 3; }
+"""
+BARE = 'syntax = "proto3"; package t; message Order { int64 number = 1; }'
+HERS = f"val.customer.id = '{HER_ID}'"
+
+
+def value(number: int) -> bytes | None:
+    """Each fifth order is hers. Others are tombstones, and some are no orders."""
+    if number % 10 == 4:
+        return None
+    if number % 10 == 7:
+        return b"\xff\xff%d" % number
+    kind = message_factory.GetMessageClass(descriptor_of(FULL, "t.Order"))
+    made = kind(number=number, token=b"\x00%d" % number)
+    if number % 10 != 6:
+        made.customer.id = HER_ID if is_hers(number) else f"c{number}"
+        made.customer.tier = number % 3
+    encoded: bytes = made.SerializeToString(deterministic=True)
+    return encoded
+
+
+def is_hers(number: int) -> bool:
+    return number % 5 == 3
+
+
+def produce(stack: Stack, topic: str, numbers: range) -> None:
+    """One partition, so a record's offset is its number."""
+    stack.produce(topic, *({"key": b"k%d" % n, "value": value(n), "timestamp": START + n} for n in numbers))
+
+
+def value_section(folder: Path) -> dict[str, str]:
+    return {"format": "protobuf", "message": "t.Order", "proto": str(folder / "order.proto")}
+
+
+def archived(stack: Stack, folder: Path, proto: str | None = FULL) -> tuple[Path, str]:
+    topic = stack.topic()
+    (folder / "order.proto").write_text(proto or FULL)
+    config = stack.config({topic: {"value": value_section(folder)} if proto else {}})
+    for start in (0, 10):
+        produce(stack, topic, range(start, start + 10))
+        archive_once(config, topic, engine=InlineEngine())
+    return config, topic
+
+
+def erase(config: Path, topic: str, where: str | None = HERS, **options: Any) -> EraseReport:
+    return Erase(
+        load_config(config),
+        topic,
+        None if where is None else Where.parse(where),
+        options=EraseOptions(**options),
+        engine=InlineEngine(),
+        clock=lambda: time.time() + 9 * 86_400,
+    ).run()
+
+
+def check(stack: Stack, config: Path, topic: str, gone: Callable[[Seen], bool]) -> None:
+    left = [each for each in from_kafka(stack, topic, 1) if not gone(each)]
+    assert from_archive(config, topic, 1) == left
+    assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
+    report = Verify(load_config(config), [topic], engine=InlineEngine()).run()
+    assert (report.failed, report.topics[0].faults, report.topics[0].rows) == ((), (), len(left))
+
+
+def test_records_go_by_a_nested_column_and_what_was_not_decoded_is_named(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, topic = archived(stack, tmp_path)
+    with monkeypatch.context() as dead:  # a range that waits for its commit
+        produce(stack, topic, range(20, 30))
+        dead.setenv("ARCHIVER_FAULT", "before_commit:raise")
+        assert not run(config).succeeded
+    assert objects_with_her(config)
+    dry = erase(config, topic, dry_run=True)
+    assert (dry.rows, dry.offsets, dry.succeeded) == (4, {0: 4}, False), "what waits is not in the table yet"
+    assert dry.unjudged == ((0, 7, 8), (0, 17, 18))
+    done = erase(config, topic)
+    assert (done.rows, done.offsets, done.failures, done.unfinished) == (6, {0: 6}, {}, ())
+    assert done.unjudged == ((0, 7, 8), (0, 17, 18), (0, 27, 28))
+    assert (done.succeeded, done.finished, done.doubtful) == (False, (done.erasure,), (done.erasure,))
+    assert objects_with_her(config) == []
+    assert not registry_with_her(config)
+    (noted,) = acts(config, topic, "erase")
+    assert (noted["id"], noted["unjudged_records"]) == (done.erasure, 3)
+    ((_, line),) = erase_lines(EraseFinished(report=done))
+    assert line["unjudged"] == {"0": {"records": 3, "offsets": [[7, 8], [17, 18], [27, 28]]}}
+    assert HER_ID not in str(line)
+    check(stack, config, topic, lambda each: is_hers(each.offset))
+    again = erase(config, topic)
+    assert (again.rows, again.erasure, again.unjudged, again.succeeded) == (0, None, done.unjudged, False)
+    rest = erase(config, topic, f"{HERS} or offset in (7, 17, 27)")
+    assert (rest.rows, rest.unjudged, rest.succeeded) == (3, (), True)
+    assert "unjudged_records" not in acts(config, topic, "erase")[-1]
+    check(stack, config, topic, lambda each: is_hers(each.offset) or each.offset % 10 == 7)
+
+
+def test_an_erasure_that_something_keeps_stays_doubtful_until_its_end(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path)
+    tag(stack, config, topic, "kept")
+    done = erase(config, topic)
+    assert (done.rows, done.doubtful, len(done.unfinished)) == (4, (), 1)
+    with stack.catalog().load_table(load_config(config).topic(topic).table).manage_snapshots() as manage:
+        manage.remove_tag("kept")
+    finished = erase(config, topic, None)
+    assert (finished.unjudged, finished.finished, finished.doubtful) == ((), done.unfinished, done.unfinished)
+    assert not finished.succeeded
+    assert objects_with_her(config) == []
+    assert erase(config, topic, None).succeeded
+
+
+@pytest.mark.parametrize("proto", [BARE, None])
+def test_fields_that_no_column_had_when_they_were_archived_are_found_once_they_have_one(
+    stack: Stack, tmp_path: Path, proto: str | None
+) -> None:
+    config, topic = archived(stack, tmp_path, proto)
+    with pytest.raises(ConfigError, match=r"has no columns|no such column"):
+        erase(config, topic)
+    (tmp_path / "order.proto").write_text(FULL)
+    if proto is None:
+        document = tomllib.loads(config.read_text())
+        document["topics"][topic]["value"] = value_section(tmp_path)
+        config.write_text(to_toml(document))
+    produce(stack, topic, range(20, 30))
+    archive_once(config, topic, engine=InlineEngine())
+    first = erase(config, topic)
+    assert (first.rows, first.succeeded) == (2, False)
+    hidden = {n for n in range(20) if value(n) is not None} | {27}
+    assert {n for _, start, end in first.unjudged for n in range(start, end)} == hidden
+    assert objects_with_her(config), "as it says: what it couldn't judge is still there"
+    report = Reprocess(load_config(config), topic, RowFilter(reach=Reach.ALL), engine=InlineEngine()).run()
+    assert report.succeeded
+    second = erase(config, topic)
+    assert (second.rows, second.unjudged) == (4, ((0, 7, 8), (0, 17, 18), (0, 27, 28)))
+    assert objects_with_her(config) == []
+    check(stack, config, topic, lambda each: is_hers(each.offset))
+
+
+def test_files_that_others_wrote_are_judged_by_the_versions_of_their_rows(stack: Stack, tmp_path: Path) -> None:
+    config, topic = archived(stack, tmp_path, BARE)
+    (tmp_path / "order.proto").write_text(FULL)
+    produce(stack, topic, range(20, 30))
+    archive_once(config, topic, engine=InlineEngine())
+    table = table_of(stack, config, topic)
+    table.overwrite(table.scan().to_arrow())
+    assert len([*table_of(stack, config, topic).scan().plan_files()]) == 1
+    done = erase(config, topic, f"{HERS} and offset >= 20")
+    assert (done.rows, done.offsets, done.unjudged) == (2, {0: 2}, ((0, 27, 28),))
+    check(stack, config, topic, lambda each: each.offset in (23, 28))

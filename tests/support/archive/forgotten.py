@@ -1,0 +1,56 @@
+"""Somebody who is to be forgotten, and whoever looks whether anything still has her name."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow.parquet as pq
+
+from archiver.config import load_config
+from archiver.storage.objects import ObjectStore
+from tests.support.archive.regrouping import Workshop
+
+NAME = b"jane-doe-7c1f"
+"""What is to be forgotten. No other record has it, and it is too long to come by chance."""
+
+
+def objects_with_her(config: Path) -> list[str]:
+    """The objects of the table and its journal that have her name: as bytes, or in a data file's compressed rows."""
+    settings = load_config(config)
+    objects = ObjectStore.of(settings.catalog)
+    with Workshop.of(config) as shop:
+        places = [shop.table.location, settings.archive.journal or ""]
+    return [
+        each.path
+        for place in places
+        for part in objects.walk(place)
+        for each in part
+        if _has_her(each.path, objects.read(each.path))
+    ]
+
+
+def _has_her(path: str, data: bytes) -> bool:
+    if NAME in data or NAME[:12] in data:
+        return True
+    return path.endswith(".parquet") and NAME.decode() in str(pq.read_table(io.BytesIO(data)).to_pylist())
+
+
+def registry_with_her(config: Path) -> bool:
+    """Whether a table of the registry has her name, as text or in base64."""
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        texts = [str(row) for (name,) in tables for row in connection.execute(f'SELECT * FROM "{name}"').fetchall()]
+    return any(NAME.decode() in text or "amFuZS1kb2Ut" in text for text in texts)
+
+
+def acts(config: Path, topic: str, kind: str) -> list[dict[str, Any]]:
+    """The notes of this kind in the audit trail."""
+    settings = load_config(config)
+    objects = ObjectStore.of(settings.catalog)
+    parts = objects.walk(settings.archive.journal or "")
+    found = [json.loads(objects.read(each.path)) for part in parts for each in part if "/entry-" in each.path]
+    return [each["details"] for each in found if each["topic"] == topic and each["act_id"].startswith(f"{kind}-")]
