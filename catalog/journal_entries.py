@@ -216,6 +216,7 @@ def _said(rewrite: Rewrite) -> list[object]:
 
 
 def _slim(file: DataFileInfo) -> DataFileInfo:
+    """A file without what it tells of its records' values: nothing is ever erased from the journal."""
     return replace(
         file,
         column_sizes={},
@@ -225,6 +226,7 @@ def _slim(file: DataFileInfo) -> DataFileInfo:
         lower_bounds={},
         upper_bounds={},
         split_offsets=(),
+        partition_values=None,
     )
 
 

@@ -87,6 +87,12 @@ class PlanCache:
                 Path(name).unlink(missing_ok=True)
                 raise
 
+    def forget_all(self) -> None:
+        """Remove all that was kept."""
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                path.unlink(missing_ok=True)
+
     def forget_unused(self) -> None:
         """Remove what no plan has used for 30 days, and files that a killed process left half written."""
         with suppress(OSError):

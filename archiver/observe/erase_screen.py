@@ -61,6 +61,13 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
         console.print(line, style="yellow", soft_wrap=True)
     for path in report.copies[:_SHOWN]:
         console.print(f"an upload that may hold some, too young to be deleted: {path}", style="yellow", soft_wrap=True)
+    for path in report.local[:_SHOWN]:
+        console.print(
+            f"a file that the store denied may hold some, and others that are nowhere else: {path}. Remove it when you"
+            " know that it isn't needed",
+            style="yellow",
+            soft_wrap=True,
+        )
     if report.rewriters:
         runs = counted(len(report.rewriters), "other job")
         console.print(f"{runs} began to rewrite files before, and may still upload some", style="yellow")
@@ -68,6 +75,13 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
     if report.finished:
         console.print("no object of the store has these records any more")
     _print_unjudged(console, report)
+    if report.partition_columns and report.commits:
+        columns = ", ".join(report.partition_columns)
+        console.print(
+            f"files are in partitions by {columns}: manifests name those that went, with such values, until the"
+            " snapshots of this run expire",
+            style="yellow",
+        )
     if {*report.unfinished} - {*report.unsearched}:
         console.print(
             f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"

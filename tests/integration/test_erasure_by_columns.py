@@ -17,12 +17,15 @@ from archiver.observe.erase_json import erase_lines
 from archiver.replay.where import Where
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseFinished, EraseReport
+from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
+from archiver.upkeep.refill.report import Fate
 from archiver.upkeep.reprocess.job import Reprocess
 from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
 from archiver.upkeep.verify.job import Verify
 from tests.support.archive.forgotten import NAME, acts, objects_with_her, registry_with_her
-from tests.support.archive.job_runs import archive_once, run
+from tests.support.archive.job_runs import archive_once, run, without_registry
+from tests.support.archive.partitioned import check_files
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.catalog.foreign_writes import table_of, tag
 from tests.support.engine.inline_engine import InlineEngine
@@ -70,10 +73,10 @@ def value_section(folder: Path) -> dict[str, str]:
     return {"format": "protobuf", "message": "t.Order", "proto": str(folder / "order.proto")}
 
 
-def archived(stack: Stack, folder: Path, proto: str | None = FULL) -> tuple[Path, str]:
+def archived(stack: Stack, folder: Path, proto: str | None = FULL, **more: Any) -> tuple[Path, str]:
     topic = stack.topic()
     (folder / "order.proto").write_text(proto or FULL)
-    config = stack.config({topic: {"value": value_section(folder)} if proto else {}})
+    config = stack.config({topic: {"value": value_section(folder), **more} if proto else {}})
     for start in (0, 10):
         produce(stack, topic, range(start, start + 10))
         archive_once(config, topic, engine=InlineEngine())
@@ -183,3 +186,39 @@ def test_files_that_others_wrote_are_judged_by_the_versions_of_their_rows(stack:
     done = erase(config, topic, f"{HERS} and offset >= 20")
     assert (done.rows, done.offsets, done.unjudged) == (2, {0: 2}, ((0, 27, 28),))
     check(stack, config, topic, lambda each: each.offset in (23, 28))
+
+
+def test_values_of_a_partition_stay_in_no_journal_and_go_from_manifests_with_their_snapshot(
+    stack: Stack, tmp_path: Path
+) -> None:
+    terms = {"partition_by": ["val.customer.id", "truncate(4, key.__raw__)"]}
+    config, topic = archived(stack, tmp_path, **terms)
+    done = erase(config, topic, f"{HERS} or offset in (7, 17)")
+    assert (done.rows, done.succeeded, done.partition_columns) == (6, True, ("key.__raw__", "val.customer.id"))
+    assert objects_with_her(config) == []
+    assert not registry_with_her(config)
+    assert partitions_with_her(stack, config, topic) == ["deleted"] * 4, "as it says"
+    produce(stack, topic, range(20, 23))
+    archive_once(config, topic, engine=InlineEngine())
+    assert partitions_with_her(stack, config, topic) == [], "of the current snapshot"
+    fresh = without_registry(stack, config, with_journal=True)
+    Rebuild(load_config(fresh), [topic]).run()
+    table = table_of(stack, fresh, topic)
+    lost = next(task.file for task in table.scan().plan_files() if "c12" in repr(task.file.partition))
+    with table.transaction() as transaction, transaction.update_snapshot().overwrite() as change:
+        change.delete_data_file(lost)
+    report = RefillJob(load_config(fresh), topic, engine=InlineEngine()).run()
+    assert report.rows(Fate.FROM_FILE) == 1
+    check_files(table_of(stack, fresh, topic))
+    check(stack, fresh, topic, lambda each: each.offset < 20 and (is_hers(each.offset) or each.offset % 10 == 7))
+
+
+def partitions_with_her(stack: Stack, config: Path, topic: str) -> list[str]:
+    """The entries of the current snapshot's manifests whose partition has her name."""
+    table = table_of(stack, config, topic)
+    return [
+        entry.status.name.lower()
+        for manifest in table.current_snapshot().manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+        if HER_ID in repr(entry.data_file.partition)
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from archiver.archive.table_files import TableFile
+from archiver.errors import UpkeepError
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
 from catalog.model import file_name
@@ -41,3 +42,12 @@ def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFi
     return [
         Component(ranges=tuple(those), files=(), recorded=(path,), has_foreign=True) for path, those in by_path.items()
     ]
+
+
+def unknown_rows(file: TableFile) -> UpkeepError:
+    """Why a file in which no known range has records isn't searched."""
+    return UpkeepError(
+        "the registry has no range of this file's rows, so they can't be accounted for; it wasn't searched. Run"
+        " `archiver registry rebuild`, or take rows that others added out of the table",
+        file=file.path,
+    )

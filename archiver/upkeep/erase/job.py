@@ -34,8 +34,9 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
-from archiver.upkeep.erase.candidates import may_match, retired_components
-from archiver.upkeep.erase.copies import remove_copies
+from archiver.upkeep.erase.candidates import may_match, retired_components, unknown_rows
+from archiver.upkeep.erase.copies import Spans, remove_copies
+from archiver.upkeep.erase.local_copies import forget_plans, partition_columns, remove_local_copies
 from archiver.upkeep.erase.report import (
     EraseFailed,
     EraseFinished,
@@ -286,7 +287,7 @@ class TopicErasure:
             of_erasures=True,
         )
         checks = RemovedFiles(self.table, self.catalog)
-        checks.look()
+        table = checks.look()
         copies = remove_copies(
             self.table,
             erased,
@@ -297,7 +298,8 @@ class TopicErasure:
             older_than_ms=int((now - self.config.archive.orphan_grace) * 1_000),
         )
         report.copies, report.copies_deleted = copies.left, copies.deleted
-        if report.purged.left or report.failures or copies.left or report.rewriters:
+        self._clean_machine(report, table, erased)
+        if report.purged.left or report.failures or copies.left or report.local or report.rewriters:
             report.unfinished = tuple(waiting)
             return
         self._note({each: waiting[each] for each in standing.searched}, report)
@@ -307,6 +309,17 @@ class TopicErasure:
         report.finished, report.given_up = standing.searched, given_up
         report.doubtful = tuple(each for each in standing.searched if waiting[each].get(UNJUDGED))
         report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
+
+    def _clean_machine(self, report: EraseReport, table: ArchiveTable, erased: Spans) -> None:
+        spool = self.config.archive.spool
+        # What the log lost may be in a file that the store denied, and nowhere else.
+        has_lost = self.registry.files.lost_offsets(self.topic) or self.registry.rows.gone(self.topic).lost
+        archived = {} if has_lost else {each: reached.next_offset for each, reached in table.offsets.items()}
+        local = remove_local_copies(spool, table, erased, archived=archived, formats=self.formats)
+        report.local, report.local_deleted = local.left, local.deleted
+        report.partition_columns = partition_columns(table)
+        if report.partition_columns:
+            forget_plans(spool)
 
     @property
     def _trail(self) -> AuditTrail:
@@ -356,7 +369,7 @@ class TopicErasure:
         files = tuple(self.manifests.files(table.iceberg))
         found = components(ranges, files)
         for file in found.strangers:
-            self._fail(report, file.path, _unknown(file))
+            self._fail(report, file.path, unknown_rows(file))
         retired = retired_components(self.registry.retention.retired_files(self.topic), files)
         those = [each for each in (*found.all, *retired) if may_match(each, condition)]
         self.observer(FilesSearched(files=sum(len(each.files) for each in those), size_bytes=sum(map(_size, those))))
@@ -432,11 +445,3 @@ class TopicErasure:
 
 def _size(each: Component) -> int:
     return each.size_bytes
-
-
-def _unknown(file: TableFile) -> UpkeepError:
-    return UpkeepError(
-        "the registry has no range of this file's rows, so they can't be accounted for; it wasn't searched. Run"
-        " `archiver registry rebuild`, or take rows that others added out of the table",
-        file=file.path,
-    )

@@ -22,6 +22,10 @@ class EraseReport:
     those among them whose search was cut short: run them again with their condition. `given_up` are such ones that were
     closed, because the search of a later one ended: nothing is said of their records.
 
+    `local` are files in this machine's spool that may hold some, and records that nothing else has.
+    `partition_columns` are the columns of keys and values that the table is partitioned by, or was: manifests of the
+    snapshot that erased have their values.
+
     `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
     columns, and theirs don't tell. `doubtful` are those of `finished` that left such records.
     """
@@ -39,6 +43,9 @@ class EraseReport:
     purged: Purged = field(default_factory=Purged)
     copies: tuple[str, ...] = ()
     copies_deleted: int = 0
+    local: tuple[str, ...] = ()
+    local_deleted: int = 0
+    partition_columns: tuple[str, ...] = ()
     rewriters: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()

@@ -52,7 +52,8 @@ def _as_described(
         return None
     if file.lower_bounds:
         return file
-    # A rebuilt registry has no column statistics.
+    # A rebuilt registry has no column statistics, and no values of columns that the table is partitioned by.
+    place = file.partition or about.place
     known = format_.describe(
         objects, file.path, partition_value=file.partition_value, table_properties=table_properties
     )
@@ -63,6 +64,6 @@ def _as_described(
         max_timestamp=file.max_timestamp,
         digest=file.digest or about.digest,
         recognition=file.recognition or about.recognition,
-        partitioned_by=file.partitioned_by,
-        partition_values=file.partition_values,
+        partitioned_by=place.by if place else file.partitioned_by,
+        partition_values=place.values if place else None,
     )

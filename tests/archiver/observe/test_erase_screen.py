@@ -32,6 +32,17 @@ def test_records_that_could_not_be_judged_are_named_with_their_offsets(dry_run: 
     ]
 
 
+def test_what_stays_on_this_machine_and_in_manifests_is_named() -> None:
+    columns = ("key.id", "val.region")
+    report = EraseReport(
+        topic="orders", table="t", dry_run=False, local=("/spool/kept/a.parquet",), partition_columns=columns
+    )
+    assert "others that are nowhere else: /spool/kept/a.parquet." in seen(report)
+    assert "partitions" not in seen(report), "nothing went"
+    report.commits.append("C")
+    assert "files are in partitions by key.id, val.region: manifests name those that went" in seen(report)
+
+
 def test_an_erasure_that_ended_without_knowing_all_is_named_once() -> None:
     report = EraseReport(topic="orders", table="kafka.orders", dry_run=False, erasure="A", doubtful=("A", "B"))
     assert not report.succeeded

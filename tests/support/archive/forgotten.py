@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ NAME = b"jane-doe-7c1f"
 
 
 def objects_with_her(config: Path) -> list[str]:
-    """The objects of the table and its journal that have her name: as bytes, or in a data file's compressed rows."""
+    """The objects of the table and its journal that have her name: as bytes, in base64, or in compressed rows."""
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     with Workshop.of(config) as shop:
@@ -34,7 +35,7 @@ def objects_with_her(config: Path) -> list[str]:
 
 
 def _has_her(path: str, data: bytes) -> bool:
-    if NAME in data or NAME[:12] in data:
+    if NAME in data or NAME[:12] in data or b64encode(NAME)[:12] in data:
         return True
     return path.endswith(".parquet") and NAME.decode() in str(pq.read_table(io.BytesIO(data)).to_pylist())
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from archiver.ingest.task.work import translate_range
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
+from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.refill.originals import originals
+from catalog.journal_entries import JournaledCommit
 from catalog.model import NO_DETAILS, DataFileInfo, TranslatedRange
+from catalog.partitioning import PartitionTuple
 from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record
 
@@ -42,6 +47,32 @@ def test_what_a_registry_forgot_of_the_columns_is_read_from_the_file(lost: Trans
     assert lost.file is not None
     forgotten = DataFileInfo.from_json({**lost.file.to_json(), **NO_DETAILS})
     assert found(replace(lost, files=(forgotten,))) == lost.files
+
+
+def test_the_partition_that_a_journal_does_not_have_is_read_from_the_file(archive: Any, tmp_path: Path):
+    """Values of columns are kept in no journal, so a registry that was rebuilt from one has none."""
+    place = PartitionTuple("day(13), identity(101)", (b"\x01", b"v"))
+    path = tmp_path / "ours.parquet"
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
+    writer.write(archive.batch([archive.row(offset=0), archive.row(offset=1)]))
+    origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=2)
+    file = writer.close(origin=origin, path=path.as_uri(), partition_value=0, partition=place)
+    one = TranslatedRange(
+        id="R",
+        topic="t",
+        partition=0,
+        start_offset=0,
+        end_offset=2,
+        schema_version=1,
+        leader_epoch=0,
+        files=(file,),
+        created_ms=0,
+    )
+    kept = JournaledCommit.from_json(JournaledCommit(commit_id="C", ranges=(one,)).to_json()).ranges[0]
+    assert kept.file is not None
+    assert (file.partition, kept.file.partition, kept.file.partitioned_by) == (place, None, place.by)
+    (found_file,) = originals([kept], OBJECTS, FORMATS, archive.properties)["R"]
+    assert found_file == file
 
 
 @pytest.mark.parametrize("change", [{"size_bytes": 1}, {"rows": 2}, {"digest": "0" * 32}])

@@ -1,0 +1,71 @@
+"""What an erasure finds on its own machine."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from archiver.archive.plan_cache import PlanCache
+from archiver.storage.formats import FORMATS
+from archiver.storage.spool import KEPT
+from archiver.upkeep.erase.copies import Copies
+from archiver.upkeep.erase.local_copies import forget_plans, remove_local_copies
+from catalog.iceberg.archive_table import ArchiveTable
+from tests.support.archive.archived_rows import rows_of
+from tests.support.archive.lake import TOPIC, Lake
+
+
+def kept(spool: Path, lake: Lake, archive: Any, start: int, end: int, *, partition: int = 0) -> Path:
+    """A file that the store denied, as an archiver keeps it."""
+    batch = archive.batch(rows_of(archive, range(start, end), partition=partition))
+    path = lake.add(archive.rows, batch, start, end, partition=partition)
+    assert path is not None
+    (spool / KEPT).mkdir(parents=True, exist_ok=True)
+    found = spool / KEPT / f"orders-{partition}-{start:020d}.parquet"
+    shutil.copyfile(urlsplit(path).path, found)
+    return found
+
+
+def removed(spool: Path, lake: Lake, spans: dict[int, list[tuple[int, int]]]) -> Copies:
+    table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
+    return remove_local_copies(spool, table, spans, archived={0: 20, 1: 5}, formats=FORMATS)
+
+
+def test_kept_files_go_once_all_of_their_records_are_archived(archive: Any, lake: Lake, tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    assert removed(spool, lake, {0: [(3, 4)]}) == Copies()
+    hers, others = kept(spool, lake, archive, 0, 10), kept(spool, lake, archive, 10, 20)
+    younger, elsewhere = kept(spool, lake, archive, 20, 30), kept(spool, lake, archive, 0, 10, partition=1)
+    (spool / KEPT / "note.txt").write_text("of a person")
+    assert removed(spool, lake, {0: [(3, 4), (25, 26)]}) == Copies(deleted=1, left=(str(younger),))
+    assert (hers.exists(), others.exists(), younger.exists(), elsewhere.exists()) == (False, True, True, True)
+    assert removed(spool, lake, {1: [(9, 10)]}) == Copies(left=(str(elsewhere),)), "not archived as a whole"
+    assert removed(spool, lake, {2: [(0, 99)]}) == Copies()
+
+
+def test_a_kept_file_that_cannot_be_read_is_named_and_one_of_another_topic_is_not(
+    archive: Any, lake: Lake, tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool"
+    damaged = kept(spool, lake, archive, 0, 10)
+    damaged.write_bytes(damaged.read_bytes()[:99])
+    assert removed(spool, lake, {0: [(3, 4)]}) == Copies(left=(str(damaged),))
+    assert removed(spool, lake, {1: [(3, 4)]}) == Copies(left=(str(damaged),)), "it may hold anything of its topic"
+    damaged.rename(damaged.with_name("orders2-0-0.parquet"))
+    assert removed(spool, lake, {0: [(3, 4)]}) == Copies()
+    whole = kept(spool, lake, archive, 0, 10)
+    elsewhere = ArchiveTable(topic=replace(TOPIC, cluster_id="another"), iceberg=lake.load(TOPIC.topic))
+    assert remove_local_copies(spool, elsewhere, {0: [(3, 4)]}, archived={0: 20}, formats=FORMATS) == Copies()
+    assert whole.exists()
+
+
+def test_what_was_read_of_manifests_is_forgotten(tmp_path: Path) -> None:
+    cache = PlanCache.below(tmp_path / "spool")
+    assert cache is not None
+    (cache.folder / "any.columns").write_bytes(b"jane")
+    forget_plans(tmp_path / "spool")
+    assert [*cache.folder.iterdir()] == []
+    forget_plans(tmp_path / "never")
