@@ -42,9 +42,14 @@ def read_exactly(stream: Stream, start: int, end: int) -> bytes:
     """
     stream.seek(start)
     found = stream.read(end - start)
+    check_size(found, start, end)
+    return found
+
+
+def check_size(found: bytes, start: int, end: int) -> None:
+    """Raise ConnectionError where these aren't all bytes from `start` to `end`."""
     if len(found) != end - start:
         raise ConnectionError(f"the store gave {len(found)} bytes of the {end - start} from {start} on")
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

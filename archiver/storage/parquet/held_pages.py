@@ -8,23 +8,30 @@ of them, at the end of the row group.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io import InputStream
 
 from archiver.storage.parquet.compact_thrift import I32, STRUCT, ThriftError, number, struct
-from archiver.storage.parquet.file_end import read_exactly
+from archiver.storage.parquet.file_end import check_size, read_exactly
 from archiver.storage.parquet.thrift_reader import read_struct
 
 _RUN_BYTES: Final = 32 << 20
 """Chunks are fetched together up to so many bytes, or alone if they are larger."""
 _HOLE_BYTES: Final = 64 << 10
 """What may lie between chunks that are fetched together."""
+_AT_ONCE: Final = 8
+"""How many requests for chunks there are at the same time: they are far from each other where columns are left out."""
+
+_Run: TypeAlias = tuple[int, pa.Buffer]
+"""Where bytes are in the file, and they."""
 
 # What a page's header says, by its ids and kinds in parquet.thrift.
 _KIND, _SIZE, _VALUES = (1, I32), (3, I32), (1, I32)
@@ -67,28 +74,29 @@ class ChunkSpan:
 
 
 class HeldPages:
-    """A file for pyarrow to read: what is held comes from memory, all else from `stream`."""
+    """A file for pyarrow to read: what is held comes from memory, all else from `stream`.
+
+    Each thread has a position of its own: pyarrow goes to a position and reads there in two calls.
+    """
 
     closed: Final = False
 
     def __init__(self, stream: InputStream) -> None:
         self._stream = stream
         self._size = stream.seek(0, os.SEEK_END)
-        self._at = 0
-        self._runs: list[tuple[int, pa.Buffer]] = []
+        self._place = threading.local()
+        self._reading = threading.Lock()
+        self._runs: tuple[_Run, ...] = ()
 
     @contextmanager
     def holding(self, spans: Iterable[ChunkSpan]) -> Iterator[None]:
         """Fetch these chunks, in few requests, and hold them meanwhile. Raises what `read_exactly` raises."""
-        mine = []
+        mine = self._fetched(list(_runs(spans)))
+        self._runs += mine
         try:
-            for start, end in _runs(spans):
-                mine.append((start, pa.py_buffer(read_exactly(self._stream, start, end))))
-                self._runs.append(mine[-1])
             yield
         finally:
-            for each in mine:
-                self._runs.remove(each)
+            self._runs = tuple(each for each in self._runs if not any(each is one for one in mine))
 
     def of(self, span: ChunkSpan) -> memoryview:
         """The bytes of a chunk."""
@@ -97,29 +105,44 @@ class HeldPages:
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a position and return it."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = base + offset
-        return self._at
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._size}[whence]
+        self._place.at = base + offset
+        return base + offset
 
     def tell(self) -> int:
         """The position."""
-        return self._at
+        return int(getattr(self._place, "at", 0))
 
     def read_buffer(self, size: int) -> pa.Buffer:
         """Read up to so many bytes, without a copy where they are held."""
+        at = self.tell()
         for start, run in self._runs:
-            if start <= self._at and self._at + size <= start + run.size:
-                found = run.slice(self._at - start, size)
+            if start <= at and at + size <= start + run.size:
+                found = run.slice(at - start, size)
                 break
         else:
-            self._stream.seek(self._at)
-            found = self._stream.read_buffer(size) if isinstance(self._stream, pa.NativeFile) else self._read(size)
-        self._at += found.size
+            with self._reading:
+                self._stream.seek(at)
+                found = self._stream.read_buffer(size) if isinstance(self._stream, pa.NativeFile) else self._read(size)
+        self._place.at = at + found.size
         return found
 
     def read(self, size: int) -> pa.Buffer:
         """Read up to so many bytes."""
         return self.read_buffer(size)
+
+    def _fetched(self, places: list[tuple[int, int]]) -> tuple[_Run, ...]:
+        if isinstance(self._stream, pa.NativeFile) and len(places) > 1:
+            with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as threads:
+                return tuple(threads.map(self._fetched_by_place, places))
+        with self._reading:
+            return tuple((start, pa.py_buffer(read_exactly(self._stream, start, end))) for start, end in places)
+
+    def _fetched_by_place(self, place: tuple[int, int]) -> _Run:
+        start, end = place
+        found = self._stream.read_at(end - start, start)  # type: ignore[attr-defined]
+        check_size(found, start, end)
+        return start, pa.py_buffer(found)
 
     def _read(self, size: int) -> pa.Buffer:
         return pa.py_buffer(self._stream.read(size))

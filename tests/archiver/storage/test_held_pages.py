@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -128,6 +131,43 @@ def test_chunks_far_from_each_other_come_by_themselves():
     stream = Counting(bytes(400 << 10))
     with HeldPages(stream).holding([ChunkSpan(300 << 10, 301 << 10, 1), ChunkSpan(4, 100, 1), ChunkSpan(100, 200, 1)]):
         assert stream.asked == [196, 1 << 10]
+
+
+FAR = [ChunkSpan(start, start + 1_000, 1) for start in range(0, 2 << 20, 256 << 10)]
+PLACES = bytes(each for place in range(2 << 16) for each in place.to_bytes(16, "big"))
+
+
+@pytest.mark.parametrize("make", [io.BytesIO, pa.BufferReader], ids=["one by one", "at once"])
+def test_chunks_far_from_each_other_are_those_of_their_places(make: Callable[[bytes], Any]):
+    held = HeldPages(make(PLACES))
+    with held.holding(FAR):
+        assert [bytes(held.of(each)) for each in FAR] == [PLACES[each.start : each.end] for each in FAR]
+
+
+class Short(pa.PythonFile):
+    """Gives one byte less than it is asked for."""
+
+    def read_at(self, nbytes: int, offset: int) -> bytes:
+        return PLACES[offset : offset + nbytes - 1]
+
+
+@pytest.mark.parametrize("stream", [Short(io.BytesIO(PLACES), mode="r"), io.BytesIO(PLACES[:500])])
+def test_an_answer_that_is_cut_short_may_be_asked_for_again(stream: Any):
+    with pytest.raises(ConnectionError, match=r"the store gave \d+ bytes"), HeldPages(stream).holding(FAR):
+        pass
+
+
+def test_each_thread_has_a_position_of_its_own():
+    held = HeldPages(pa.BufferReader(PLACES))
+    barrier = threading.Barrier(len(FAR))
+
+    def read(one: ChunkSpan) -> bytes:
+        held.seek(one.start)
+        barrier.wait(20)
+        return bytes(held.read(100)) + bytes(held.read(100))
+
+    with ThreadPoolExecutor(len(FAR)) as threads:
+        assert list(threads.map(read, FAR)) == [PLACES[one.start : one.start + 200] for one in FAR]
 
 
 @pytest.mark.parametrize("use_threads", [False, True])
