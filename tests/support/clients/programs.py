@@ -105,6 +105,12 @@ def _java(version: str, folder: Path) -> ProgramClient:
 
 def spark_source() -> ProgramClient:
     """Spark's Kafka source, in a session of its own."""
+    command = (sys.executable, SOURCES / "spark" / "read.py", spark_jars())
+    return ProgramClient(name="Spark's source", version=SPARK_SOURCE, command=command)
+
+
+def spark_jars() -> str:
+    """The jars of Spark's Kafka source, with commas between them."""
     spark = "org.apache.spark"
     needed = (
         Dependency(organisation=spark, name="spark-sql-kafka-0-10_2.13", revision=SPARK_SOURCE),
@@ -117,10 +123,7 @@ def spark_source() -> ProgramClient:
         for each in needed:
             retrieve([each], folder)
 
-    found = ",".join(map(str, sorted(fetched(f"spark-sql-kafka-{SPARK_SOURCE}", fetch).glob("*.jar"))))
-    return ProgramClient(
-        name="Spark's source", version=SPARK_SOURCE, command=(sys.executable, SOURCES / "spark" / "read.py", found)
-    )
+    return ",".join(map(str, sorted(fetched(f"spark-sql-kafka-{SPARK_SOURCE}", fetch).glob("*.jar"))))
 
 
 def franz_go(scratch: Path) -> ProgramClient:
