@@ -1,0 +1,50 @@
+"""The endpoint of a configuration in a thread of this process: quicker to start than the command."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from archiver.config import Config
+from archiver.serve.kafka.endpoint import Endpoint, Listening
+
+_SECONDS = 30.0
+
+
+@contextmanager
+def serving_here(config: Config) -> Iterator[str]:
+    """Serve while a block runs, and give the address that clients connect to. Raises what ends the endpoint."""
+    told: queue.Queue[str | BaseException] = queue.Queue()
+    stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        stopping.append((asyncio.get_running_loop(), stop))
+
+        def ready(listening: Listening) -> None:
+            told.put(listening.advertise)
+
+        await Endpoint(config).run(stop, ready)
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            told.put(error)
+            raise
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    found = told.get(timeout=_SECONDS)
+    if isinstance(found, BaseException):
+        raise found
+    try:
+        yield found
+    finally:
+        ((loop, stop),) = stopping
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(_SECONDS)
+        assert not thread.is_alive()
