@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,6 +20,10 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+_KNOWN_SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The first version that may ask for these."""
 _BEGINNINGS: Final = (EARLIEST, EARLIEST_LOCAL)
 _NONE: Final = -1
 _WITH_NOT_AVAILABLE: Final = 5
@@ -26,13 +31,18 @@ _WITH_NOT_AVAILABLE: Final = 5
 
 
 async def list_offsets(service: Service, request: Request) -> Values:
-    """ListOffsets. Nothing of an archive is in a second tier, so the latest tiered offset is none, as in Kafka."""
+    """ListOffsets. Nothing of an archive is in a second tier, or waits for it: such offsets are none, as in Kafka."""
     topics = []
     for each in request.body.topics:
         topic = await service.topic(each.name)
         is_current = topic is None or await _looked(service, topic, each.partitions)
         lagging = None if is_current else _lagging(request)
-        partitions = [await _found(topic, one.partition_index, one.timestamp, lagging) for one in each.partitions]
+        partitions = [
+            await _found(topic, one.partition_index, one.timestamp, lagging)
+            if _knows(request, one.timestamp)
+            else {"partition_index": one.partition_index, "error_code": ErrorCode.unsupported_version}
+            for one in each.partitions
+        ]
         topics.append({"name": each.name, "partitions": partitions})
     return {"topics": topics}
 
@@ -61,6 +71,11 @@ async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any
         return await topic.caught_up()
     await topic.fresh()
     return True
+
+
+def _knows(request: Request, time: int) -> bool:
+    """Whether a version has a meaning for a time. Who is told of no offset would take that for an answer."""
+    return time >= EARLIEST or request.version >= _KNOWN_SINCE.get(time, math.inf)
 
 
 def _lagging(request: Request) -> ErrorCode:

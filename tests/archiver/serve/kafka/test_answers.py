@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.kafka.apis import APIS
@@ -43,24 +44,32 @@ def test_every_version_is_answered(wire: Wire, api_key: int, version: int) -> No
     wire.ask(request(api_key, version, replica_id=-1))
 
 
-def test_versions_are_told(wire: Wire) -> None:
-    told = wire.ask(request(18, 4))
+@pytest.mark.parametrize("version", range(5))
+def test_versions_are_told(wire: Wire, version: int) -> None:
+    told = wire.ask(request(18, version))
+    assert told.error_code == ErrorCode.none
     assert {each.api_key: (each.min_version, each.max_version) for each in told.api_keys} == {
         each.key: (each.least, each.most) for each in APIS.values()
     }
     assert APIS[0].least == 3, "librdkafka fetches only where it finds Produce"
 
 
-def test_a_newer_client_is_told_what_is_known(wire: Wire) -> None:
-    from kio.index import load_response_schema
-
-    frame = bytearray(framed(request(18, 4), 9))
-    frame[2:4] = (99).to_bytes(2, "big")
+@pytest.mark.parametrize(
+    ("version", "more"),
+    [(5, b""), (5, b"\x0ccluster-id!\0\0\0\x01\0"), (6, b""), (99, bytes(40)), (0x7FFF, b"\xff" * 5)],
+    ids=["5", "5 with what it names", "6", "99", "the newest there can be"],
+)
+def test_a_newer_client_is_told_what_is_known(wire: Wire, version: int, more: bytes) -> None:
+    """Whatever such a request says, it is answered in the form of version 0, and its client asks again."""
+    frame = bytearray(framed(request(18, 4), 9) + more)
+    frame[2:4] = version.to_bytes(2, "big")
     wire.send(bytes(frame))
     told = response(load_response_schema(18, 0), wire.receive(), 9)
     assert told.error_code == ErrorCode.unsupported_version
-    assert len(told.api_keys) == len(APIS)
-    assert wire.ask(request(18, 0)).error_code == ErrorCode.none
+    known = {each.api_key: (each.min_version, each.max_version) for each in told.api_keys}
+    assert known == {each.key: (each.least, each.most) for each in APIS.values()}
+    assert known[18] == (0, 4)
+    assert wire.ask(request(18, known[18][1])).error_code == ErrorCode.none
 
 
 def test_metadata_by_name_by_id_and_of_all(wire: Wire, endpoint: ServedLake) -> None:
@@ -89,6 +98,8 @@ def test_offsets_by_name_and_by_time(wire: Wire) -> None:
     assert offset(wire, -4) == (2, -1, -1)
     assert offset(wire, -3) == (10, 1_010, 3)
     assert offset(wire, -5) == (-1, -1, -1)
+    assert offset(wire, -6) == (-1, -1, -1)
+    assert offset(wire, -7) == (ErrorCode.unsupported_version, -1, -1)
     assert offset(wire, 0) == (2, 1_002, 0)
     assert offset(wire, 1_003) == (5, 1_005, 0)
     assert offset(wire, 1_006) == (10, 1_010, 3)
