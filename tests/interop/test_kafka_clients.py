@@ -25,6 +25,7 @@ from tests.support.archive.readers import Seen, wait_until_decided
 from tests.support.clients import programs
 from tests.support.clients.found import FEATURES, MISSING, NONE, keep, kept
 from tests.support.clients.in_python import Aiokafka, ConfluentKafka, KafkaPython
+from tests.support.clients.java_tools import tools_of
 from tests.support.clients.kafka_client import KafkaClient
 from tests.support.clients.mirror_maker import mirroring
 from tests.support.kafka import odd_records
@@ -72,6 +73,7 @@ MADE: dict[str, Callable[[Path], KafkaClient]] = {
     "confluent-kafka": lambda _: ConfluentKafka(),
     "java": lambda _: programs.java_client(),
     "java-3": lambda _: programs.old_java_client(),
+    "java-next": lambda _: programs.next_java_client(),
     "kafka-python": lambda _: KafkaPython(),
     "aiokafka": lambda _: Aiokafka(),
     "franz-go": programs.franz_go,
@@ -185,12 +187,30 @@ def shares_a_group_of_the_new_protocol(client: KafkaClient, served: Served) -> N
     shares_a_group(client, served, NEW)
 
 
+def its_tools_read_and_move_groups(client: KafkaClient, served: Served) -> None:
+    """The console consumer prints what it prints of Kafka; `kafka-consumer-groups.sh` tells, sets back and deletes."""
+    tools, group = tools_of(client.version), f"tools-{next(_NUMBERS)}"
+    kafka, here = served.stack.bootstrap_servers, served.address
+    count = len(client.read(kafka, served.odd))
+    assert tools.read(here, served.odd, group, count) == tools.read(kafka, served.odd, group, count)
+    assert group in tools.groups(here)
+    ours, theirs = tools.offsets(here, group), tools.offsets(kafka, group)
+    assert ours == theirs
+    assert all(offset > 0 for offset, _, _ in ours.values())
+    assert len(ours) == PARTITIONS
+    tools.begin_again(here, group, served.odd)
+    assert tools.offsets(here, group) == {each: (0, end, end) for each, (_, end, _) in ours.items()}
+    tools.forget(here, group)
+    assert group not in tools.groups(here)
+
+
 ASKED: dict[str, Callable[[KafkaClient, Served], None]] = {
     "records": reads_every_record,
     "times": reads_extreme_times,
     "by time": finds_offsets_by_time,
     "group": shares_a_group,
     "new group": shares_a_group_of_the_new_protocol,
+    "tools": its_tools_read_and_move_groups,
 }
 
 

@@ -15,11 +15,13 @@ FEATURES: Final = {
     "by time": "offsets by time",
     "group": "classic groups",
     "new group": "`group.protocol=consumer`",
+    "tools": "its tools",
 }
 CLIENTS: Final = (
     "confluent-kafka",
     "java",
     "java-3",
+    "java-next",
     "kafka-python",
     "aiokafka",
     "franz-go",
@@ -28,13 +30,14 @@ CLIENTS: Final = (
     "spark",
 )
 MISSING: Final = {
-    "kafkajs": ("by time", "new group"),
-    "kafka-python": ("new group",),
-    "aiokafka": ("new group",),
-    "franz-go": ("new group",),
-    "sarama": ("new group",),
+    "confluent-kafka": ("tools",),
+    "kafkajs": ("by time", "new group", "tools"),
+    "kafka-python": ("new group", "tools"),
+    "aiokafka": ("new group", "tools"),
+    "franz-go": ("new group", "tools"),
+    "sarama": ("new group", "tools"),
     "java-3": ("new group",),
-    "spark": ("times", "by time", "group", "new group"),
+    "spark": ("times", "by time", "group", "new group", "tools"),
 }
 """What clients don't have. Spark's source has no groups, and timestamps of microseconds."""
 NONE: Final = "-"

@@ -23,6 +23,7 @@ from tests.support.servers.fetched import Dependency, fetched, retrieve
 
 SOURCES = Path(__file__).parents[2] / "clients"
 OLD_KAFKA = "3.9.1"
+NEXT_KAFKA = "4.4.0"
 SPARK_SOURCE = "4.1.3"
 TIMEOUT_S = 300.0
 
@@ -83,13 +84,21 @@ def java_client() -> ProgramClient:
 
 def old_java_client() -> ProgramClient:
     """Kafka's client of the last version before 4.0."""
+    return _java(OLD_KAFKA, _client_jars(OLD_KAFKA))
 
+
+def next_java_client() -> ProgramClient:
+    """Kafka's client that is newer than the brokers, and than the requests that the server knows."""
+    return _java(NEXT_KAFKA, _client_jars(NEXT_KAFKA))
+
+
+def _client_jars(version: str) -> Path:
     def fetch(folder: Path) -> None:
-        needed = Dependency(organisation="org.apache.kafka", name="kafka-clients", revision=OLD_KAFKA, with_needs=True)
+        needed = Dependency(organisation="org.apache.kafka", name="kafka-clients", revision=version, with_needs=True)
         silent = Dependency(organisation="org.slf4j", name="slf4j-nop", revision="1.7.36", with_needs=True)
         retrieve([needed, silent], folder)
 
-    return _java(OLD_KAFKA, fetched(f"kafka-clients-{OLD_KAFKA}", fetch))
+    return fetched(f"kafka-clients-{version}", fetch)
 
 
 def _java(version: str, folder: Path) -> ProgramClient:
