@@ -148,27 +148,29 @@ def sarama(scratch: Path) -> ProgramClient:
 def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
     found = re.search(version, (SOURCES / "go" / "go.mod").read_text(encoding="utf-8"))
     assert found
-    _need("go")
+    need("go")
     binary = scratch / program
-    _run("go", "build", "-o", str(binary), f"./{program}", folder=SOURCES / "go")
+    run("go", "build", "-o", str(binary), f"./{program}", folder=SOURCES / "go")
     return ProgramClient(name=name, version=found[1], command=(binary,))
 
 
 def kafkajs(scratch: Path) -> ProgramClient:
     """KafkaJS."""
-    _need("npm")
+    need("npm")
     home = scratch / "javascript"
     shutil.copytree(SOURCES / "javascript", home, dirs_exist_ok=True)
-    _run("npm", "install", "--silent", "--no-audit", "--no-fund", folder=home)
+    run("npm", "install", "--silent", "--no-audit", "--no-fund", folder=home)
     version = json.loads((home / "package.json").read_text(encoding="utf-8"))["dependencies"]["kafkajs"]
     return ProgramClient(name="KafkaJS", version=version, command=("node", home / "kafkajs.mjs"))
 
 
-def _need(tool: str) -> None:
+def need(tool: str) -> None:
+    """ToolchainMissing where a tool isn't installed."""
     if shutil.which(tool) is None:
         raise ToolchainMissing(f"{tool} is not installed")
 
 
-def _run(*command: str, folder: Path) -> None:
+def run(*command: str, folder: Path) -> None:
+    """Run a command that has to succeed."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
