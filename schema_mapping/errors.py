@@ -11,7 +11,7 @@ ContextError
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from schema_mapping.secrets import without_secrets
 
@@ -38,6 +38,11 @@ class ContextError(Exception):
             return self.message
         where = ", ".join(f"{name}={value!r}" for name, value in self.context.items())
         return f"{self.message} [{where}]"
+
+    def placed(self, **context: Any) -> Self:
+        """Add where it happened, as far as the error doesn't say so itself; return it."""
+        self.context = {**context, **self.context}
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.context)

@@ -41,7 +41,7 @@ class CompactScreen(Bars):
                 self.advance(len(event.group.files))
             case GroupFailed():
                 self.advance(len(event.paths))
-                self.say_error(event.paths[0] if event.paths else event.topic, event.error)
+                self.say_error(_place_of(event), event.error)
             case GroupsCommitted():
                 pass
             case CompactFinished():
@@ -104,6 +104,15 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
             )
         if each.stopped:
             console.print(f"{each.topic}: stopped before all was done; run it again", style="yellow")
+
+
+def _place_of(event: GroupFailed) -> str:
+    """What could not be put together: the topic, its partition, and the files that stay."""
+    place = event.topic if event.partition is None else f"{event.topic}, partition {event.partition}"
+    if not event.paths:
+        return place
+    others = f" and {counted(len(event.paths) - 1, 'more file')}" if len(event.paths) > 1 else ""
+    return f"{place}: {event.paths[0]}{others}"
 
 
 def _planned(report: CompactReport) -> Listing:

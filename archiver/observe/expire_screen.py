@@ -18,6 +18,7 @@ from archiver.upkeep.retire.report import (
     RetirementPlanned,
     TopicRetired,
 )
+from catalog.ranges.legal_holds import CONFIG_HOLD
 
 _SHOWN = 5
 
@@ -40,7 +41,7 @@ class ExpireScreen(Bars):
                 self._done += event.files
                 self.show(f"{event.topic}: retiring", done=self._done, total=self._planned)
             case ExpireFailed():
-                self.say_error(event.path or event.topic, event.error)
+                self.say_error(f"{event.topic}: {event.path}" if event.path else event.topic, event.error)
             case ExpireFinished():
                 self.close()
                 print_report(self.console, event.report)
@@ -127,14 +128,21 @@ def _remarks(topic: TopicRetired) -> list[str]:
     found = []
     if not topic.has_limits:
         found.append("no `retention` or `retention_size` is configured: nothing goes")
-    found += [f"partition {each}: hold {hold} keeps more than that" for each, hold in sorted(topic.held.items())]
+    found += [f"partition {each}: {_hold(topic.topic, hold)}" for each, hold in sorted(topic.held.items())]
     found += [
-        f"partition {each}: a file that can't go keeps more than that: {path}"
+        f"partition {each}: a file that can't go keeps more than that: {path}. Nobody knows whose records it has: if"
+        " others added it, take it out of the table, else run `archiver registry rebuild`"
         for each, path in sorted(topic.kept.items())
     ]
     if topic.journal is not None and topic.journal.written:
         found.append(f"the journal's {topic.journal.before:,} objects with commits are {topic.journal.after:,}")
     return found + purge_remarks(topic.purged)
+
+
+def _hold(topic: str, hold: str) -> str:
+    if hold == CONFIG_HOLD:
+        return "`hold = true` in the topic's section keeps more than that"
+    return f"hold {hold} keeps more than that. Release it, if that is right: `archiver hold {topic} --release {hold}`"
 
 
 def _beginnings(topic: TopicRetired) -> str:

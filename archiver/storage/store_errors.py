@@ -60,7 +60,7 @@ def _verdict(error: Exception, text: str) -> tuple[type[StorageError], str]:
             "access denied. Grant these credentials the right on this path, or correct them in the catalog's section"
         )
     if isinstance(error, FileNotFoundError) or _MISSING.search(text):
-        return ObjectMissing, "it, or its bucket, isn't there"
+        return ObjectMissing, "it, or its bucket, isn't there. Restore it, or correct the address of the store"
     if isinstance(error, (ConnectionError, TimeoutError)) or _is_passing(error) or _PASSING.search(text):
         return StorageUnavailable, "the store doesn't answer. Check its address and that it runs; trying again may help"
     return StorageError, "the client gave up; see the cause"

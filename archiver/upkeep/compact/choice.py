@@ -84,7 +84,7 @@ class Limits:
     group together is left alone as long as those are few: else a growing file would be rewritten again and again. So
     are a few small files that have rows of several Kafka partitions.
     `partitions` are the Kafka partitions to look at, all where it is empty. With `spec_id` all files of other partition
-    specs move to that one.
+    specs move to that one. Files whose paths are `left` stay as they are.
     """
 
     target_bytes: int
@@ -92,10 +92,15 @@ class Limits:
     saves_work: bool = False
     partitions: frozenset[int] = frozenset()
     spec_id: int | None = None
+    left: frozenset[str] = frozenset()
 
     def moves(self, each: SourceFile) -> bool:
         """Whether the file is of another partition spec than it shall have."""
-        return self.spec_id is not None and each.file.spec_id != self.spec_id
+        return self.spec_id is not None and each.file.spec_id != self.spec_id and not self.leaves(each)
+
+    def leaves(self, each: SourceFile) -> bool:
+        """Whether the file stays as it is, whatever else is chosen."""
+        return each.file.path in self.left
 
     @property
     def small_below(self) -> int:
@@ -172,7 +177,7 @@ def _is_asked_for(each: SourceFile, limits: Limits) -> bool:
 
 
 def _mixed_groups(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
-    for part in _by_writer(files):
+    for part in _by_writer(each for each in files if not limits.leaves(each)):
         for some in _portions(_each(part), limits.most_bytes):
             if _pays(some, limits):
                 yield FileGroup(
@@ -228,13 +233,16 @@ def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
     run: list[Atom] = []
     for atom in _atoms(files):
         parts = _by_writer(atom)
-        if _is_good(atom, limits) or len(parts) > 1 or (run and _is_known(run[0]) != _is_known(atom)):
+        stays = _is_good(atom, limits) or any(map(limits.leaves, atom))
+        if stays or len(parts) > 1 or (run and _is_known(run[0]) != _is_known(atom)):
             yield from _of_run(run, limits)
             run = []
+        if stays:
+            continue
         if len(parts) > 1:
             for part in parts:
                 yield from _neighbours(part, limits)
-        elif not _is_good(atom, limits):
+        else:
             run.append(atom)
     yield from _of_run(run, limits)
 

@@ -62,7 +62,8 @@ class TopicCompaction:
 
     `files` were in the table at the beginning. `planned` are the groups chosen at first; later rounds may find others.
     `again` counts groups that were made in vain, since others changed their files meanwhile. `partitioned_by` are the
-    transforms and field ids of the partitions that files move to, None where none do.
+    transforms and field ids of the partitions that files move to, None where none do. `failures` are by the paths of
+    the files that stay for them.
     """
 
     topic: str
@@ -152,11 +153,12 @@ class GroupMerged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFailed:
-    """A group could not be put together. Its files stay as they are. Without `paths` the whole topic failed."""
+    """These files of a Kafka partition stay as they are: they could not be put together. Without them, a topic."""
 
     topic: str
     paths: tuple[str, ...]
     error: ContextError
+    partition: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from archiver.archive.deletes import DeleteFiles
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.engine.runner import Engine
 from archiver.storage.journal import TableJournal
+from archiver.upkeep.blame import blamed_file
 from archiver.upkeep.compact.budget import Budget
 from archiver.upkeep.compact.choice import FileGroup, Limits, SourceFile, SourceRange, choose
 from archiver.upkeep.compact.report import (
@@ -83,6 +84,7 @@ class Rounds:
         self._engine = engine
         self._bytes = 0
         self._merged: _Merges = []
+        self._spared = False
 
     def plan(self, table: ArchiveTable, *, settles: bool) -> tuple[FileGroup, ...]:
         """Choose the groups of the current snapshot, without those that failed in this run.
@@ -110,20 +112,27 @@ class Rounds:
                     )
                 )
         deletes = DeleteFiles(self._target.objects, self._target.formats)
-        sources = (
+        sources = [
             SourceFile(
-                file=file,
-                ranges=tuple(ranges.get(file.path, ())),
-                has_deletes=bool(file.equality_deletes) or len(deletes.of(file).positions) > 0,
+                file=file, ranges=tuple(ranges.get(file.path, ())), has_deletes=self._may_have_deletes(file, deletes)
             )
             for file in files
-        )
-        failed = {path for paths in self._report.failures for path in paths}
-        chosen = choose(sources, self._limits)
+        ]
+        failed = frozenset(path for paths in self._report.failures for path in paths)
+        chosen = choose(sources, replace(self._limits, left=failed))
         largest = self._budget.largest_group
-        return tuple(
-            each for each in chosen if not failed & set(each.paths) and (largest is None or each.size_bytes <= largest)
-        )
+        return tuple(each for each in chosen if largest is None or each.size_bytes <= largest)
+
+    def _may_have_deletes(self, file: TableFile, deletes: DeleteFiles) -> bool:
+        """Whether rows of a file may be deleted. A file whose delete files can't be read stays as it is."""
+        try:
+            return bool(file.equality_deletes) or len(deletes.of(file).positions) > 0
+        except ContextError as error:
+            if error.retryable:
+                raise
+            held = file.partitions
+            self._note_failure((file.path,), error, held.low if held and held.low == held.high else None)
+            return True
 
     def run(self, table: ArchiveTable) -> None:
         """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
@@ -140,7 +149,7 @@ class Rounds:
 
     def _round(self, table: ArchiveTable, groups: Sequence[FileGroup], claims: UploadClaims) -> bool:
         """Merge and commit these groups; return whether to choose again."""
-        again = any(group.is_mixed or group.is_moved for group in groups)
+        again, self._spared = any(group.is_mixed or group.is_moved for group in groups), False
         committed = time.monotonic()
         for group, result in self._results(table.topic, groups):
             claims.keep(*result.rewritten.new_paths)
@@ -148,7 +157,7 @@ class Rounds:
             if time.monotonic() - committed >= self._budget.commit_seconds:
                 again |= self._commit(table)
                 committed = time.monotonic()
-        again |= self._commit(table)
+        again |= self._commit(table) or self._spared
         return again and not self._report.stopped
 
     def _results(self, topic: TopicRow, groups: Sequence[FileGroup]) -> Iterator[tuple[FileGroup, GroupResult]]:
@@ -246,8 +255,17 @@ class Rounds:
         )
 
     def _fail(self, group: FileGroup, error: ContextError) -> None:
-        self._report.failures[group.paths] = error
-        self._observer(GroupFailed(topic=self._report.topic, paths=group.paths, error=error))
+        """Leave a group alone. Of one file that is at fault only this: the others are chosen again."""
+        path = None if error.retryable else blamed_file(error, group.paths)
+        self._spared |= path is not None and len(group.files) > 1
+        self._note_failure(group.paths if path is None else (path,), error, group.files[0].partition)
+
+    def _note_failure(self, paths: tuple[str, ...], error: ContextError, partition: int | None) -> None:
+        if paths in self._report.failures:
+            return
+        place = {"topic": self._report.topic} | ({} if partition is None else {"partition": partition})
+        self._report.failures[paths] = error.placed(**place)
+        self._observer(GroupFailed(topic=self._report.topic, paths=paths, error=error, partition=partition))
 
 
 def _check_registry(table: ArchiveTable, registry: Registry) -> None:

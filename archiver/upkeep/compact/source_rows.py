@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from archiver.archive.deletes import Mask
 from archiver.archive.offset_order import sorted_by_offset
-from archiver.archive.open_file import OpenFile
+from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.projection import compile_projection
 from archiver.errors import UpkeepError
 from archiver.storage.segment import Block, RowRange, SegmentReader
@@ -88,12 +89,7 @@ class SourceRows:
                 found=self.read_rows,
             )
         if known is not None and not self.is_proven and known != self._whole.text:
-            raise UpkeepError(
-                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
-                file=self.source.file.path,
-                footer=known,
-                found=self._whole.text,
-            )
+            raise _damaged(self.source, known, self._whole)
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
         """The rows of a block, sorted by offset. UpkeepError where one is of another partition than `wanted`."""
@@ -148,3 +144,26 @@ class SourceRows:
         partitions, offsets = gone.column(PARTITION).to_numpy(), gone.column(OFFSET).to_numpy()
         for partition in np.unique(partitions).tolist():
             self._removed[partition].append(offsets[partitions == partition])
+
+
+def check_digest(storage: TopicStorage, source: SourceFile) -> None:
+    """Read a file anew. UpkeepError where its records don't have the digest in its footer."""
+    with closing(OpenFile.open(storage, source.file)) as opened:
+        known = opened.reader.metadata.digest
+        if known is None:
+            return
+        found = RecordDigest()
+        for block in opened.reader.blocks():
+            for rows in opened.reader.read(block, opened.assembler.field_ids):
+                found += RecordDigest.of_seen(opened.assembler.records(rows, opened.assembler.kafka(rows)))
+    if known != found.text:
+        raise _damaged(source, known, found)
+
+
+def _damaged(source: SourceFile, known: str, found: RecordDigest) -> UpkeepError:
+    return UpkeepError(
+        "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
+        file=source.file.path,
+        footer=known,
+        found=found.text,
+    )

@@ -24,11 +24,12 @@ from archiver.archive.records import KAFKA_IDS
 from archiver.errors import UpkeepError
 from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool import TaskSpool
+from archiver.upkeep.blame import blamed_file
 from archiver.upkeep.compact.borders import END, FIRST, Borders
 from archiver.upkeep.compact.choice import FileGroup, SourceFile
 from archiver.upkeep.compact.new_files import MadeFile, NewFiles
 from archiver.upkeep.compact.row_stream import row_streams
-from archiver.upkeep.compact.source_rows import Offsets, SourceRows
+from archiver.upkeep.compact.source_rows import Offsets, SourceRows, check_digest
 from archiver.upkeep.compact.target import CompactTarget
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
@@ -114,7 +115,19 @@ class _Merging:
         self._partitions: list[int] = []
 
     def run(self) -> list[MadeFile]:
-        """Write, upload and read back the new files; check that they have the records of the old ones."""
+        """Write, upload and read back the new files; check that they have the records of the old ones.
+
+        An error names the file that is at fault, where one is.
+        """
+        try:
+            return self._made()
+        except UpkeepError as error:
+            if blamed_file(error, self._group.paths) is None:
+                for each in self._group.files:
+                    check_digest(self._storage, each)
+            raise
+
+    def _made(self) -> list[MadeFile]:
         files = NewFiles(self._target, self._spool, self._layout, self._mappings, self._sources, group=self._group)
         for partition, batches in row_streams(
             self._sources, self._storage, is_mixed=self._group.is_mixed, held_bytes=self._target.held_bytes

@@ -7,11 +7,11 @@ meets a gap above them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from archiver.upkeep.removal.components import Component
-from archiver.upkeep.retire.plan import is_below
+from archiver.upkeep.retire.plan import Retirement, is_below
 
 BATCH: Final = 500
 """How many components one commit takes out, unless others had to wait for them."""
@@ -54,6 +54,34 @@ def in_batches(
             waiting += above
             reached = reached_before(reached, above)
         yield Batch(going=tuple(batch), first_offsets=reached, with_edges=not later)
+
+
+def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapping[int, int]) -> Retirement:
+    """What still goes where some edges could not be written anew: these stay, and with them what lies above them.
+
+    Other edges were written for the first offsets that were planned. They stay, too, where theirs become lower.
+    """
+    staying, going = list(failed), list(planned.going)
+    edges = [each for each in planned.edges if not any(each is one for one in failed)]
+    while True:
+        reached = reached_before(planned.first_offsets, staying)
+        highest = {each: max(reached.get(each, 0), known.get(each, 0)) for each in {*reached, *known}}
+        stuck = [each for each in going if not is_below(each, highest)]
+        stuck += [each for each in edges if _reaches_over(each, highest, planned.first_offsets)]
+        if not stuck:
+            return replace(planned, first_offsets=reached, going=tuple(going), edges=tuple(edges))
+        staying += stuck
+        going = [each for each in going if not any(each is one for one in stuck)]
+        edges = [each for each in edges if not any(each is one for one in stuck)]
+
+
+def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[int, int]) -> bool:
+    """Whether rows between the first offsets that are reached and those that were planned are of the component."""
+    return any(
+        one.start_offset < planned.get(one.partition, 0) and one.end_offset > reached.get(one.partition, 0)
+        for one in each.ranges
+        if reached.get(one.partition, 0) < planned.get(one.partition, 0)
+    )
 
 
 def reached_before(first_offsets: Mapping[int, int], later: Iterable[Component]) -> dict[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,16 +19,24 @@ from archiver.upkeep.removal.rewriting import RemovalTarget
 from archiver.upkeep.retire.cut import MICROS
 from schema_mapping import names
 from schema_mapping.columns.fixed import INGEST_TIMESTAMP_ID
+from schema_mapping.errors import ContextError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YoungOffsets:
+    """The lowest offset of each partition whose ingest timestamp is at or after a time. Its end where there is none.
+
+    A file that can't be read may be young as a whole. `failures` has the reason, by path.
+    """
+
+    offsets: Mapping[int, int]
+    failures: Mapping[str, ContextError]
 
 
 def first_young_offsets(
     time_ms: int, ends: Mapping[int, int], files: Sequence[TableFile], target: RemovalTarget
-) -> dict[int, int]:
-    """The lowest offset of each partition whose ingest timestamp is at or after the time. Its end where there is none.
-
-    Only files that may have both older and younger rows are read, the first ones of a partition. Raises the leaves of
-    StorageError, and ReplayError.
-    """
+) -> YoungOffsets:
+    """Look for the young offsets. The first files of a partition that may have older and younger rows are read."""
     storage = TopicStorage(
         deletes=DeleteFiles(target.objects, target.formats),
         objects=target.objects,
@@ -39,7 +48,7 @@ def first_young_offsets(
         (file for file in files if file.latest_ingest is None or file.latest_ingest >= micros),
         key=lambda file: file.offsets.low if file.offsets else 0,
     )
-    found: dict[int, int] = {}
+    found, failures = dict[int, int](), dict[str, ContextError]()
     for partition, end in ends.items():
         best = end
         for file in young:
@@ -48,9 +57,13 @@ def first_young_offsets(
                 continue
             if file.offsets is not None and file.offsets.low >= best:
                 break
-            best = min(best, _first_young(storage, file, RowRange(partition=partition, end_offset=best), micros))
+            try:
+                best = min(best, _first_young(storage, file, RowRange(partition=partition, end_offset=best), micros))
+            except ContextError as error:
+                failures[file.path] = error.placed(topic=target.topic, partition=partition, file=file.path)
+                best = file.offsets.low if file.offsets else 0
         found[partition] = best
-    return found
+    return YoungOffsets(offsets=found, failures=failures)
 
 
 def _first_young(storage: TopicStorage, file: TableFile, wanted: RowRange, micros: int) -> int:

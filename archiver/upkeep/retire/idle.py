@@ -63,6 +63,8 @@ class IdleRetirement:
             _LOG.warning("%s was not retired, archiving goes on: %s", name, done.error)
         for failure in (*done.failures.values(), *done.purged.failures.values()):
             _LOG.warning("a file of %s was not retired, archiving goes on: %s", name, failure)
+        for partition, path in sorted(done.kept.items()):
+            _LOG.warning("a file keeps records of %s, partition %d, that should go: %s", name, partition, path)
         if not done.stopped:
             self._rest(name)
 

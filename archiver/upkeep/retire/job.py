@@ -28,14 +28,16 @@ from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.upkeep.blame import blamed_file
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.clock import confirmed_time
+from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import never, purge
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
 from archiver.upkeep.removal.target import places_of, removal_target
-from archiver.upkeep.retire.batches import in_batches, reached_before
+from archiver.upkeep.retire.batches import in_batches, without_failed
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
 from archiver.upkeep.retire.plan import Retirement, groups_of, retirement
@@ -130,7 +132,12 @@ class Expire:
     ) -> TopicRetired:
         settings = self._config.topic(topic.topic)
         limits = self._limits or limits_of(settings, now)
-        report = TopicRetired(topic=topic.topic, table=topic.table, has_limits=not limits.is_none)
+        report = TopicRetired(
+            topic=topic.topic,
+            table=topic.table,
+            has_limits=not limits.is_none,
+            is_asked=self._limits is not None,
+        )
         try:
             archived = find_archived(self._config, topic.topic, registry=registry, catalog=catalog)
             work = TopicExpiry(
@@ -186,7 +193,8 @@ class TopicExpiry:
             with UploadClaims.of_run(self.registry, self.archived.topic, is_noted=not dry_run) as claims:
                 for _ in range(ROUNDS):
                     holds = holds_in_force(self.archived.topic, journal, self.registry, recalls=not dry_run)
-                    planned, files = self._plan(limits, holds, rows=rows)
+                    report.failures = {}
+                    planned, files = self._plan(limits, holds, report, rows=rows)
                     report.held, report.kept = planned.held, planned.kept
                     size = planned.files + sum(len(each.files) for each in planned.edges)
                     self.observer(RetirementPlanned(topic=report.topic, files=size, rows=planned.rows))
@@ -214,14 +222,16 @@ class TopicExpiry:
             report.stopped |= report.purged.stopped
             report.journal = sum_up_journal(journal, report.topic, self.is_over)
 
-    def _plan(self, limits: Limits, holds: Sequence[Hold], *, rows: bool) -> tuple[Retirement, Mapping[str, TableFile]]:
+    def _plan(
+        self, limits: Limits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
+    ) -> tuple[Retirement, Mapping[str, TableFile]]:
         table = self.catalog.reload(self.archived.table)
-        cuts = self._cuts(limits, table, rows=rows)
+        cuts = self._cuts(limits, table, report, rows=rows)
         reach = reach_of(cuts, self.manifests.files(table.iceberg))
         ranges = self.registry.retention.ranges(self.archived.topic, below=reach)  # before the table: so it has them
         table = self.catalog.reload(table)
         files = tuple(self.manifests.files(table.iceberg))
-        later = self._cuts(limits, table, rows=rows)
+        later = self._cuts(limits, table, report, rows=rows)
         planned = retirement(
             {each: min(offset, later.get(each, 0)) for each, offset in cuts.items()},
             ranges=ranges,
@@ -232,7 +242,7 @@ class TopicExpiry:
         )
         return planned, {file.path: file for file in files}
 
-    def _cuts(self, limits: Limits, table: ArchiveTable, *, rows: bool) -> dict[int, int]:
+    def _cuts(self, limits: Limits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
         files = tuple(self.manifests.files(table.iceberg))
         cuts = whole_file_cuts(limits, files, table.offsets)
         if not rows or limits.time_ms is None:
@@ -241,7 +251,9 @@ class TopicExpiry:
         wanted = {each: end for each, end in ends.items() if not limits.partitions or each in limits.partitions}
         target = removal_target(self.config, table, self.registry, self.formats)
         exact = first_young_offsets(limits.time_ms, wanted, files, target)
-        found = {each: max(cuts.get(each, 0), offset) for each, offset in exact.items()}
+        for path, error in exact.failures.items():
+            self._fail(report, path, error)
+        found = {each: max(cuts.get(each, 0), offset) for each, offset in exact.offsets.items()}
         return {each: offset for each, offset in found.items() if offset > 0}
 
     def _commit(
@@ -249,19 +261,16 @@ class TopicExpiry:
     ) -> bool:
         """Commit batch by batch, the oldest first. False where others changed a file meanwhile."""
         table = self.catalog.reload(self.archived.table)
-        edges, first_offsets = self._edges(planned, table, report, claims)
+        planned, edges = self._edges(planned, table, report, claims)
         batches = in_batches(
-            planned.going,
-            planned.edges if edges else (),
-            first_offsets=first_offsets,
-            known=table.first_offsets,
+            planned.going, planned.edges, first_offsets=planned.first_offsets, known=table.first_offsets
         )
         for batch in batches:
             if self.is_over():
                 report.stopped = True
                 return True
             reached, going = batch.first_offsets, batch.going
-            written = [each.group for each in edges if each.group] if batch.with_edges else []
+            written = edges if batch.with_edges else []
             groups = (*groups_of(going, _why(reached)), *written)
             moved = {each: offset for each, offset in reached.items() if offset > table.first_offsets.get(each, 0)}
             if not groups and not moved:
@@ -305,11 +314,10 @@ class TopicExpiry:
 
     def _edges(
         self, planned: Retirement, table: ArchiveTable, report: TopicRetired, claims: UploadClaims
-    ) -> tuple[list[RemovalResult], dict[int, int]]:
-        """Write the files at the edge anew. A component that fails stays as it is, and its partition begins with it."""
-        first_offsets = dict(planned.first_offsets)
+    ) -> tuple[Retirement, list[RewriteGroup]]:
+        """Write the files at the edge anew. A component that fails stays as it is, and its partitions begin with it."""
         if not planned.edges:
-            return [], first_offsets
+            return planned, []
         target = removal_target(self.config, table, self.registry, self.formats)
         places = places_of(table, [file for each in planned.edges for file in each.files])
         tasks = [
@@ -323,22 +331,28 @@ class TopicExpiry:
             )
             for each in planned.edges
         ]
-        made: list[RemovalResult] = []
+        made, failed = dict[int, RemovalResult](), list[Component]()
         engine = self.engine(sum(each.size_bytes for each in planned.edges))
         for outcome in engine.run_tasks(tasks, remove_rows):
             component = planned.edges[outcome.index]
             if outcome.result is not None:
-                made.append(outcome.result)
+                made[id(component)] = outcome.result
                 claims.keep(*(outcome.result.group.new_paths if outcome.result.group else ()))
                 continue
             assert outcome.error is not None
-            path = next((file.path for file in component.files), "")
-            report.failures[path] = outcome.error
-            self.observer(ExpireFailed(topic=report.topic, path=path, error=outcome.error))
-            first_offsets = reached_before(first_offsets, (component,))
-        if report.failures:  # what was written is below other first offsets by now
-            return [], reached_before(first_offsets, planned.edges)
-        return made, first_offsets
+            failed.append(component)
+            paths = [file.path for file in component.files]
+            path = blamed_file(outcome.error, paths) or next(iter(paths), "")
+            partitions = sorted({one.partition for one in component.ranges})
+            self._fail(report, path, outcome.error.placed(topic=report.topic, partitions=partitions, file=path))
+        left = without_failed(planned, failed, table.first_offsets)
+        return left, [group for each in left.edges if (group := made[id(each)].group)]
+
+    def _fail(self, report: TopicRetired, path: str, error: ContextError) -> None:
+        """Note a file that stays for this error; tell it once."""
+        if path not in report.failures:
+            self.observer(ExpireFailed(topic=report.topic, path=path, error=error))
+        report.failures[path] = error
 
 
 def _tell(report: TopicRetired, planned: Retirement) -> None:

@@ -21,8 +21,8 @@ from catalog.registry.removable import RemovableRange
 class Retirement:
     """What goes: whole components, and `edges`, components of which the rows below the first offsets go.
 
-    `held` are the partitions of which a hold keeps more than the limits would, `kept` those that a file keeps which
-    can't go, each with its path.
+    `held` are the partitions of which a hold keeps more than the limits would, with its id. `kept` are those of which a
+    file keeps more that can't go, with its path: nobody knows whose records it has.
     """
 
     first_offsets: Mapping[int, int]
@@ -69,7 +69,7 @@ def retirement(
     first_offsets = dict(wanted)
     kept: dict[int, str] = {}
     for file in found.strangers:
-        _keep(first_offsets, kept, file)
+        kept |= dict.fromkeys(_begin_with(file, first_offsets), file.path)
     going, staying = list(found.all), list[Component]()
     while True:
         sides = [(is_below(each, first_offsets), each) for each in going]
@@ -110,7 +110,9 @@ def _keep_whole(first_offsets: dict[int, int], kept: dict[int, str], each: Compo
         if one.start_offset < first_offsets.get(one.partition, 0):
             first_offsets[one.partition] = one.start_offset
     for file in each.files if each.has_foreign else ():
-        _keep(first_offsets, kept, file)
+        found = _begin_with(file, first_offsets)
+        if _has_no_bounds(file):  # others are kept until all of their records may go, as files of ours are
+            kept |= dict.fromkeys(found, file.path)
 
 
 def _has_rows_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
@@ -166,13 +168,21 @@ def _reaches_above(file: TableFile, first_offsets: Mapping[int, int]) -> bool:
 
 
 def _is_unbounded(each: Component) -> bool:
-    return any(file.offsets is None or file.partitions is None for file in each.files)
+    return any(_has_no_bounds(file) for file in each.files)
 
 
-def _keep(first_offsets: dict[int, int], kept: dict[int, str], file: TableFile) -> None:
-    """Have partitions begin no later than at the file's first record."""
+def _has_no_bounds(file: TableFile) -> bool:
+    return file.offsets is None or file.partitions is None
+
+
+def _begin_with(file: TableFile, first_offsets: dict[int, int]) -> list[int]:
+    """Have partitions begin no later than at the file's first record; return those that would have."""
     low, at = (file.offsets.low if file.offsets else 0), file.partitions
-    for partition, offset in first_offsets.items():
-        if low < offset and (at is None or at.low <= partition <= at.high):
-            first_offsets[partition] = low
-            kept[partition] = file.path
+    found = [
+        partition
+        for partition, offset in first_offsets.items()
+        if low < offset and (at is None or at.low <= partition <= at.high)
+    ]
+    for partition in found:
+        first_offsets[partition] = low
+    return found

@@ -19,6 +19,8 @@ class TopicRetired:
     `first_offsets` are where partitions begin after it, of those that moved. `rows` and `files` are what went out of
     the table, `rewritten` files that were written anew at the edge. `held` are the partitions of which a hold keeps
     more than the limits would, with its id; `kept` are those of which a file that can't go keeps more, with its path.
+    `is_asked` says that the command named the limits: then a hold in their way is a failure. Where the configuration
+    has them, holds are what its limits reckon with.
     `journal` is what was summed up in the journal, None where that wasn't tried or failed.
     `has_limits` is false if neither the configuration nor the command says what may go. `stopped` says that the time
     was over before all was done.
@@ -38,13 +40,15 @@ class TopicRetired:
     journal: JournalSums | None = None
     failures: dict[str, ContextError] = field(default_factory=dict)
     has_limits: bool = True
+    is_asked: bool = False
     stopped: bool = False
     error: ContextError | None = None
 
     @property
     def succeeded(self) -> bool:
-        """Whether everything was done that the limits ask for and no hold forbids."""
-        return self.error is None and not self.failures and not self.purged.failures
+        """Whether everything went that was asked for, and no file kept more that can't go."""
+        is_done = self.error is None and not self.failures and not self.purged.failures
+        return is_done and not self.kept and not (self.is_asked and self.held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,9 +90,16 @@ def test_files_that_go_to_other_partitions_are_told() -> None:
 def test_a_failed_group_is_named() -> None:
     console = TextConsole(file=io.StringIO(), width=200)
     error = StorageDenied("no right", file="s3://b/1")
-    CompactScreen(console)(GroupFailed(topic="orders", paths=("s3://b/1", "s3://b/2"), error=error))
+    screen = CompactScreen(console)
+    screen(GroupFailed(topic="orders", paths=("s3://b/1", "s3://b/2"), error=error, partition=3))
+    screen(GroupFailed(topic="orders", paths=("s3://b/1",), error=error))
+    screen(GroupFailed(topic="orders", paths=(), error=error))
     assert isinstance(console.file, io.StringIO)
-    assert "s3://b/1: StorageDenied: no right" in console.file.getvalue()
+    assert [line for line in console.file.getvalue().splitlines() if "StorageDenied" in line] == [
+        "orders, partition 3: s3://b/1 and 1 more file: StorageDenied: no right",
+        "orders: s3://b/1: StorageDenied: no right",
+        "orders: StorageDenied: no right",
+    ]
     assert not report(dry_run=False, failed=True).succeeded
 
 

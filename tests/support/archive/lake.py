@@ -204,7 +204,7 @@ class Lake:
             snapshot_id = producer._snapshot_id
             spec = self.metadata.spec()
             output = self.io.new_output((self.folder / "metadata" / f"deletes-{uuid4()}.avro").as_uri())
-            with _DeleteManifest(spec, self.metadata.schema(), output, snapshot_id, "deflate") as writer:
+            with DeleteManifest(spec, self.metadata.schema(), output, snapshot_id, "deflate") as writer:
                 writer.add_entry(
                     ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file)
                 )
@@ -242,7 +242,9 @@ class Lake:
         self.metadata = update_table_metadata(self.metadata, transaction._updates, enforce_validation=True)
 
 
-class _DeleteManifest(ManifestWriterV2):
+class DeleteManifest(ManifestWriterV2):
+    """Writes a manifest of delete files, which pyiceberg can't."""
+
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
 

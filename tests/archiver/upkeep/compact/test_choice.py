@@ -163,6 +163,19 @@ def test_files_that_overlap_over_all_partitions_of_a_table_move_one_partition_af
     assert [{each.file.partition_values[0] for each in group.files} for group in groups] == [{1}, {2}, {3}]
 
 
+def test_a_file_that_is_left_stays_and_its_neighbours_go_on_without_it() -> None:
+    files = [file(low, low + 9) for low in range(0, 70, 10)]
+    left = replace(LIMITS, left=frozenset({files[3].file.path}))
+    assert lows(*files, limits=left) == [[0, 10, 20], [40, 50, 60]]
+    files[3] = file(25, 39, deletes=True)
+    left = replace(LIMITS, left=frozenset({files[3].file.path}))
+    assert lows(*files, limits=left) == [[40, 50, 60]], "what overlaps it stays, too; the two before it are few"
+    mixed = [file(0, 9, 900, partition=None), file(5, 30, 900, partition=None)]
+    assert lows(*mixed, limits=replace(LIMITS, left=frozenset({mixed[0].file.path}))) == [[5]]
+    moving = [file(low, low + 9) for low in (0, 10, 20)]
+    assert lows(*moving, limits=replace(MOVING, left=frozenset({moving[1].file.path}))) == [[0], [20]]
+
+
 places = st.builds(
     lambda low, length, size, partition, day, deletes, known, spec: file(
         low, low + length, size, partition=partition, day=day, deletes=deletes, known=known, spec=spec
@@ -178,10 +191,18 @@ places = st.builds(
 )
 
 
-@given(st.lists(places, max_size=30, unique_by=lambda each: each.file.path), st.integers(2, 6), st.booleans())
-def test_any_choice_is_sound(files: list[SourceFile], min_files: int, saves_work: bool) -> None:
-    groups = choose(files, Limits(target_bytes=TARGET, min_files=min_files, saves_work=saves_work))
+@given(
+    st.lists(places, max_size=30, unique_by=lambda each: each.file.path),
+    st.integers(2, 6),
+    st.booleans(),
+    st.sets(st.integers(0, 29), max_size=3),
+)
+def test_any_choice_is_sound(files: list[SourceFile], min_files: int, saves_work: bool, left: set[int]) -> None:
+    damaged = frozenset(each.file.path for number, each in enumerate(files) if number in left)
+    limits = Limits(target_bytes=TARGET, min_files=min_files, saves_work=saves_work, left=damaged)
+    groups = choose(files, limits)
     paths = [path for group in groups for path in group.paths]
+    assert not damaged.intersection(paths)
     assert len(paths) == len(set(paths)), "each file is in one group at most"
     for group in groups:
         assert len({place(each) for each in group.files}) == 1

@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archiver.errors import BadSegment, UpkeepError
+from archiver.storage.footer import DIGEST_ALGORITHM_KEY, DIGEST_KEY
 from archiver.upkeep.compact.choice import FileGroup, Limits, choose
+from catalog.digests import DIGEST_ALGORITHM
 from tests.support.archive.compacted import CompactedTable
 from tests.support.storage.parquet_pages import page_headers, without_page
 
@@ -113,6 +115,21 @@ def test_a_file_with_a_page_that_readers_leave_out_is_refused(table: CompactedTa
     assert sorted(path.parent.iterdir()) == before
     path.write_bytes(whole)
     assert len(table.merged(group).rewritten.files) == 1
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_file_whose_records_do_not_have_its_digest_is_named(table: CompactedTable, *, is_cut: bool) -> None:
+    """The new file's digest says only that one of the old ones must be damaged."""
+    paths = [table.add(start, start + 10) for start in (0, 10, 20)]
+    path = Path(paths[1].removeprefix("file://"))
+    rows, about = pq.read_table(path), pq.read_metadata(path).metadata
+    ours = {key: value for key, value in about.items() if key.startswith(b"archiver.")}
+    pq.write_table(
+        rows.replace_schema_metadata({**ours, DIGEST_KEY: "1", DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM}), path
+    )
+    with pytest.raises(UpkeepError, match="don't have the digest in its footer") as caught:
+        table.merged(group_of(table, is_cut=is_cut))
+    assert caught.value.context["file"] == paths[1]
 
 
 @st.composite

@@ -8,7 +8,8 @@ import pytest
 
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.retire import batches
-from archiver.upkeep.retire.batches import Batch, in_batches
+from archiver.upkeep.retire.batches import Batch, in_batches, without_failed
+from archiver.upkeep.retire.plan import Retirement
 from catalog.registry.removable import RemovableRange
 
 
@@ -85,3 +86,30 @@ def test_what_lies_below_the_first_offsets_so_far_goes(monkeypatch: pytest.Monke
     again = component((0, 0, 10), (1, 0, 10))
     (only,) = batched(monkeypatch, [again], {1: 10}, known={0: 30})
     assert only.going == (again,)
+
+
+def test_an_edge_that_could_not_be_written_keeps_only_what_lies_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    below, failed, other = component((0, 0, 10)), component((0, 10, 30)), component((1, 0, 30))
+    planned = Retirement(first_offsets={0: 20, 1: 20}, going=(below,), edges=(failed, other))
+    left = without_failed(planned, [failed], {})
+    assert (left.going, left.edges, dict(left.first_offsets)) == ((below,), (other,), {0: 10, 1: 20})
+    (last,) = batched(monkeypatch, left.going, left.first_offsets, edges=left.edges)
+    assert (last.with_edges, last.first_offsets) == (True, {0: 10, 1: 20})
+    assert without_failed(planned, [], {}) == planned
+
+
+def test_what_was_written_for_first_offsets_that_are_lower_now_is_given_up() -> None:
+    """The failed edge keeps partition 0 at 10. So the file of both stays, and the edge above it in partition 1, too."""
+    failed, both, above = component((0, 10, 30)), component((0, 30, 40), (1, 0, 10)), component((1, 10, 30))
+    first_offsets = {0: 40, 1: 20}
+    planned = Retirement(first_offsets=first_offsets, going=(both,), edges=(failed, above))
+    left = without_failed(planned, [failed], {})
+    assert (left.going, left.edges, dict(left.first_offsets)) == ((), (), {0: 10, 1: 0})
+    planned = Retirement(first_offsets=first_offsets, edges=(failed, component((0, 5, 10), (1, 10, 30))))
+    assert without_failed(planned, [failed], {0: 5}).edges == planned.edges[1:], "all below 10 may go"
+
+
+def test_a_failed_edge_never_moves_first_offsets_back() -> None:
+    going, failed = component((0, 0, 10)), component((0, 5, 30))
+    left = without_failed(Retirement(first_offsets={0: 20}, going=(going,), edges=(failed,)), [failed], {0: 10})
+    assert left.going == (going,), "partitions begin above it already"

@@ -14,7 +14,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.removal.rewriting import RemovalTarget
-from archiver.upkeep.retire.edge import first_young_offsets
+from archiver.upkeep.retire.edge import YoungOffsets, first_young_offsets
 from tests.support.archive.archived_rows import rows_of
 from tests.support.storage.parquet_pages import page_headers, without_page
 
@@ -33,7 +33,7 @@ def local(archive: Any, tmp_path: Path) -> Path:
     return path
 
 
-def first_young(archive: Any, path: Path, time_ms: int) -> int:
+def young(archive: Any, path: Path, time_ms: int) -> YoungOffsets:
     file = TableFile(
         path=path.as_uri(),
         format="parquet",
@@ -54,12 +54,12 @@ def first_young(archive: Any, path: Path, time_ms: int) -> int:
         formats=FORMATS,
         spool=path.parent,
     )
-    return first_young_offsets(time_ms, {0: ROWS}, [file], target)[0]
+    return first_young_offsets(time_ms, {0: ROWS, 1: 7}, [file], target)
 
 
 def test_rows_from_the_time_on_stay(archive: Any, local: Path):
-    assert first_young(archive, local, INGESTED_MS) == 0
-    assert first_young(archive, local, INGESTED_MS + 1) == ROWS
+    assert young(archive, local, INGESTED_MS) == YoungOffsets(offsets={0: 0, 1: 7}, failures={})
+    assert young(archive, local, INGESTED_MS + 1) == YoungOffsets(offsets={0: ROWS, 1: 7}, failures={})
 
 
 @pytest.mark.parametrize("column", ["kafka.partition", "kafka.offset", "kafka.ingest_timestamp"])
@@ -67,5 +67,9 @@ def test_rows_of_a_page_that_readers_leave_out_are_not_taken_for_old_ones(archiv
     data = local.read_bytes()
     (page,) = [each for each in page_headers(data) if each.is_data and each.column == column]
     local.write_bytes(without_page(data, page))
-    with pytest.raises(BadSegment):
-        first_young(archive, local, INGESTED_MS)
+    found = young(archive, local, INGESTED_MS + 1)
+    assert found.offsets == {0: 0, 1: 7}, "a file that can't be read may be young; the other partition doesn't wait"
+    (failure,) = found.failures.values()
+    assert isinstance(failure, BadSegment)
+    assert failure.context["partition"] == 0
+    assert list(found.failures) == [failure.context["file"]] == [local.as_uri()]

@@ -69,6 +69,15 @@ def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monk
     assert runs == [False, False, True], "the run gets the pause's own end"
 
 
+def test_a_file_that_keeps_records_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = TopicRetired(topic="orders", table="t", kept={3: "s3://b/1"})
+    monkeypatch.setattr(Expire, "run", lambda _: ExpireReport(topics=(found,), dry_run=False, seconds=0.0))
+    IdleRetirement(load_config(written(tmp_path), {}))(idle())
+    assert "a file keeps records of orders, partition 3, that should go: s3://b/1" in caplog.text
+
+
 def test_a_hold_that_is_set_meanwhile_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     holds = list[bool]()
 

@@ -1,0 +1,192 @@
+"""`archiver expire` where something is wrong: it names what is in the way, goes on with the rest, and exits with 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyiceberg.transforms import IdentityTransform
+
+from archiver.config import load_config
+from archiver.upkeep.holds import Holds
+from tests.support.archive.two_topics import DAYS, EACH, PARTITIONS, TwoTopics, cut_short, gone, of_other_records
+from tests.support.catalog.foreign_writes import table_of
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+OLDEST = 5
+"""An offset in the first day's file."""
+SPOILT: dict[str, tuple[Callable[[bytes], bytes | None], str, str]] = {
+    "cut short": (cut_short, "BadSegment", "restore it from a backup"),
+    "gone": (gone, "ObjectMissing", "Restore it"),
+    "other digest": (of_other_records, "UpkeepError", "restore it from a backup"),
+}
+
+
+@pytest.fixture
+def topics(stack: Stack) -> TwoTopics:
+    return TwoTopics.archived(stack)
+
+
+def begin(topics: TwoTopics, topic: str) -> list[int]:
+    """The offset of the first record of each partition."""
+    archive = topics.archive(topic)
+    return [min(each.offset for each in archive if each.partition == number) for number in range(PARTITIONS)]
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """Rows of it have to be read. Whole files before it go, and the other partition begins at the very offset."""
+    spoil, kind, advice = SPOILT[case]
+    before = topics.files(topics.bad)
+    path = before[1, EACH].file_path
+    edge = ("expire", topics.bad, topics.good, "--before", str(EACH + OLDEST), "--rows")
+    with topics.spoilt(path, spoil):
+        done = topics.run(*edge, monkeypatch=monkeypatch)
+        assert done.code == 1
+        (failure,) = done.of(topics.bad)["failures"]
+        assert (failure["file"], failure["kind"]) == (path, kind)
+        assert (failure["context"]["topic"], failure["context"]["partitions"]) == (topics.bad, "[1]")
+        assert advice in failure["message"]
+        assert done.of(topics.bad)["first_offsets"] == {"0": EACH + OLDEST, "1": EACH}
+        assert done.of(topics.good)["first_offsets"] == {"0": EACH + OLDEST, "1": EACH + OLDEST}
+        assert done.lines[-1]["succeeded"] is False
+        told = topics.run(*edge, as_json=False, monkeypatch=monkeypatch)
+        assert told.code == 1
+        assert f"{topics.bad}: {path}: {kind}: " in told.text
+        assert advice in told.text
+    assert topics.exists(path)
+    assert (begin(topics, topics.bad), begin(topics, topics.good)) == ([15, 10], [15, 15])
+    assert topics.run(*edge, monkeypatch=monkeypatch).code == 0
+    assert begin(topics, topics.bad) == [15, 15]
+
+
+@pytest.mark.parametrize("case", ["cut short", "gone"])
+def test_a_file_whose_times_cannot_be_read_is_young(
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """To find the very offset of a time, the file at the edge is read before anything is planned."""
+    spoil, kind, _ = SPOILT[case]
+    path = topics.files(topics.bad)[1, EACH].file_path
+    edge = ("expire", topics.bad, topics.good, "--before", "2026-01-02T00:00:00Z", "--rows")
+    with topics.spoilt(path, spoil):
+        dry = topics.run(*edge, "--dry-run", monkeypatch=monkeypatch)
+        assert (dry.code, [each["file"] for each in dry.of(topics.bad)["failures"]]) == (1, [path])
+        done = topics.run(*edge, monkeypatch=monkeypatch)
+        (failure,) = done.of(topics.bad)["failures"]
+        assert (done.code, failure["file"], failure["kind"]) == (1, path, kind)
+        assert failure["context"]["partition"] == "1"
+        assert done.of(topics.bad)["first_offsets"] == {"0": EACH, "1": EACH}
+        assert done.of(topics.good)["first_offsets"] == {"0": EACH, "1": EACH}
+    assert begin(topics, topics.bad) == [EACH, EACH]
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_damaged_file_that_is_old_as_a_whole_goes_unread(
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    spoil, _, _ = SPOILT[case]
+    path = topics.files(topics.bad)[1, 0].file_path
+    with topics.spoilt(path, spoil):
+        done = topics.run("expire", topics.bad, "--before", str(EACH), monkeypatch=monkeypatch)
+        assert (done.code, done.of(topics.bad)["first_offsets"]) == (0, {"0": EACH, "1": EACH})
+        assert not topics.exists(path), "no snapshot needs it"
+    assert begin(topics, topics.bad) == [EACH, EACH]
+
+
+def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifest doesn't say whose records it has: it may have any."""
+    path = topics.add_foreign()
+    words = ("expire", topics.bad, topics.good, "--before", str(EACH))
+    done = topics.run(*words, monkeypatch=monkeypatch)
+    assert done.code == 1
+    assert done.of(topics.bad)["kept_partitions"] == {"0": path, "1": path}
+    assert (done.of(topics.bad)["files"], done.of(topics.bad)["first_offsets"]) == (0, {})
+    assert done.of(topics.good)["first_offsets"] == {"0": EACH, "1": EACH}
+    assert len(topics.files(topics.bad)) == DAYS * PARTITIONS + 1
+    told = topics.run(*words, as_json=False, monkeypatch=monkeypatch)
+    assert told.code == 1
+    assert f"{topics.bad}: partition 1: a file that can't go keeps more than that: {path}" in told.text
+    assert "take it out of the table" in told.text
+
+
+def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
+    placed = Holds(load_config(topics.config)).place(topics.bad, partitions=(1,), start="12", end="14", reason="case 7")
+    before = topics.files(topics.bad)
+    words = ("expire", topics.bad, topics.good, "--before", str(3 * EACH))
+    dry = topics.run(*words, "--dry-run", monkeypatch=monkeypatch)
+    assert (dry.code, dry.of(topics.bad)["held_partitions"]) == (1, {"1": placed.hold.id})
+    done = topics.run(*words, monkeypatch=monkeypatch)
+    assert done.code == 1
+    assert done.of(topics.bad)["held_partitions"] == {"1": placed.hold.id}
+    assert done.of(topics.bad)["first_offsets"] == {"0": 30, "1": 10}
+    assert done.of(topics.good)["first_offsets"] == {"0": 30, "1": 30}
+    told = topics.run(*words, as_json=False, monkeypatch=monkeypatch)
+    assert told.code == 1
+    release = f"`archiver hold {topics.bad} --release {placed.hold.id}`"
+    assert f"{topics.bad}: partition 1: hold {placed.hold.id} keeps more than that" in told.text
+    assert release in told.text
+    held = [each.file_path for (partition, low), each in before.items() if partition == 1 and low >= EACH]
+    assert len(held) == DAYS - 1
+    assert all(map(topics.exists, held))
+    assert begin(topics, topics.bad) == [30, 10]
+    Holds(load_config(topics.config)).release(topics.bad, placed.hold.id)
+    assert topics.run(*words, monkeypatch=monkeypatch).code == 0
+
+
+def test_limits_of_the_configuration_reckon_with_holds(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what runs each night would fail as long as a hold lasts. It tells of it all the same."""
+    text = topics.config.read_text().replace('"snapshot_retention"', '"retention_size" = "1B"\n"snapshot_retention"')
+    before, found, after = text.partition(f'[topics."{topics.bad}"]')
+    topics.config.write_text(before + found + "\nhold = true" + after)
+    done = topics.run("expire", monkeypatch=monkeypatch)
+    assert done.code == 0
+    assert done.of(topics.bad)["held_partitions"] == {"0": "config", "1": "config"}
+    assert (done.of(topics.bad)["files"], done.of(topics.good)["files"]) == (0, (DAYS - 1) * PARTITIONS)
+    told = topics.run("expire", as_json=False, monkeypatch=monkeypatch)
+    assert f"{topics.bad}: partition 1: `hold = true` in the topic's section keeps more than that" in told.text
+    asked = topics.run("expire", topics.bad, "--before", "10", monkeypatch=monkeypatch)
+    assert (asked.code, asked.of(topics.bad)["files"]) == (1, 0)
+    assert begin(topics, topics.bad) == [0, 0]
+
+
+def test_a_manifest_that_is_gone_stops_its_topic_alone(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(topics.stack, topics.config, topics.bad)
+    path = table.current_snapshot().manifests(table.io)[0].manifest_path
+    words = ("expire", topics.bad, topics.good, "--before", str(EACH))
+    with topics.spoilt(path, gone):
+        done = topics.run(*words, monkeypatch=monkeypatch)
+        assert done.code == 1
+        error = done.of(topics.bad)["error"]
+        assert (error["kind"], error["context"]["file"]) == ("ObjectMissing", path)
+        assert done.of(topics.good)["first_offsets"] == {"0": EACH, "1": EACH}
+        assert f"{topics.bad}: ObjectMissing: " in topics.run(*words, as_json=False, monkeypatch=monkeypatch).text
+    assert topics.archive(topics.bad) == topics.kafka(topics.bad)
+    assert topics.run(*words, monkeypatch=monkeypatch).code == 0
+
+
+def test_a_partitioning_that_others_made_is_in_no_retirements_way(
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files stay in the partitions that they have: also one that is written anew."""
+    with table_of(topics.stack, topics.config, topics.bad).update_spec() as update:
+        update.add_field("kafka.partition", IdentityTransform(), "theirs")
+    spec = topics.files(topics.bad)[0, EACH].spec_id
+    done = topics.run("expire", topics.bad, "--before", "15", "--rows", monkeypatch=monkeypatch)
+    assert (done.code, done.of(topics.bad)["first_offsets"]) == (0, {"0": 15, "1": 15})
+    assert topics.files(topics.bad)[0, 15].spec_id == spec
+    assert topics.archive(topics.bad) == [each for each in topics.kafka(topics.bad) if each.offset >= 15]
+
+
+@pytest.mark.parametrize("before", ["latest", "yesterday", "-3"])
+def test_a_beginning_that_cannot_be_is_refused_before_anything_is_asked(
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    done = topics.run("expire", topics.bad, f"--before={before}", monkeypatch=monkeypatch)
+    assert (done.code, done.text) == (2, "")
+    assert topics.archive(topics.bad) == topics.kafka(topics.bad)
