@@ -4,10 +4,11 @@ Recipe: `python bench/compact.py [--records 1000000] [--rounds 3] [--stack DIR] 
 bench/data.py in 4 partitions, archived to files of about 1 MiB on an embedded stack, which is started and stopped
 unless one is named.
 
-The sides take turns. Ours chooses the groups as the job does and runs its tasks in this process: merge, upload, read
-back, compare digests. What it made is deleted again, so the table stays as it was. Spark rewrites the table on one core
-by bin packing, then by sorting (`kafka.partition, kafka.offset`), and the table is set back after each. Seconds are
-those of one core: of this process, and of the JVM after its first query. MB are those of the old files.
+The sides take turns, in one order and then in the other. Ours is the whole job in this process on a table that was
+archived anew: choose, merge, upload, read back, compare digests, commit, record. Spark rewrites another such table on
+one core by bin packing, then by sorting (`kafka.partition, kafka.offset`), commits, and the table is set back after
+each. Seconds are those of one core: of this process, and of the JVM after its first query. MB are those of the old
+files. Each result is replayed, and must give the records of before, in order: by their digest.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import numpy as np
 import psutil
 from archive import stack
 from data import create_topic, message_type, produce
@@ -33,17 +34,16 @@ from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate
 from rich.console import Console
 from rich.table import Table as Shown
 
-from archiver.config import load_config
+from archiver.archive.topic_archive import open_archive
+from archiver.config import Config, load_config
 from archiver.demo.settings import sql_options
 from archiver.engine.spark import SparkEngine
 from archiver.engine.threads import ThreadEngine
 from archiver.ingest.job import ArchiveJob
 from archiver.local import Endpoints
 from archiver.local.fetch import fetch_iceberg
-from archiver.storage.objects import ObjectStore
-from archiver.upkeep.compact import job as compact_job
-from archiver.upkeep.compact import rounds
 from archiver.upkeep.compact.job import Compact, Wish
+from archiver.wire.record_digest import RecordDigest
 from tests.support.servers.stack import Stack, unique
 
 TARGET = 256 << 20
@@ -63,70 +63,99 @@ class Turn:
     seconds: float
     files: int
     size_bytes: int
+    digest: str
+    replay_seconds: float
 
 
-def archived(endpoints: Endpoints, folder: Path, records: int) -> tuple[Stack, Path, str]:
-    """Archive the orders to small files."""
-    found = FileDescriptorSet()
-    message_type().file.CopyToProto(found.file.add())
-    (folder / "shop.binpb").write_bytes(found.SerializeToString())
-    topic = unique("orders")
-    value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(folder / "shop.binpb")}
-    servers = Stack(endpoints, folder)
-    config = servers.config({topic: {"value": value, "target_file_size": "1MiB"}})
-    create_topic(endpoints.bootstrap_servers, topic, PARTITIONS)
-    produce(endpoints.bootstrap_servers, topic, records)
-    report = ArchiveJob(load_config(config), engine=ThreadEngine(2)).run_once()
-    if not report.succeeded:
-        raise RuntimeError(f"the orders were not archived: {report}")
-    return servers, config, topic
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """The orders in Kafka, and what their archives need."""
+
+    servers: Stack
+    topic: str
+    value: dict[str, str]
+    records: int
+
+    @classmethod
+    def filled(cls, endpoints: Endpoints, folder: Path, records: int) -> Shop:
+        """Produce the orders."""
+        found = FileDescriptorSet()
+        message_type().file.CopyToProto(found.file.add())
+        (folder / "shop.binpb").write_bytes(found.SerializeToString())
+        topic = unique("orders")
+        create_topic(endpoints.bootstrap_servers, topic, PARTITIONS)
+        produce(endpoints.bootstrap_servers, topic, records)
+        value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(folder / "shop.binpb")}
+        return cls(servers=Stack(endpoints, folder), topic=topic, value=value, records=records)
+
+    def archived(self) -> Config:
+        """Archive them to small files of a table of their own, with a registry of its own."""
+        config = load_config(self.servers.config({self.topic: {"value": self.value, "target_file_size": "1MiB"}}))
+        report = ArchiveJob(config, engine=ThreadEngine(2)).run_once()
+        if not report.succeeded:
+            raise RuntimeError(f"the orders were not archived: {report}")
+        return config
+
+    def files(self, config: Config) -> tuple[int, int]:
+        """How many files the table has, and their bytes."""
+        files = self.servers.catalog().load_table(config.topic(self.topic).table).inspect.data_files()
+        return files.num_rows, sum(files.column("file_size_in_bytes").to_pylist())
+
+    def replayed(self, config: Config) -> Replayed:
+        """Read all records back, in order; RuntimeError where some are missing."""
+        cpu, count, digest = time.process_time(), 0, RecordDigest()
+        archive = open_archive(config, self.topic)
+        for partition in range(PARTITIONS):
+            last = -1
+            for batch in archive.records(partition):
+                offsets = batch.column("offset").to_numpy()
+                if (np.diff(offsets, prepend=last) <= 0).any():
+                    raise RuntimeError(f"partition {partition} is out of order from {offsets[0]} on")
+                last, count = int(offsets[-1]), count + len(offsets)
+                digest += RecordDigest.of_seen(batch)
+        if count != self.records:
+            raise RuntimeError(f"{count} of {self.records} records came back")
+        return Replayed(digest=digest.text, cpu_seconds=time.process_time() - cpu)
 
 
-class Uncommitted(rounds.Rounds):
-    """Rounds that commit nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What a replay gave, and its seconds of CPU."""
 
-    made: tuple[str, ...] = ()
-    size_bytes = 0
-
-    def _commit(self, table: Any) -> bool:
-        merged, self._merged = self._merged, []
-        Uncommitted.made = tuple(path for _, each in merged for path in each.rewritten.new_paths)
-        Uncommitted.size_bytes = sum(each.size_bytes for _, each in merged)
-        for group, result in merged:
-            self._note(table.topic, Done(commit_id="none"), [(group, result)])
-        store = ObjectStore.of_table(table.iceberg)
-        for path in self.made:
-            store.delete(path)
-        return False
+    digest: str
+    cpu_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a commit would have given."""
-
-    commit_id: str
-
-
-def ours(config: Path) -> Turn:
-    """Compact without the commit."""
-    compact_job.Rounds = Uncommitted  # type: ignore[misc]
+def ours(shop: Shop) -> Turn:
+    """Compact a fresh table, commit included."""
+    config = shop.archived()
     cpu, started = time.process_time(), time.monotonic()
-    report = Compact(
-        load_config(config), wish=Wish(target_bytes=TARGET, min_files=2), engine=lambda: ThreadEngine(1)
-    ).run()
-    if not report.succeeded or not report.done.files_before:
+    wish = Wish(target_bytes=TARGET, min_files=2)
+    report = Compact(config, wish=wish, engine=lambda: ThreadEngine(1)).run()
+    cpu, seconds = time.process_time() - cpu, time.monotonic() - started
+    if not report.succeeded or not report.topics[0].commits:
         raise RuntimeError(f"nothing was compacted: {report}")
+    return turn("archiver compact", cpu, seconds, shop, config)
+
+
+def turn(side: str, cpu: float, seconds: float, shop: Shop, config: Config) -> Turn:
+    """What the side left in the table."""
+    files, size = shop.files(config)
+    replay = shop.replayed(config)
     return Turn(
-        side="archiver compact",
-        cpu_seconds=time.process_time() - cpu,
-        seconds=time.monotonic() - started,
-        files=report.done.files_after,
-        size_bytes=report.done.bytes_after,
+        side=side,
+        cpu_seconds=cpu,
+        seconds=seconds,
+        files=files,
+        size_bytes=size,
+        digest=replay.digest,
+        replay_seconds=replay.cpu_seconds,
     )
 
 
-def spark(servers: Stack, engine: SparkEngine, table: str, side: str) -> Turn:
+def spark(shop: Shop, config: Config, engine: SparkEngine, side: str) -> Turn:
     """Rewrite the table, and set it back."""
+    servers, table = shop.servers, config.topic(shop.topic).table
     loaded = servers.catalog().load_table(table)
     before = loaded.current_snapshot()
     assert before is not None
@@ -139,15 +168,8 @@ def spark(servers: Stack, engine: SparkEngine, table: str, side: str) -> Turn:
     cpu, started = _cpu(jvm), time.monotonic()
     engine.session.sql(call).collect()
     cpu, seconds = _cpu(jvm) - cpu, time.monotonic() - started
+    found = turn(side, cpu, seconds, shop, config)
     loaded = servers.catalog().load_table(table)
-    files = loaded.inspect.data_files()
-    found = Turn(
-        side=side,
-        cpu_seconds=cpu,
-        seconds=seconds,
-        files=files.num_rows,
-        size_bytes=sum(files.column("file_size_in_bytes").to_pylist()),
-    )
     back = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=before.snapshot_id)
     servers.catalog().commit_table(loaded, (AssertTableUUID(uuid=loaded.metadata.table_uuid),), (back,))
     return found
@@ -162,21 +184,21 @@ def _cpu(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> tuple[float, int, list[Turn]]:
-    """Let the sides take turns; return the MB and the number of old files, and the turns without the first round."""
-    servers, config, topic = archived(endpoints, folder, options.records)
-    table = load_config(config).topic(topic).table
-    files = servers.catalog().load_table(table).inspect.data_files()
-    megabytes = sum(files.column("file_size_in_bytes").to_pylist()) / 1e6
+def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> tuple[int, int, Replayed, list[Turn]]:
+    """Let the sides take turns. Return number, bytes and replay of the old files, and all turns but the first ones."""
+    shop = Shop.filled(endpoints, folder, options.records)
+    config = shop.archived()
+    count, size = shop.files(config)
+    before = shop.replayed(config)
     turns: list[list[Turn]] = []
     settings = {"master": "local[1]", **sql_options(endpoints, fetch_iceberg(lambda _: None))}
     with SparkEngine.start(settings) as engine:
-        sides: list[Callable[[], Turn]] = [lambda: ours(config)]
-        sides += [lambda side=side: spark(servers, engine, table, side) for side in STRATEGIES]  # type: ignore[misc]
+        sides: list[Callable[[], Turn]] = [lambda: ours(shop)]
+        sides += [lambda side=side: spark(shop, config, engine, side) for side in STRATEGIES]  # type: ignore[misc]
         for number in range(options.rounds + 1):
             turns.append([side() for side in (sides if number % 2 else sides[::-1])])
             print(f"round {number}: {', '.join(f'{t.side} {t.cpu_seconds:.1f} s' for t in turns[-1])}", flush=True)
-    return megabytes, files.num_rows, [turn for each in turns[1:] for turn in each]
+    return count, size, before, [one for each in turns[1:] for one in each]
 
 
 def main() -> None:
@@ -188,9 +210,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with stack(options.stack) as endpoints, TemporaryDirectory() as scratch:
-        megabytes, count, turns = measure(options, endpoints, Path(scratch))
-    shown = Shown(title=f"{count} files with {megabytes:.0f} MB")
-    for heading in ("side", "core seconds", "MB/s a core", "times ours", "files", "MB after"):
+        count, size, before, turns = measure(options, endpoints, Path(scratch))
+    megabytes = size / 1e6
+    shown = Shown(title=f"{count} files with {megabytes:.1f} MB; a replay takes {before.cpu_seconds:.1f} s of CPU")
+    for heading in ("side", "core seconds", "MB/s a core", "times ours", "files", "MB after", "replay", "same records"):
         shown.add_column(heading, justify="left" if heading == "side" else "right")
     medians = {side: _median(turns, side) for side in ("archiver compact", *STRATEGIES)}
     for side, turn in medians.items():
@@ -201,11 +224,18 @@ def main() -> None:
             f"{megabytes / turn.cpu_seconds:.1f}",
             f"{ratio:.2f}",
             str(turn.files),
-            f"{turn.size_bytes / 1e6:.1f}",
+            f"{turn.size_bytes / 1e6:.1f} ({turn.size_bytes / size - 1:+.1%})",
+            f"{turn.replay_seconds:.1f}",
+            "yes" if all(each.digest == before.digest for each in turns if each.side == side) else "NO",
         )
-    Console().print(shown)
+    Console(width=None if Console().is_terminal else 120).print(shown)
     if options.json:
-        found = {"files": count, "megabytes": megabytes, "turns": [asdict(turn) for turn in turns]}
+        found = {
+            "files": count,
+            "megabytes": megabytes,
+            "replay": asdict(before),
+            "turns": [asdict(turn) for turn in turns],
+        }
         options.json.write_text(json.dumps(found, indent=1))
 
 

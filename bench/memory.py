@@ -1,11 +1,17 @@
-"""Whether a larger backlog takes more memory: peaks over all processes of the archive job, for two sizes of backlog.
+"""Whether more work takes more memory: peaks over all processes of a job, for several sizes of what it has to do.
 
-Recipe: `python bench/memory.py [--megabytes 1000 10000] [--way cut one] [--codec none] [--stack DIR] [--json FILE]`, on
-Linux. For each size there is a topic of one partition (megabytes of its log; it takes twice that on disk) on an
-embedded stack, which is started and stopped unless one is named. With `cut`, the job splits the backlog into tasks, as
-it does by default. With `one`, the whole range is one task. Each run is its own `archiver archive --once` with two
-slots. Memory is that of driver, JVM, Python workers and whatever they start, by the kernel's proportional set sizes,
-without broker, S3 and catalog.
+Recipe: `python bench/memory.py [--job archive] [--megabytes 1000 10000] [--way cut one] [--codec none] [--stack DIR]
+[--json FILE]`, on Linux. For each size there is a topic of one partition (megabytes of its log; it takes twice that on
+disk) on an embedded stack, which is started and stopped unless one is named. With `cut`, the job splits the backlog
+into tasks, as it does by default. With `one`, the whole range is one task. Each run is its own `archiver archive
+--once` with two slots.
+
+`--job compact [--files 4 16 48] [--each 32] [--memory 128MiB 32MiB]`: so many files of so many MB, which one task of
+`archiver compact` puts together on one slot; in order, and with offsets that all overlap, so that rows have to wait for
+others: in `--memory`, then on disk.
+
+Memory is that of driver, JVM, Python workers and whatever they start, by the kernel's proportional set sizes, without
+broker, S3 and catalog.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from archive import stack
 from archiving.backlog import batches, fill
 from archiving.resident import Peaks, watch
 from archiving.side import SLOTS
+from compacting import inputs
 from data import message_type
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from rich.console import Console
@@ -47,12 +54,12 @@ def config(endpoints: Endpoints, folder: Path, topic: str, way: str) -> Path:
     return Stack(endpoints, folder).config({topic: {"value": value}}, archive=WAYS[way], spark={"master": SLOTS})
 
 
-def archived(path: Path, topic: str, log: Path) -> Peaks:
-    """Archive the topic with the command line, in its own process."""
+def ran(words: list[str], path: Path, log: Path) -> Peaks:
+    """Run a command in its own process."""
     command = [sys.executable, "-c", "from archiver.cli import main; main()"]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603
-            [*command, "archive", topic, "--config", str(path), "--once", "--json"],
+            [*command, *words, "--config", str(path), "--json"],
             stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
@@ -72,7 +79,8 @@ def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> 
         records = fill(endpoints.bootstrap_servers, topic, parts, megabytes * 10**6)
         for way in options.way:
             started = time.monotonic()
-            peaks = archived(config(endpoints, folder, topic, way), topic, folder / f"{topic}-{way}.log")
+            log = folder / f"{topic}-{way}.log"
+            peaks = ran(["archive", topic, "--once"], config(endpoints, folder, topic, way), log)
             found.append(
                 {"way": way, "megabytes": megabytes, "records": records}
                 | {"seconds": round(time.monotonic() - started, 1)}
@@ -80,6 +88,49 @@ def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> 
             )
             print(f"{way}, {megabytes} MB: {peaks.proportional / MIB:,.0f} MiB", flush=True)
     return found
+
+
+def measure_compaction(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> list[dict[str, Any]]:
+    """Put files together that are in order, then files whose offsets overlap."""
+    found: list[dict[str, Any]] = []
+    for count in options.files:
+        for way in ("in order", *(f"overlapping, {each}" for each in options.memory)):
+            servers, path, topic = inputs.archived(endpoints, folder, files=count, megabytes=options.each)
+            if way != "in order":
+                inputs.interleaved(servers, path, topic)
+            files, size = inputs.files_of(servers, path, topic)
+            words = ["compact", topic, "--min-files", "2", "--tasks", "1", "--target-size", f"{2 * size}B"]
+            words += ["--memory", way.removeprefix("overlapping, ")] if way != "in order" else []
+            started = time.monotonic()
+            peaks = ran(words, path, folder / f"{topic}.log")
+            seconds = round(time.monotonic() - started, 1)
+            left, after = inputs.files_of(servers, path, topic)
+            if left != 1:
+                raise RuntimeError(f"{files} files became {left}")
+            found.append(
+                {"way": way, "files": files, "megabytes": size // 10**6, "after": after // 10**6, "seconds": seconds}
+                | vars(peaks)
+            )
+            print(f"{way}, {files} files, {size / 1e6:,.0f} MB: {peaks.proportional / MIB:,.0f} MiB", flush=True)
+    return found
+
+
+def show_compaction(found: list[dict[str, Any]]) -> None:
+    """Print a table."""
+    table = Table(title="Peak memory of a compaction with one task, MiB")
+    for heading in ("way", "files", "MB", "seconds", "sum", "driver, JVM, workers then", "workers alone"):
+        table.add_column(heading, justify="left" if heading == "way" else "right")
+    for each in sorted(found, key=lambda one: (one["way"], one["megabytes"])):
+        table.add_row(
+            each["way"],
+            f"{each['files']:,}",
+            f"{each['megabytes']:,}",
+            str(each["seconds"]),
+            f"{each['proportional'] / MIB:,.0f}",
+            ", ".join(f"{each['split'].get(kind, 0) / MIB:,.0f}" for kind in ("driver", "JVM", "workers")),
+            f"{each['alone'].get('workers', 0) / MIB:,.0f}",
+        )
+    Console(width=None if Console().is_terminal else 120).print(table)
 
 
 def show(found: list[dict[str, Any]]) -> None:
@@ -105,16 +156,20 @@ def show(found: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Memory of archiving")
+    parser = argparse.ArgumentParser(description="Memory of archiving and of compaction")
+    parser.add_argument("--job", choices=["archive", "compact"], default="archive")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[1_000, 10_000], help="of the partition's log")
     parser.add_argument("--way", choices=WAYS, nargs="+", default=list(WAYS))
     parser.add_argument("--codec", choices=[each.name.lower() for each in Codec], default="none")
+    parser.add_argument("--files", type=int, nargs="+", default=[4, 16, 48], help="how many files to put together")
+    parser.add_argument("--each", type=int, default=32, help="MB of each file")
+    parser.add_argument("--memory", nargs="+", default=["128MiB", "32MiB"], help="for rows that wait for others")
     parser.add_argument("--stack", type=Path, help="the folder of a running stack")
     parser.add_argument("--json", type=Path, help="a file for all the numbers")
     options = parser.parse_args()
     with stack(options.stack) as endpoints, tempfile.TemporaryDirectory(prefix="archiver-bench-") as folder:
-        found = measure(options, endpoints, Path(folder))
-    show(found)
+        found = (measure if options.job == "archive" else measure_compaction)(options, endpoints, Path(folder))
+    (show if options.job == "archive" else show_compaction)(found)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
 

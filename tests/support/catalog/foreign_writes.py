@@ -44,14 +44,14 @@ def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets:
         return rows.filter(pc.invert(here))
 
     table = table_of(stack, config, topic)
-    pairs = [(file, rows, kept(rows)) for file, rows in _read(table)]
+    pairs = [(file, rows, kept(rows)) for file, rows in read(table)]
     touched = [(file, left) for file, rows, left in pairs if left.num_rows < rows.num_rows]
-    _swap(table, [file for file, _ in touched], [left for _, left in touched if left.num_rows])
+    swap(table, [file for file, _ in touched], [left for _, left in touched if left.num_rows])
 
 
 def remove_file(stack: Stack, config: Path, topic: str, file: DataFile) -> None:
     """A DELETE of all rows of a file, by metadata alone."""
-    _swap(table_of(stack, config, topic), [file], [])
+    swap(table_of(stack, config, topic), [file], [])
 
 
 def change_values(stack: Stack, config: Path, topic: str, partition: int, offset: int) -> None:
@@ -65,9 +65,9 @@ def change_values(stack: Stack, config: Path, topic: str, partition: int, offset
         return pa.Table.from_pylist(found, rows.schema)
 
     table = table_of(stack, config, topic)
-    pairs = [(file, rows, changed(rows)) for file, rows in _read(table)]
+    pairs = [(file, rows, changed(rows)) for file, rows in read(table)]
     touched = [(file, fresh) for file, rows, fresh in pairs if not fresh.equals(rows)]
-    _swap(table, [file for file, _ in touched], [fresh for _, fresh in touched])
+    swap(table, [file for file, _ in touched], [fresh for _, fresh in touched])
 
 
 def upgrade(stack: Stack, config: Path, topic: str) -> None:
@@ -80,14 +80,14 @@ def upgrade(stack: Stack, config: Path, topic: str) -> None:
 def compact(stack: Stack, config: Path, topic: str) -> None:
     """All rows in one file."""
     table = table_of(stack, config, topic)
-    pairs = _read(table)
-    _swap(table, [file for file, _ in pairs], [pa.concat_tables(rows for _, rows in pairs)])
+    pairs = read(table)
+    swap(table, [file for file, _ in pairs], [pa.concat_tables(rows for _, rows in pairs)])
 
 
 def rewrite(stack: Stack, config: Path, topic: str) -> None:
     """What `rewrite_data_files` does: the rows of each partition in one file, by the table's current spec."""
     table = table_of(stack, config, topic)
-    pairs = _read(table)
+    pairs = read(table)
     rows = pa.concat_tables(part for _, part in pairs)
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number, row in enumerate(rows.to_pylist()):
@@ -100,7 +100,7 @@ def rewrite(stack: Stack, config: Path, topic: str) -> None:
     _replace(table, old, made)
 
 
-def _read(table: Any) -> list[tuple[DataFile, pa.Table]]:
+def read(table: Any) -> list[tuple[DataFile, pa.Table]]:
     entries = [
         entry
         for manifest in table.current_snapshot().manifests(table.io)
@@ -113,7 +113,7 @@ def _read(table: Any) -> list[tuple[DataFile, pa.Table]]:
     return found
 
 
-def _swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
+def swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
     _replace(table, old, [_written(table, rows, old[0], old[0].partition, old[0].spec_id) for rows in fresh])
 
 
