@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups import JOINING_EPOCH, is_group_id
 from archiver.serve.kafka.guards import Handler
 from archiver.serve.kafka.messages import Values
-from archiver.serve.kafka.refused_offsets import no_offsets_here
+from archiver.serve.kafka.refused_offsets import late, no_offsets, no_offsets_here, refused_here
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Need, Standing
 
@@ -173,6 +173,7 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
     refused: list[Values] = []
     answers: list[Any] = []
     own = []
+    waits = 0.0
     for each in getattr(request.body, several.asked):
         group_id = each if isinstance(each, str) else each.group_id
         error = ErrorCode.none
@@ -190,11 +191,14 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
             else:
                 error = _ERRORS[standing]
         if error is not ErrorCode.none and request.api_key == _OFFSET_FETCH:
-            refused.append(await _without_offsets(service, request, each, error))
+            told, seconds = refused_here(request.version, error, has_others=service.cluster.others is not None)
+            refused.append(no_offsets(request.version, each, told))
+            waits = max(waits, seconds)
         elif error is not ErrorCode.none:
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
     if own or not (refused or answers):
         answers += _told(await handler(service, _about(request, several, own)), several)
+    await late(waits, service.ending)  # once for all groups
     return {several.told: [*answers, *refused]}
 
 

@@ -33,16 +33,26 @@ _REGISTRY_AWAY_SECONDS: Final = 3.0
 async def no_offsets_here(
     version: int, asked: Any, error: ErrorCode, *, has_others: bool, ending: asyncio.Future[None]
 ) -> dict[str, Any]:
-    """The answer of a node that doesn't coordinate the group, or can't say.
+    """The answer of a node that doesn't coordinate the group, or can't say. It comes late: see `refused_here`."""
+    error, seconds = refused_here(version, error, has_others=has_others)
+    await late(seconds, ending)
+    return no_offsets(version, asked, error)
 
-    It comes late: librdkafka asks again at once, also while it looks for the coordinator, and tells its user each time.
+
+def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[ErrorCode, float]:
+    """What such a node says of a group, and after how many seconds.
+
+    librdkafka asks again at once, also while it looks for the coordinator, and tells its user each time.
     """
-    seconds = _LOOKED_FOR_SECONDS if error is ErrorCode.not_coordinator else 0.0
     if error is ErrorCode.coordinator_not_available and has_others and version not in _STAYING:
-        error, seconds = ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
+        return ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
+    return error, _LOOKED_FOR_SECONDS if error is ErrorCode.not_coordinator else 0.0
+
+
+async def late(seconds: float, ending: asyncio.Future[None]) -> None:
+    """Wait so long, or until the server ends."""
     if seconds:
         await asyncio.wait({ending}, timeout=seconds)
-    return no_offsets(version, asked, error)
 
 
 def no_offsets(version: int, asked: Any, error: ErrorCode) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -198,6 +199,13 @@ def test_a_node_without_the_registry_sends_who_asks_for_offsets_to_the_others(
         assert {one.committed_offset for one in partitions} <= {-1}
         (found,) = two.wires[0].ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
         assert (found.error_code, found.port) == (ErrorCode.none, two.nodes[1].port)
+        if version >= 8:
+            one = request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1)
+            many = tuple(replace(one.groups[0], group_id=f"g{number}") for number in range(20))
+            began = time.monotonic()
+            answers = two.wires[0].ask(replace(one, groups=many)).groups
+            assert {(each.group_id, each.error_code) for each in answers} == {(each.group_id, error) for each in many}
+            assert time.monotonic() - began < 9, "each group was waited for"
 
 
 def end_at(wire: Wire) -> int:
