@@ -154,27 +154,28 @@ class ParquetSegmentReader:
         options: dict[str, Any] = {"batch_size": size, "columns": columns, "use_threads": not self._is_in_memory}
         spans = self._spans(block, leaves)
         pages, rows = self._pages(), 0
-        with nullcontext() if self._is_in_memory else pages.holding(spans.values()):
-            for path, span in spans.items():
-                self._check_values(block, path, span, pages)
+        with nullcontext() if self._is_in_memory else pages.holding(span for _, span in spans):
+            for leaf, span in spans:
+                self._check_values(block, leaf.path, span, pages)
             file = self._file(in_dictionaries=in_dictionaries, is_held=not self._is_in_memory)
             for batch in file.iter_batches(row_groups=[block.index], **options):
                 rows += batch.num_rows
                 yield _validated(batch)
         self._check_rows(block, rows)
 
-    def _spans(self, block: Block, leaves: list[Leaf]) -> dict[str, ChunkSpan]:
-        """Where the pages of columns are in a row group, by path. BadSegment where they can't be there.
+    def _spans(self, block: Block, leaves: list[Leaf]) -> list[tuple[Leaf, ChunkSpan]]:
+        """Where the pages of columns are in a row group. BadSegment where they can't be there.
 
         Without those that pyarrow can't be asked for.
         """
-        group, found = self._footer.row_group(block.index), {}
+        group, found = self._footer.row_group(block.index), []
         for leaf in leaves:
             if not self._may_ask(block.index, leaf.index):
                 continue
-            span = found[leaf.path] = ChunkSpan.of(group.column(leaf.index))
+            span = ChunkSpan.of(group.column(leaf.index))
             if not 0 <= span.start <= span.end <= self._pages_end:
                 raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=leaf.path, row_group=block.index)
+            found.append((leaf, span))
         return found
 
     def _check_values(self, block: Block, column: str, span: ChunkSpan, pages: HeldPages) -> None:

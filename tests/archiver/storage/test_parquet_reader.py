@@ -8,6 +8,7 @@ import os
 import re
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ from catalog.digests import DIGEST_ALGORITHM
 from catalog.model import DataFileInfo
 from schema_mapping.columns.fixed import EVENT_TIMESTAMP_ID, OFFSET_ID, RAW_TIMESTAMP_ID
 from tests.support.storage.footer_flips import footer_start
-from tests.support.storage.parquet_pages import page_headers
+from tests.support.storage.parquet_pages import page_headers, with_other_count, without_page
 
 OBJECTS = ObjectStore.of({})
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=10)
 GROUPS = 4
+MANY = 20_000
 
 
 def finished(archive: Any, path: Path, *batches: pa.RecordBatch) -> str:
@@ -318,3 +320,21 @@ def test_rows_that_are_fewer_than_the_footer_says_are_not_given(archive: Any, tm
         rows = reader.read(reader.blocks()[0], frozenset({OFFSET_ID}))
         with pytest.raises(BadSegment, match="as many values"):
             next(rows)
+
+
+@pytest.mark.parametrize("damaged", [without_page, partial(with_other_count, bit=0)], ids=["left out", "counted"])
+def test_pages_are_counted_beside_a_column_whose_name_looks_like_their_path(tmp_path: Path, damaged: Any):
+    """`val.total` of others beside our `val` with its member `total`: the rows after the page had other totals."""
+    total, theirs = (pa.field(each, pa.int64()) for each in ("total", "val.total"))
+    values = pa.StructArray.from_arrays([pa.array(range(MANY))], fields=[total])
+    table = pa.table([values, pa.array([7] * MANY)], pa.schema([pa.field("val", values.type), theirs]))
+    out = io.BytesIO()
+    pq.write_table(table, out, data_page_size=4096, write_batch_size=256, use_dictionary=False)
+    data = out.getvalue()
+    pages = [each for each in page_headers(data) if each.is_data]
+    path = tmp_path / "theirs.parquet"
+    path.write_bytes(damaged(data, pages[3]))
+    with ParquetFormat().open(OBJECTS, path.as_uri()) as reader:
+        (block,) = reader.blocks()
+        with pytest.raises(BadSegment, match="as many values as the file's footer"):
+            next(reader.read(block))
