@@ -102,8 +102,11 @@ class AuditTrail:
             self._note_hold(self.registry.audit.head(self.topic) or self._begun(), is_held=is_held)
 
     def _note_hold(self, head: ChainHead, *, is_held: bool) -> None:
-        if head.is_held_by_config != is_held:
+        for _ in range(_TRIES):  # the store may have changes that a database which was set back learns of only then
+            if head.is_held_by_config == is_held:
+                return
             self.record(ConfiguredHold(change=head.config_holds + 1))
+            head = self.registry.audit.head(self.topic) or self._begun()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
         """Note an act that is done. It gets one entry, however often it is noted.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -153,26 +154,47 @@ def test_while_the_store_is_away_entries_wait(trail: AuditTrail, caplog: pytest.
     assert numbers(trail) == [1, 2, 3, 4]
 
 
-def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(stack: Stack, trail: AuditTrail) -> None:
-    for number in range(3):
-        trail.record(appended(number))
+@contextmanager
+def set_back(trail: AuditTrail) -> Iterator[None]:
+    """Set the database back to before what is done meanwhile. The next trail is another process's."""
     dsn = trail.registry._postgres._conninfo
     with psycopg.connect(dsn) as connection:
         connection.execute("CREATE TABLE kept AS SELECT * FROM audit_chains")
         connection.execute("CREATE TABLE kept_entries AS SELECT * FROM audit_entries")
-    known = Noted(kind="hold", id="hold-1", details={"why": "a case"})
-    trail.record(known)
+    yield
     with psycopg.connect(dsn) as connection:
         connection.execute(
-            "UPDATE audit_chains SET (entries, last_hash, digest) = (SELECT entries, last_hash, digest FROM kept)"
+            "UPDATE audit_chains SET (entries, last_hash, digest, config_holds)"
+            " = (SELECT entries, last_hash, digest, config_holds FROM kept)"
         )
         connection.execute("DELETE FROM audit_entries WHERE seq > (SELECT max(seq) FROM kept_entries)")
     trails._KNOWN_FOLDERS.clear()
+
+
+def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(trail: AuditTrail) -> None:
+    for number in range(3):
+        trail.record(appended(number))
+    known = Noted(kind="hold", id="hold-1", details={"why": "a case"})
+    with set_back(trail):
+        trail.record(known)
 
     trail.record(appended(7))
     trail.record(known)
 
     assert numbers(trail) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_trail_of_a_database_that_was_set_back_says_whether_a_topic_is_held(trail: AuditTrail) -> None:
+    trail.begin()
+    with set_back(trail):
+        trail.note_hold(is_held=True)
+        trail.note_hold(is_held=False)
+    trail.note_hold(is_held=True)
+    head = trail.registry.audit.head(trail.topic)
+    assert head is not None
+    assert (head.is_held_by_config, head.config_holds) == (True, 3)
+    trail.note_hold(is_held=True)
+    assert numbers(trail) == [1, 2, 3, 4]
 
 
 def forged(trail: AuditTrail, entries: list[bytes]) -> dict[str, bytes]:
