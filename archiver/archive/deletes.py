@@ -21,7 +21,7 @@ from pyiceberg.io.pyarrow import _read_deletes
 from pyiceberg.manifest import DataFile, FileFormat
 
 from archiver.archive.table_files import TableFile
-from archiver.errors import ReplayError
+from archiver.errors import BadSegment, ReplayError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.row_columns import column_by_id, field_id
@@ -34,6 +34,14 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Positions: TypeAlias = npt.NDArray[np.int64]
 
 _FILE, _POSITION = "file_path", "pos"
+_TEXTS: Final = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+)
 _BY_PYICEBERG: Final = (FileFormat.PUFFIN, FileFormat.ORC)
 
 
@@ -117,19 +125,39 @@ def _by_file(batches: Iterator[pa.RecordBatch], path: str) -> dict[str, list[Pos
     """The positions of each file that the rows of a delete file name."""
     found: dict[str, list[Positions]] = defaultdict(list)
     for rows in batches:
-        if not {_FILE, _POSITION} <= {*rows.schema.names} or rows[_FILE].null_count or rows[_POSITION].null_count:
+        names = {*rows.schema.names}
+        if not {_FILE, _POSITION} <= names or not _says_which(rows[_FILE], rows[_POSITION]):
             raise ReplayError(
                 "a position delete file doesn't say which rows it means: rewrite the table's data files",
                 file=path,
-                found=rows.schema.names,
+                found=[f"{field.name} ({field.type})" for field in rows.schema],
             )
         files = rows[_FILE].dictionary_encode()
         codes, positions = files.indices.to_numpy(), rows[_POSITION].to_numpy().astype(np.int64)
         order = np.argsort(codes, kind="stable")
         borders = np.searchsorted(codes[order], np.arange(len(files.dictionary) + 1))
-        for place, name in enumerate(files.dictionary.to_pylist()):
+        for place, name in enumerate(_texts(files.dictionary, path)):
             found[name].append(positions[order[borders[place] : borders[place + 1]]])
     return found
+
+
+def _says_which(files: pa.Array, positions: pa.Array) -> bool:
+    kind = files.type.value_type if pa.types.is_dictionary(files.type) else files.type
+    is_named = any(is_kind(kind) for is_kind in _TEXTS)
+    return is_named and pa.types.is_integer(positions.type) and not files.null_count and not positions.null_count
+
+
+def _texts(paths: pa.Array, file: str) -> list[str]:
+    """The paths as texts, also where the file says only that they are bytes: those would be the path of no file."""
+    try:
+        return [str(one) for one in paths.cast(pa.binary()).cast(pa.string()).to_pylist()]
+    except pa.ArrowInvalid as error:
+        raise BadSegment(
+            "a position delete file names data files by bytes that aren't text: restore it from a backup, or rewrite"
+            " the table's data files",
+            file=file,
+            cause=str(error),
+        ) from error
 
 
 def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> EqualityKeys | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -66,6 +68,36 @@ def test_position_deletes_that_name_no_rows_are_told(lake: Lake, filled: list[An
         with pytest.raises(ReplayError, match="which rows it means"):
             replayed(lake.archive())
         pq.write_table(table, local)
+
+
+def as_bytes(local: Path, change: Callable[[bytes], bytes] = bytes) -> None:
+    """Write the delete file anew, without saying that paths are text."""
+    table = pq.read_table(local)
+    paths = pa.array([change(each) for each in table["file_path"].cast(pa.binary()).to_pylist()], pa.binary())
+    pq.write_table(table.set_column(0, "file_path", paths), local)
+
+
+def test_position_deletes_whose_paths_are_bytes_delete_the_same_rows(lake: Lake, filled: list[Any]):
+    first, *_ = sorted(lake.files(), key=lambda file: file.file_path)
+    lake.delete_positions({"file:///elsewhere": [1], first.file_path: [0, 2, 91]})
+    (local,) = lake.folder.rglob("deletes*.parquet")
+    as_bytes(local)
+    assert replayed(lake.archive()) == [one for one in records_of(filled, 0) if one["offset"] not in (1, 3, 99)]
+    as_bytes(local, lambda path: path + b"\xff")
+    with pytest.raises(BadSegment, match="aren't text") as raised:
+        replayed(lake.archive())
+    assert raised.value.context["file"] == local.as_uri()
+
+
+def test_position_deletes_of_other_types_are_told(lake: Lake, filled: list[Any]):
+    first, *_ = lake.files()
+    lake.delete_positions({first.file_path: [0]})
+    (local,) = lake.folder.rglob("deletes*.parquet")
+    sound = pq.read_table(local)
+    for at, column in ((0, pa.array([7])), (1, pa.array([0.0]))):
+        pq.write_table(sound.set_column(at, sound.column_names[at], column), local)
+        with pytest.raises(ReplayError, match="which rows it means"):
+            replayed(lake.archive())
 
 
 def ids(name: str, field_id: int, kind: pa.DataType) -> pa.Field:
