@@ -1,7 +1,8 @@
 """Which rows have a value in a column, and of which rows the column doesn't tell.
 
 A row that was never decoded has its bytes in `__raw__`, and fields that its schema didn't know in `__unrecognized__`:
-what lies there is in no column. So nothing is said of a row whose field may be among it.
+what lies there is in no column. So nothing is said of a row whose field may be among it, or in another column: one that
+its version of the schema had in place of this one, or of a struct around it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from archiver.upkeep.removal.table_columns import TableColumn
 from schema_mapping import names
 from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
 from schema_mapping.row import RowMapping
+from schema_mapping.value_format import ValueMapping
 
 
 class _Reach(Enum):
-    """What a version of the schema knows of a column: nothing at all, all but this column, or the column."""
+    """What a version of the schema knows of a column: nothing at all, other messages, all but it, or the column."""
 
     NO_SCHEMA = auto()
+    OTHER_MESSAGES = auto()
     OTHER_COLUMNS = auto()
     COLUMN = auto()
 
@@ -39,10 +42,12 @@ def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answ
     unknown = _any(rows, (*filter(None, [asked.errors]), *asked.former))
     versions = column_by_id(rows, SCHEMA_VERSION_ID)
     for version in pc.unique(versions).to_pylist():
-        reach = _reach(asked, mappings.row_mapping(version))
+        mapping = _part(asked, mappings.row_mapping(version))
+        reach = _reach(asked, mapping)
         if reach is _Reach.COLUMN and holds is not None:
             continue
-        hidden = _any(rows, asked.unrecognized) if reach is _Reach.OTHER_COLUMNS else there
+        is_told = reach is _Reach.OTHER_COLUMNS and not _left_out(asked, rows, mapping)
+        hidden = _any(rows, asked.unrecognized) if is_told else there
         unknown |= hidden & _true(pc.equal(versions, version))
     return Answer(np.zeros(rows.num_rows, np.bool_) if holds is None else holds, unknown)
 
@@ -69,11 +74,23 @@ def equal(column: pa.Array, value: Value) -> pa.Array:
     return pc.equal(column, pa.scalar(value))
 
 
-def _reach(asked: TableColumn, row: RowMapping) -> _Reach:
-    mapping = row.key if asked.part_id == KEY_ID else row.value
+def _part(asked: TableColumn, row: RowMapping) -> ValueMapping:
+    return row.key if asked.part_id == KEY_ID else row.value
+
+
+def _reach(asked: TableColumn, mapping: ValueMapping) -> _Reach:
     if mapping.arrow_type.get_field_index(names.UNRECOGNIZED) < 0:
         return _Reach.NO_SCHEMA
-    return _Reach.COLUMN if asked.field_id in mapping.column_ids else _Reach.OTHER_COLUMNS
+    if asked.field_id in mapping.column_ids:
+        return _Reach.COLUMN
+    is_foreign = asked.messages and asked.messages.isdisjoint(mapping.messages)
+    return _Reach.OTHER_MESSAGES if is_foreign else _Reach.OTHER_COLUMNS
+
+
+def _left_out(asked: TableColumn, rows: pa.RecordBatch, mapping: ValueMapping) -> bool:
+    """Whether this version wrote the field to another column, which others left out of the file since."""
+    written = mapping.column_ids.intersection(asked.former)
+    return any(column_by_id(rows, each) is None for each in written)
 
 
 def _any(rows: pa.RecordBatch, field_ids: Iterable[int]) -> Mask:
@@ -84,8 +101,14 @@ def _any(rows: pa.RecordBatch, field_ids: Iterable[int]) -> Mask:
 
 
 def _is_set(rows: pa.RecordBatch, field_id: int) -> Mask:
+    """For which rows the column has something: a list or map that is there has it only with entries."""
     column = column_by_id(rows, field_id)
-    return np.zeros(rows.num_rows, np.bool_) if column is None else _true(column.is_valid())
+    if column is None:
+        return np.zeros(rows.num_rows, np.bool_)
+    is_set = _true(column.is_valid())
+    if pa.types.is_map(column.type) or pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        is_set &= np.diff(column.offsets.to_numpy()) > 0
+    return is_set
 
 
 def _true(answers: pa.Array) -> Mask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from pyiceberg.schema import Schema
@@ -12,10 +11,9 @@ from archiver.errors import ConfigError
 from archiver.replay.where import Where
 from archiver.replay.where_syntax import ColumnIs
 from archiver.upkeep.removal.column_values import INSTEAD, Value, value_for
+from archiver.upkeep.removal.former_columns import ColumnHistory
 from schema_mapping import names
 from schema_mapping.columns.ledger import LedgerState
-from schema_mapping.columns.paths import Path, is_field
-from schema_mapping.row import row_mapping_from_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +21,8 @@ class TableColumn:
     """A column below `key` or `val`, by field ids, and the value that it is to have.
 
     Others tell of which rows it says nothing: `errors` is `__err__`, `unrecognized` are the `__unrecognized__` of each
-    message that has it inside, `former` hold the field's values from before its type was changed.
+    message that has it inside, `former` may hold the field's values from before a type on the way to it was changed.
+    `messages` are the types of message that have the column; none where no version of the schema has it.
     """
 
     part: str
@@ -32,34 +31,32 @@ class TableColumn:
     errors: int | None
     unrecognized: tuple[int, ...]
     former: tuple[int, ...] = ()
+    messages: frozenset[str] = frozenset()
     value: Value
 
 
 def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[ColumnIs, TableColumn]:
     """The columns that a condition names. ConfigError where the table has none like that, or of another type."""
     found = {each: _column(each, schema) for each in where.columns}
+    if not found:
+        return {}
     ids = {column.field_id for column in found.values()}
-    enums = _enums(ledger, ids)
+    history = ColumnHistory(ledger)
     for asked, column in found.items():
-        if column.field_id in enums:
+        if history.is_enum(column.field_id):
             raise ConfigError(
                 "--where: the column is an enum. Rows of older schema versions may have its values by other names or"
                 f" as numbers, so a condition would miss some: {INSTEAD}",
                 column=asked.column,
             )
-    former = _former(ledger)
     return {
-        asked: replace(column, former=tuple(sorted(former.get(column.field_id, frozenset()) - ids)))
+        asked: replace(
+            column,
+            former=tuple(sorted(history.former(column.field_id) - ids)),
+            messages=history.messages(column.field_id),
+        )
         for asked, column in found.items()
     }
-
-
-def _former(ledger: LedgerState) -> dict[int, frozenset[int]]:
-    """Of each column the others that the same field had, before or after."""
-    by_path: dict[tuple[str, Path], set[int]] = {}
-    for entry in ledger.entries:
-        by_path.setdefault((entry.root, entry.path), set()).add(entry.field_id)
-    return {each: frozenset(those - {each}) for those in by_path.values() for each in those}
 
 
 def _column(asked: ColumnIs, schema: Schema) -> TableColumn:
@@ -90,19 +87,6 @@ def _column(asked: ColumnIs, schema: Schema) -> TableColumn:
         unrecognized=tuple(unrecognized),
         value=value_for(asked, kind),
     )
-
-
-def _enums(ledger: LedgerState, wanted: Container[int]) -> frozenset[int]:
-    """Those of the wanted columns that are enums in some version of the schema."""
-    found: set[int] = set()
-    entries = [each for each in ledger.entries if each.field_id in wanted and is_field(each.path[-1])]
-    for version in ledger.versions if entries else ():
-        row = row_mapping_from_text(version.mapping)
-        for entry in entries:
-            mapping = row.key if entry.root == names.KEY else row.value
-            if entry.field_id in mapping.column_ids and mapping.declared(entry.path).is_enum:
-                found.add(entry.field_id)
-    return frozenset(found)
 
 
 def _unknown(asked: ColumnIs, depth: int, held: list[str]) -> ConfigError:

@@ -11,46 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.files.grouping import BatchGroup
-from archiver.files.translate import Translator
 from archiver.replay.where import Where
-from archiver.upkeep.removal.column_answers import answer, equal
+from archiver.upkeep.removal.column_answers import equal
 from archiver.upkeep.removal.conditions import Matching, judge
 from archiver.upkeep.removal.table_columns import table_columns
-from archiver.wire.columns import RECORDS
-from schema_mapping import Assignment, LedgerState, MappingOptions, assign
+from schema_mapping import LedgerState, MappingOptions, assign
 from tests.support.archive.archived_rows import KnownMapping
-from tests.support.kafka.fetched_records import PLAIN
+from tests.support.archive.judged_rows import rows_of, said, text
 from tests.support.schemas.proto_text import compile_text, fields
 
-RECORD = PLAIN | {"batch_start": 0, "batch_end": 99}
 BROKEN = b"\x0a\xff"
-
-
-def text(number: int, value: bytes) -> bytes:
-    """A field with text or a message, as Protobuf writes it."""
-    return bytes((number << 3 | 2, len(value))) + value
-
-
-def rows_of(written: Assignment, *values: bytes | None, keys: bool = False) -> pa.RecordBatch:
-    """Rows as ingest writes them by this version."""
-    part = "key" if keys else "value"
-    sent = pa.RecordBatch.from_pylist(
-        [RECORD | {"key": None, "value": None, "offset": at, part: value} for at, value in enumerate(values)], RECORDS
-    )
-    group = BatchGroup(
-        records=sent, times=np.zeros(1, np.int64), rows=np.array([len(sent)]), last_offset=np.array([len(sent) - 1])
-    )
-    translator = Translator(written.row, topic="t", partition=0, on_parse_error="pass_through")
-    (rows,) = translator.translate(group, group.times)
-    return rows
-
-
-def said(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:
-    """The rows that have the value, and those of which nothing is known."""
-    (column,) = table_columns(Where.parse(condition), now.iceberg_schema, now.state).values()
-    found = answer(column, rows, KnownMapping(*(each.row for each in (now, *versions))))
-    return np.flatnonzero(found.holds).tolist(), np.flatnonzero(found.unknown).tolist()
 
 
 NESTED = "message C { string id = 1; } message M { C c = 1; int32 n = 2; }"

@@ -1,0 +1,101 @@
+"""Other columns that may have a field's values: from before it, or what it lies in, was changed.
+
+A table never changes a column's type in place, except to widen it. So what versions of the schema wrote before lies in
+columns of the same path, or in a column where a struct around the field is now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from schema_mapping.columns.ledger import LedgerEntry, LedgerState
+from schema_mapping.columns.paths import Path, is_field
+from schema_mapping.columns.types import ColumnType
+from schema_mapping.names import KEY, MEMBER_STEP, UNRECOGNIZED_STEP
+from schema_mapping.row import row_mapping_from_text
+from schema_mapping.value_format import ValueMapping
+
+_STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
+
+
+class ColumnHistory:
+    """The columns of all versions of a table's schema."""
+
+    def __init__(self, ledger: LedgerState) -> None:
+        self._rows = tuple(row_mapping_from_text(each.mapping) for each in ledger.versions)
+        self._entries = {each.field_id: each for each in ledger.entries}
+        self._by_path: dict[tuple[str, Path], list[LedgerEntry]] = defaultdict(list)
+        for each in ledger.entries:
+            self._by_path[each.root, each.path].append(each)
+
+    def is_enum(self, field_id: int) -> bool:
+        """Whether the column is an enum in some version."""
+        entry = self._entries.get(field_id)
+        if entry is None or not is_field(entry.path[-1]):
+            return False
+        return any(each.declared(entry.path).is_enum for each in self._mappings(entry.root, field_id))
+
+    def messages(self, field_id: int) -> frozenset[str]:
+        """The types of message that have the column in some version."""
+        entry = self._entries.get(field_id)
+        mappings = self._mappings(entry.root, field_id) if entry else ()
+        return frozenset(name for each in mappings for name in each.messages)
+
+    def former(self, field_id: int) -> frozenset[int]:
+        """The other columns that may have the field's values in rows where they are set."""
+        own = self._entries.get(field_id)
+        if own is None:
+            return frozenset()
+        above = {each.field_id for each in self._with_parents(own)}
+        found: set[int] = set()
+        for path in (own.path, *self._elsewhere(own)):
+            for size in range(1, len(path) + 1):
+                for each in self._by_path.get((own.root, path[:size]), ()):
+                    if each.field_id not in above:
+                        found |= self._telling(each) if size < len(path) else {each.field_id}
+        is_named = isinstance(own.path[0], str)
+        tops = (each for each in self._tops(own) if isinstance(each.path[0], str) is not is_named)
+        return frozenset(found | {each.field_id for each in tops})  # another format has no paths in common
+
+    def _with_parents(self, entry: LedgerEntry) -> Iterator[LedgerEntry]:
+        each: LedgerEntry | None = entry
+        while each is not None:
+            yield each
+            each = self._entries.get(each.parent_id)
+
+    def _telling(self, around: LedgerEntry) -> set[int]:
+        """What of a column around the field may have it: a struct what it didn't know, any other column all."""
+        if around.type not in _STRUCTS:
+            return {around.field_id}
+        inside = self._by_path.get((around.root, (*around.path, UNRECOGNIZED_STEP)), ())
+        return {each.field_id for each in inside if each.parent_id == around.field_id}
+
+    def _elsewhere(self, own: LedgerEntry) -> Iterator[Path]:
+        """Where the field lies if its message was, or is, another one: alone, beside others, or by another name."""
+        head, *below = own.path
+        if isinstance(head, str):
+            return
+        members = {each.path[0]: each.field_id for each in self._tops(own) if _is_member(each)}
+        if head not in members:
+            yield from ((step, *own.path) for step in members)
+            return
+        yield tuple(below)
+        beside = set().union(*(each.column_ids for each in self._mappings(own.root, members[head])))
+        yield from ((step, *below) for step, each in members.items() if each not in beside)
+
+    def _tops(self, own: LedgerEntry) -> list[LedgerEntry]:
+        tops = (each for each in self._entries.values() if each.root == own.root and len(each.path) == 1)
+        return [each for each in tops if is_field(each.path[0])]
+
+    def _mappings(self, root: str, field_id: int) -> Iterator[ValueMapping]:
+        """Those that have the column."""
+        for row in self._rows:
+            mapping = row.key if root == KEY else row.value
+            if field_id in mapping.column_ids:
+                yield mapping
+
+
+def _is_member(entry: LedgerEntry) -> bool:
+    step = entry.path[0]
+    return isinstance(step, int) and step > MEMBER_STEP

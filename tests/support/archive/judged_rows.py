@@ -1,0 +1,77 @@
+"""Rows as ingest writes them, and what a condition on a column says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.files.grouping import BatchGroup
+from archiver.files.translate import Translator
+from archiver.replay.where import Where
+from archiver.upkeep.removal.column_answers import answer
+from archiver.upkeep.removal.conditions import Matching, judge
+from archiver.upkeep.removal.table_columns import table_columns
+from archiver.wire.columns import RECORDS
+from schema_mapping import Assignment, LedgerState, assign
+from tests.support.archive.archived_rows import KnownMapping
+from tests.support.kafka.fetched_records import PLAIN
+
+RECORD = PLAIN | {"batch_start": 0, "batch_end": 99}
+
+
+def text(number: int, value: bytes) -> bytes:
+    """A field with text or a message, as Protobuf writes it."""
+    return bytes((number << 3 | 2, len(value))) + value
+
+
+def rows_of(written: Assignment, *values: bytes | None, keys: bool = False) -> pa.RecordBatch:
+    """Rows as ingest writes them by this version."""
+    part = "key" if keys else "value"
+    sent = pa.RecordBatch.from_pylist(
+        [RECORD | {"key": None, "value": None, "offset": at, part: value} for at, value in enumerate(values)], RECORDS
+    )
+    group = BatchGroup(
+        records=sent, times=np.zeros(1, np.int64), rows=np.array([len(sent)]), last_offset=np.array([len(sent) - 1])
+    )
+    translator = Translator(written.row, topic="t", partition=0, on_parse_error="pass_through")
+    (rows,) = translator.translate(group, group.times)
+    return rows
+
+
+def said(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:
+    """The rows that have the value, and those of which nothing is known."""
+    (column,) = table_columns(Where.parse(condition), now.iceberg_schema, now.state).values()
+    found = answer(column, rows, KnownMapping(*(each.row for each in (now, *versions))))
+    return np.flatnonzero(found.holds).tolist(), np.flatnonzero(found.unknown).tolist()
+
+
+def gone(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:
+    """The rows that an erasure takes out, and those that it names."""
+    records = pa.RecordBatch.from_pydict(
+        {"partition": np.zeros(rows.num_rows, np.int32), "offset": np.arange(rows.num_rows)}
+    )
+    where = Where.parse(condition)
+    columns = table_columns(where, now.iceberg_schema, now.state)
+    known = KnownMapping(*(each.row for each in (now, *versions)))
+    verdict = judge(Matching(where, {0: rows.num_rows}, columns), rows, records, known)
+    assert verdict.unjudged is not None
+    return np.flatnonzero(verdict.going).tolist(), np.flatnonzero(verdict.unjudged).tolist()
+
+
+def union_rows(written: Assignment, *values: tuple[str, bytes]) -> pa.RecordBatch:
+    """Rows of a topic with several messages, each of its own."""
+    mapping = written.row.value
+    which = np.array([mapping.messages.index(name) for name, _ in values], np.int16)
+    decoded = mapping.decode(pa.array([value for _, value in values], pa.binary()), which=which)
+    bare = assign(LedgerState())
+    others = rows_of(bare, *(value for _, value in values))
+    kafka = others.column("kafka")
+    version = pa.array([written.row.schema_version] * len(values), pa.int32())
+    parts = [version if each.name == "schema_version" else kafka.field(each.name) for each in kafka.type]
+    kafka = pa.StructArray.from_arrays(parts, fields=list(kafka.type))
+    columns = {"val": decoded, "kafka": kafka}
+    schema = written.row.arrow_schema
+    return pa.RecordBatch.from_arrays(
+        [columns.get(each.name, pa.nulls(len(values), each.type)) for each in schema],
+        schema=pa.schema([each.with_nullable(nullable=True) for each in schema]),
+    )
