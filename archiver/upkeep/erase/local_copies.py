@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from archiver.archive.plan_cache import PlanCache
-from archiver.errors import StorageError
+from archiver.commit.table_rows import Offsets, TableRows
+from archiver.errors import BadSegment, StorageError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentOrigin
+from archiver.storage.row_columns import column_by_id
+from archiver.storage.segment import RowRange, SegmentOrigin
 from archiver.storage.spool import KEPT
 from archiver.upkeep.erase.copies import Copies, Spans
 from catalog.iceberg.archive_table import ArchiveTable
 from schema_mapping import names
+from schema_mapping.columns.fixed import OFFSET_ID
 
 
 def remove_local_copies(
@@ -21,23 +27,28 @@ def remove_local_copies(
 ) -> Copies:
     """Delete the files of a spool that the store denied and that may have erased offsets.
 
-    Those with records from the `archived` ends on may be the only copy of these, and are left.
+    Only those go whose records are all in the table, erased or retired. A file with others may be the only one that
+    has them: those from the `archived` ends on, or that Kafka compacted away before it was asked for them again. It is
+    left. Raises the leaves of StorageError and ReplayError where a file of the table can't be read.
     """
     deleted: int = 0
     left: list[str] = []
     folder = spool / KEPT
+    rows = cache(lambda: TableRows(table, formats))
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         is_data = path.suffix[1:] in formats.extensions and path.name.startswith(f"{table.topic.topic}-")
         if not is_data or path.is_symlink() or not path.is_file():
             continue
         try:
             origin = _origin(path, formats)
+            if origin is None or not _is_of(origin, table) or not _overlaps(origin, erased):
+                continue
+            offsets = _offsets(path, formats)
         except StorageError:
             left.append(str(path))  # it may hold anything
             continue
-        if origin is None or not _is_of(origin, table) or not _overlaps(origin, erased):
-            continue
-        if origin.end_offset > archived.get(origin.partition, 0):
+        is_archived = origin.end_offset <= archived.get(origin.partition, 0)
+        if not is_archived or not _are_known(offsets, origin.partition, table, erased, rows):
             left.append(str(path))
             continue
         path.unlink(missing_ok=True)
@@ -47,9 +58,9 @@ def remove_local_copies(
 
 def forget_plans(spool: Path) -> None:
     """Remove what was read from manifests: it has the partitions of files, and so values of their records."""
-    cache = PlanCache.below(spool)
-    if cache is not None:
-        cache.forget_all()
+    plans = PlanCache.below(spool)
+    if plans is not None:
+        plans.forget_all()
 
 
 def partition_columns(table: ArchiveTable) -> tuple[str, ...]:
@@ -60,8 +71,39 @@ def partition_columns(table: ArchiveTable) -> tuple[str, ...]:
 
 
 def _origin(path: Path, formats: SegmentFormats) -> SegmentOrigin | None:
-    with formats.of_path(path.name).open(ObjectStore(), path.as_uri()) as reader:
+    with formats.of_path(path.name).open(ObjectStore(), _uri(path)) as reader:
         return reader.metadata.origin
+
+
+def _offsets(path: Path, formats: SegmentFormats) -> Offsets:
+    with formats.of_path(path.name).open(ObjectStore(), _uri(path)) as reader:
+        columns = [
+            column
+            for block in reader.blocks()
+            for rows in reader.read(block, frozenset((OFFSET_ID,)))
+            if (column := column_by_id(rows, OFFSET_ID)) is not None
+        ]
+        found = np.concatenate([np.empty(0, np.int64), *(each.to_numpy() for each in columns)])
+        if len(found) != reader.metadata.rows:
+            raise BadSegment("the file doesn't have an offset for each of its rows", file=str(path))
+    return found
+
+
+def _uri(path: Path) -> str:
+    return f"file://{path.absolute()}"  # not escaped: `as_uri` would make another path of one with spaces
+
+
+def _are_known(
+    offsets: Offsets, partition: int, table: ArchiveTable, erased: Spans, rows: Callable[[], TableRows]
+) -> bool:
+    """Whether each of the offsets is in the table, or was erased or retired."""
+    edges = np.array(erased.get(partition, ()), np.int64).reshape(-1)
+    stays = offsets >= table.first_offsets.get(partition, 0)
+    wanted = offsets[stays & (np.searchsorted(edges, offsets, side="right") % 2 == 0)]
+    if not len(wanted):
+        return True
+    between = RowRange(partition=partition, start_offset=int(wanted.min()), end_offset=int(wanted.max()) + 1)
+    return bool(np.isin(wanted, rows().offsets(between)).all())
 
 
 def _is_of(origin: SegmentOrigin, table: ArchiveTable) -> bool:

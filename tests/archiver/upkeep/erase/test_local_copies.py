@@ -62,6 +62,25 @@ def test_a_kept_file_that_cannot_be_read_is_named_and_one_of_another_topic_is_no
     assert whole.exists()
 
 
+def test_a_kept_file_with_records_that_were_compacted_away_meanwhile_is_the_only_one_that_has_them(
+    archive: Any, lake: Lake, tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool of ours %41"
+    only = kept(spool, Lake(tmp_path / "denied", archive.rows), archive, 0, 10)
+    lake.add(archive.rows, archive.batch(rows_of(archive, (0, 1, 2, 3, 9, 12))), 0, 20)
+    assert removed(spool, lake, {0: [(3, 4)]}) == Copies(left=(str(only),))
+    assert removed(spool, lake, {0: [(3, 4), (5, 9)]}) == Copies(left=(str(only),)), "4 is in no other file"
+    assert only.exists()
+    lake.set(**{"archiver.first-offsets": '{"0": 5}'})
+    assert removed(spool, lake, {0: [(3, 4), (6, 9)]}) == Copies(left=(str(only),)), "so is 5"
+    assert removed(spool, lake, {0: [(3, 4), (5, 9)]}) == Copies(deleted=1), "those below 5 are retired"
+    assert not only.exists()
+    kept(spool, Lake(tmp_path / "denied2", archive.rows), archive, 0, 10)
+    assert removed(spool, lake, {0: [(0, 9)]}) == Copies(deleted=1), "9 is archived, and all others are erased"
+    kept(spool, Lake(tmp_path / "denied3", archive.rows), archive, 0, 10)
+    assert removed(spool, lake, {0: [(0, 10)]}) == Copies(deleted=1), "nothing is left of it"
+
+
 def test_what_was_read_of_manifests_is_forgotten(tmp_path: Path) -> None:
     cache = PlanCache.below(tmp_path / "spool")
     assert cache is not None
