@@ -6,6 +6,7 @@ checksum is right and nobody else can write to the folder. Whatever else goes wr
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import tempfile
@@ -29,6 +30,8 @@ FOLDER: Final = "plans"
 _VERSION: Final = 2
 _SUM_BYTES: Final = 32
 _SUFFIX: Final = ".columns"
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +91,17 @@ class PlanCache:
                 raise
 
     def forget_all(self) -> None:
-        """Remove all that was kept."""
-        with suppress(OSError):
-            for path in self.folder.iterdir():
+        """Remove all that was kept. What can't be removed is told in the log, and the rest goes all the same."""
+        try:
+            there = list(self.folder.iterdir())
+        except OSError as error:
+            _LOG.warning("%s can't be emptied: %s; remove what is in it", self.folder, error)
+            return
+        for path in there:
+            try:
                 path.unlink(missing_ok=True)
+            except OSError as error:
+                _LOG.warning("%s, which has values of partitions, can't be removed: %s; remove it", path, error)
 
     def forget_unused(self) -> None:
         """Remove what no plan has used for 30 days, and files that a killed process left half written."""

@@ -161,3 +161,29 @@ def test_no_room_is_no_failure(listed: ListedTable, cache: PlanCache, monkeypatc
 def _full(number: int, _: str) -> None:
     os.close(number)
     raise OSError(28, "No space left on device")
+
+
+def test_one_that_cannot_be_removed_is_told_and_the_others_go(
+    cache: PlanCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in "abc":
+        (cache.folder / name).write_bytes(b"jane")
+    refused: list[Path] = []
+    unlink = Path.unlink
+
+    def refuse_first(path: Path, missing_ok: bool = False) -> None:
+        if not refused:
+            refused.append(path)
+            raise PermissionError(13, "Permission denied", str(path))
+        unlink(path, missing_ok=missing_ok)
+
+    with monkeypatch.context() as denied:
+        denied.setattr(Path, "unlink", refuse_first)
+        cache.forget_all()
+    assert kept(cache) == refused
+    assert f"{refused[0]}, which has values of partitions, can't be removed" in caplog.text
+    cache.forget_all()
+    assert kept(cache) == []
+    cache.folder.rmdir()
+    cache.forget_all()
+    assert f"{cache.folder} can't be emptied" in caplog.text
