@@ -4,7 +4,7 @@ The way of a read, module by module:
 
 - tables: `tables` (the catalog), `topic_archive` (one topic, the way in)
 - files: `manifests`, `file_columns`, `table_files` (what manifests say), `plan`, `plan_cache`, `watermarks`
-- deletes: `delete_index` (which delete files apply to a file), `deletes` (which rows they remove)
+- deletes: `delete_index` (which of them apply to a file), `deletes`, `deletion_vectors` (which rows they remove)
 - rows: `open_file`, `projection` (columns by field id), `mappings` (which mapping wrote a row)
 - records: `records` (their columns), `assemble`, `coercion`; in order of offset by `partition_scan`, `offset_order`,
   `reorder_buffer` and `spilled_run`; a batch ahead of who works on them by `read_ahead`
@@ -18,6 +18,7 @@ __all__ = [
     "assemble",
     "batches",
     "deletes",
+    "deletion_vectors",
     "file_columns",
     "manifests",
     "mappings",

@@ -10,6 +10,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.delete_file_index import PATH_FIELD_ID, DeleteFileIndex
 from pyiceberg.typedef import Record
 
+from archiver.archive.deletion_vectors import ENTRY_VERSION, is_vector, vector_place
 from archiver.archive.file_columns import as_text, values_of
 
 
@@ -48,19 +49,27 @@ class DeleteIndex:
 
 
 def without_metrics(entry: ManifestEntry) -> ManifestEntry:
-    """Drop from a delete file's entry what reading and matching don't need: all bounds but those of data file paths."""
+    """Drop from a delete file's entry what reading and matching don't need: all bounds but those of data file paths.
+
+    A deletion vector has the path of its one data file as bounds: its entry names that, and has none.
+    """
     file = entry.data_file
+    place = vector_place(file)
+    of = place["referenced_data_file"] if is_vector(file) else None
+    bounds = {} if of is None else {PATH_FIELD_ID: of.encode()}
     entry.data_file = slim = DataFile.from_args(
+        ENTRY_VERSION,
         content=file.content,
         file_path=file.file_path,
         file_format=file.file_format,
         partition=file.partition,
         record_count=file.record_count,
         file_size_in_bytes=file.file_size_in_bytes,
-        lower_bounds=_of_paths(file.lower_bounds),
-        upper_bounds=_of_paths(file.upper_bounds),
+        lower_bounds=bounds or _of_paths(file.lower_bounds),
+        upper_bounds=bounds or _of_paths(file.upper_bounds),
         key_metadata=file.key_metadata,
         equality_ids=file.equality_ids,
+        **place,
     )
     slim.spec_id = file.spec_id
     return entry

@@ -1,8 +1,8 @@
 """Rows that others deleted: position and equality deletes of a data file, as masks over its rows.
 
-Deleted offsets become gaps. pyiceberg reads deletion vectors. Files of deletes are read as data files are, which tells
-damage: a row deleted by mistake is a record lost. Equality deletes are applied by the rules of Iceberg's specification:
-every column is equal, and null equals null.
+Deleted offsets become gaps. Files of deletes are read as data files are, which tells damage: a row deleted by mistake
+is a record lost. Formats without checksums that are looked at are refused. Equality deletes are applied by the rules of
+Iceberg's specification: every column is equal, and null equals null.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.io.pyarrow import _read_deletes
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import DataFile
 
+from archiver.archive.deletion_vectors import DeletionVector, is_vector
 from archiver.archive.table_files import TableFile
-from archiver.errors import BadSegment, ReplayError
+from archiver.errors import BadSegment, ReplayError, UnknownFormat
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.row_columns import column_by_id, field_id
@@ -42,7 +42,6 @@ _TEXTS: Final = (
     pa.types.is_large_binary,
     pa.types.is_binary_view,
 )
-_BY_PYICEBERG: Final = (FileFormat.PUFFIN, FileFormat.ORC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +95,18 @@ class DeleteFiles:
 
     def __init__(self, objects: ObjectStore, formats: SegmentFormats) -> None:
         self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects, formats))
+        self._vectors = lru_cache(maxsize=KEPT)(partial(DeletionVector.positions, objects=objects))
         self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
     def of(self, file: TableFile) -> Deletes:
         """Read the deletes of `file`. Raises the leaves of StorageError and ReplayError, which name the delete file."""
         empty = np.empty(0, np.int64)
-        positions = [self._positions(delete).get(file.path, empty) for delete in file.position_deletes]
+        positions = [
+            self._vectors(DeletionVector.of(delete))
+            if is_vector(delete)
+            else self._positions(delete).get(file.path, empty)
+            for delete in file.position_deletes
+        ]
         keys = [self._keys(delete) for delete in file.equality_deletes]
         return Deletes(
             np.unique(np.concatenate(positions)) if positions else empty,
@@ -113,11 +118,7 @@ def _positions(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) 
     if delete.record_count == 0:
         return {}
     path = delete.file_path
-    if delete.file_format in _BY_PYICEBERG:
-        found = objects.reading(path, lambda io: _read_deletes(io, delete))
-        return {file: positions.to_numpy().astype(np.int64) for file, positions in found.items()}
-    name = delete.file_format.value.lower()
-    parts = objects.reading(path, lambda _: _by_file(_batches(formats.named(name, path), objects, path), path))
+    parts = objects.reading(path, lambda _: _by_file(_batches(objects, formats, delete), path))
     return {file: np.concatenate(each) for file, each in parts.items()}
 
 
@@ -162,8 +163,7 @@ def _texts(paths: pa.Array, file: str) -> list[str]:
 
 def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> EqualityKeys | None:
     identifiers = tuple(delete.equality_ids or ())
-    path, name = delete.file_path, delete.file_format.value.lower()
-    read = objects.reading(path, lambda _: list(_batches(formats.named(name, path), objects, path)))
+    read = objects.reading(delete.file_path, lambda _: list(_batches(objects, formats, delete)))
     if not read:
         return None
     rows = pa.concat_batches(read)
@@ -185,7 +185,18 @@ def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[np
     return keys.astype(np.int64), np.where(known[places] == rows, places, len(known)).astype(np.int64)
 
 
-def _batches(segment_format: SegmentFormat, objects: ObjectStore, path: str) -> Iterator[pa.RecordBatch]:
-    with segment_format.open(objects, path) as reader:
+def _batches(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> Iterator[pa.RecordBatch]:
+    with _format_of(delete, formats).open(objects, delete.file_path) as reader:
         for block in reader.blocks():
             yield from reader.read(block)
+
+
+def _format_of(delete: DataFile, formats: SegmentFormats) -> SegmentFormat:
+    try:
+        return formats.named(delete.file_format.value.lower(), delete.file_path)
+    except UnknownFormat as error:
+        raise UnknownFormat(
+            "a file of deletes has a format that the archiver doesn't read: set the table's"
+            " `write.delete.format.default` to `parquet`, and have an engine rewrite the data files that have deletes",
+            **error.context,
+        ) from None

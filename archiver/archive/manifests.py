@@ -19,13 +19,16 @@ from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
     FileFormat,
+    ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
     read_manifest_list,
 )
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import TableVersion
 
+from archiver.archive.deletion_vectors import ENTRY_VERSION
 from archiver.errors import StorageError
 from archiver.storage.store_errors import storage_error
 
@@ -61,13 +64,14 @@ def check_listed(manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
     """Give the live entries of a manifest, with the sequence number and spec that they inherit from it.
 
+    Entries of delete files have the fields of `ENTRY_VERSION`, which say where deletion vectors lie.
     Raises the leaves of StorageError, also if the manifest is shorter than its list says.
     """
     found = 0
     try:
         with AvroFile[ManifestEntry](
             _whole(io, manifest),
-            MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],
+            MANIFEST_ENTRY_SCHEMAS[_version(manifest)],
             read_types={-1: ManifestEntry, 2: DataFile},
             read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
         ) as reader:
@@ -81,6 +85,10 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
     counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     if found < counted:
         raise _cut_short(manifest, entries=found, counted=counted)
+
+
+def _version(manifest: ManifestFile) -> TableVersion:
+    return DEFAULT_READ_VERSION if manifest.content == ManifestContent.DATA else ENTRY_VERSION
 
 
 class _BytesFile:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
+from archiver.archive.deletion_vectors import vector_place
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import settle_staged
@@ -200,4 +201,4 @@ def _is_same(found: TableFile | None, read: TableFile) -> bool:
 def _deletes(file: TableFile) -> set[tuple[str, object]]:
     # A file may have many deletion vectors: the offset says which one it is.
     deletes = (*file.position_deletes, *file.equality_deletes)
-    return {(each.file_path, getattr(each, "content_offset", None)) for each in deletes}
+    return {(each.file_path, vector_place(each)["content_offset"]) for each in deletes}

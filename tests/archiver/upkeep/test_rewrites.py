@@ -21,6 +21,7 @@ from catalog.iceberg.settle import Settled, settle
 from catalog.model import DataFileInfo, new_id
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.archive.listed_table import position_deletes
+from tests.support.archive.puffin_file import vector_entry, write_vectors
 from tests.support.catalog.memory import MemoryCatalog, file
 from tests.support.catalog.staging import StagedRanges
 
@@ -282,6 +283,16 @@ def test_the_catalog_is_told_which_files_aren_t_as_they_were_read(
     world.there = {each.path: each for each in there}
     world.put(table_file(OLD, "d"))
     assert world.changed == changed
+
+
+def test_another_vector_of_the_same_puffin_file_is_a_change(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "v.puffin"
+    vectors = [vector_entry(path, each, 1) for each in write_vectors(path, {OLD: [1], "file:///data/other": [2]})]
+    first, second = (replace(table_file(OLD), position_deletes=(each,)) for each in vectors)
+    world.outcome = Rewritten(commit_id="c", snapshot_id=5)
+    world.there = {OLD: second}
+    world.put(first)
+    assert world.changed == (OLD,)
 
 
 def test_one_whose_new_file_is_in_the_table_landed(world: World) -> None:

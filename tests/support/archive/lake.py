@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
     DataFile,
     DataFileContent,
     FileFormat,
@@ -51,6 +53,7 @@ from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
 from catalog.partitioning import PartitionTerm
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.row import RowMapping, table_schema
+from tests.support.archive.puffin_file import vector_entry, write_vectors
 
 TOPIC = TopicRow(id=1, cluster_id="cluster", topic="orders", topic_id=None, table="kafka.orders")
 DAY = 19_675
@@ -198,16 +201,24 @@ class Lake:
     def _delete(self, table: pa.Table, content: DataFileContent, field_ids: list[int] | None, partition: int) -> None:
         path = self.path("deletes")
         pq.write_table(table, path)
-        file = data_file(path, content, table.num_rows, partition, equality_ids=field_ids)
+        self._add_deletes(data_file(path, content, table.num_rows, partition, equality_ids=field_ids))
 
+    def delete_by_vectors(self, positions: Mapping[str, Iterable[int]], **more: Any) -> Path:
+        """Delete rows by vectors, all in one Puffin file, which is returned. `more` is what their entries say else."""
+        path = self.folder / f"{uuid4()}.puffin"
+        places = write_vectors(path, positions)
+        self._add_deletes(*(vector_entry(path, place, DAY, **more) for place in places))
+        return path
+
+    def _add_deletes(self, *files: DataFile) -> None:
         def add(producer: Any) -> None:
             snapshot_id = producer._snapshot_id
             spec = self.metadata.spec()
             output = self.io.new_output((self.folder / "metadata" / f"deletes-{uuid4()}.avro").as_uri())
             with DeleteManifest(spec, self.metadata.schema(), output, snapshot_id, "deflate") as writer:
-                writer.add_entry(
-                    ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file)
-                )
+                for file in files:
+                    added = ManifestEntryStatus.ADDED
+                    writer.add_entry(ManifestEntry.from_args(status=added, snapshot_id=snapshot_id, data_file=file))
             manifest: ManifestFile = writer.to_manifest_file()
             before = producer._manifests
             producer._manifests = lambda: [*before(), manifest]
@@ -243,7 +254,19 @@ class Lake:
 
 
 class DeleteManifest(ManifestWriterV2):
-    """Writes a manifest of delete files, which pyiceberg can't."""
+    """Writes a manifest of delete files, which pyiceberg can't, with the fields of v3 where they have any."""
+
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        schema = self._with_partition(3)
+        return AvroOutputFile(self._output_file, schema, "manifest_entry", schema, self._meta)
+
+    def add_entry(self, entry: ManifestEntry) -> Self:
+        file = entry.data_file
+        missing = len(DATA_FILE_TYPE[3].fields) - len(file)
+        entry.data_file = DataFile(*file._data, *[None] * missing)
+        entry.data_file.spec_id = file.spec_id
+        super().add_entry(entry)
+        return self
 
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES

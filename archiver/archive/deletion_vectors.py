@@ -1,0 +1,102 @@
+"""Deletion vectors: the rows that others deleted of one data file, as a bitmap in a Puffin file.
+
+The manifest says where a vector lies, of which data file it is, and how many rows it has. Its bytes have a checksum,
+which is compared before they are parsed: a row deleted by mistake is a record lost. The Puffin file's own footer has
+none, and isn't needed.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DATA_FILE_TYPE, DataFile, FileFormat
+from pyroaring import BitMap64
+
+from archiver.errors import BadSegment
+from archiver.storage.objects import ObjectStore
+
+ENTRY_VERSION: Final = 3
+"""The version of Iceberg's manifests that says where vectors lie. Entries of earlier ones are read by it, too."""
+
+_MAGIC: Final = b"\xd1\xd3\x39\x64"
+_NUMBER: Final = 4
+"""The bytes of a vector's length, which comes first, and of its checksum, which comes last. It counts neither."""
+_LEAST: Final = _NUMBER + len(_MAGIC) + 8 + _NUMBER
+"""The size of a vector without rows."""
+_PLACES: Final = {field.name: place for place, field in enumerate(DATA_FILE_TYPE[ENTRY_VERSION].fields)}
+_TOLD: Final = ("referenced_data_file", "content_offset", "content_size_in_bytes")
+_RESTORE: Final = "restore the file from a backup or the store's versions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVector:
+    """Where a vector of `rows` rows lies: the file at `path`, and the place and size in it."""
+
+    path: str
+    data_file: str
+    offset: int
+    size: int
+    rows: int
+
+    @classmethod
+    def of(cls, delete: DataFile) -> Self:
+        """Find the vector of a manifest's entry. Raises BadSegment where it doesn't say where that lies."""
+        told = vector_place(delete)
+        data_file, offset, size = (told[name] for name in _TOLD)
+        if data_file is None or offset is None or size is None or offset < 0 or size < _LEAST:
+            raise BadSegment(
+                "a manifest doesn't say where a deletion vector lies, or of which data file it is: restore the manifest"
+                " from a backup, or rewrite the table's data files",
+                file=delete.file_path,
+                **told,
+            )
+        return cls(path=delete.file_path, data_file=data_file, offset=offset, size=size, rows=delete.record_count)
+
+    def positions(self, objects: ObjectStore) -> npt.NDArray[np.int64]:
+        """Read the positions of the deleted rows, in order. Raises the leaves of StorageError."""
+        blob = objects.reading(self.path, self._blob)
+        length, checked, checksum = blob[:_NUMBER], blob[_NUMBER:-_NUMBER], blob[-_NUMBER:]
+        if (
+            int.from_bytes(length, "big") != len(checked)
+            or checked[: len(_MAGIC)] != _MAGIC
+            or int.from_bytes(checksum, "big") != zlib.crc32(checked)
+        ):
+            raise self._damaged("a deletion vector's bytes aren't those that were written")
+        try:
+            found = BitMap64.deserialize(checked[len(_MAGIC) :])
+        except (ValueError, IndexError) as error:
+            raise self._damaged("a deletion vector's bytes don't read as a bitmap", cause=str(error)) from error
+        if len(found) != self.rows:
+            raise self._damaged("a deletion vector has other rows than its manifest says", found=len(found))
+        return np.frombuffer(found.to_array(), np.uint64).astype(np.int64)
+
+    def _blob(self, io: FileIO) -> bytes:
+        with io.new_input(self.path).open() as stream:
+            size, end = stream.seek(0, os.SEEK_END), self.offset + self.size
+            if size < end:
+                raise self._damaged("a file with deletion vectors was cut short", bytes=size)
+            stream.seek(self.offset)
+            found = bytes(stream.read(self.size))
+        if len(found) != self.size:
+            raise ConnectionError(f"the store gave {len(found)} bytes of the {self.size} from {self.offset} on")
+        return found
+
+    def _damaged(self, what: str, **found: object) -> BadSegment:
+        place = {"data_file": self.data_file, "offset": self.offset, "size": self.size, "rows": self.rows}
+        return BadSegment(f"{what}: {_RESTORE}", file=self.path, **place, **found)
+
+
+def is_vector(delete: DataFile) -> bool:
+    """Whether a manifest's entry is of a deletion vector."""
+    return bool(delete.file_format == FileFormat.PUFFIN)
+
+
+def vector_place(delete: DataFile) -> dict[str, Any]:
+    """What a manifest's entry says of a vector's place, by Iceberg's names. None where it says nothing."""
+    return {name: delete[_PLACES[name]] if len(delete) > _PLACES[name] else None for name in _TOLD}
