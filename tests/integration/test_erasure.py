@@ -16,6 +16,8 @@ import pytest
 from archiver.config import load_config
 from archiver.errors import InjectedFault, UpkeepError
 from archiver.replay.where import Where
+from archiver.storage.objects import ObjectStore
+from archiver.storage.spool import KEPT
 from archiver.upkeep.compact.job import Compact as CompactJob
 from archiver.upkeep.compact.job import Wish
 from archiver.upkeep.erase import job
@@ -336,3 +338,16 @@ def test_a_tag_that_keeps_retired_files_does_not_have_them_erased_again_and_agai
     assert list(done.purged.snapshots.named) == ["kept"]
     again = erase(config, topic, None)
     assert (again.commits, len(again.unfinished)) == ([], 1)
+
+
+def test_files_that_the_store_denied_go_once_the_table_has_their_other_records(stack: Stack) -> None:
+    config, topic = archived(stack)
+    settings = load_config(config)
+    objects = ObjectStore.of(settings.catalog)
+    kept = settings.archive.spool / KEPT
+    kept.mkdir()
+    for number, each in enumerate(table_of(stack, config, topic).scan().plan_files()):
+        (kept / f"{topic}-0-{number}.parquet").write_bytes(objects.read(each.file.file_path))
+    report = erase(config, topic)
+    assert (report.local_deleted, report.local, report.succeeded) == (3, (), True)
+    assert list(kept.iterdir()) == []
