@@ -261,10 +261,8 @@ class DeleteManifest(ManifestWriterV2):
         return AvroOutputFile(self._output_file, schema, "manifest_entry", schema, self._meta)
 
     def add_entry(self, entry: ManifestEntry) -> Self:
-        file = entry.data_file
-        missing = len(DATA_FILE_TYPE[3].fields) - len(file)
-        entry.data_file = DataFile(*file._data, *[None] * missing)
-        entry.data_file.spec_id = file.spec_id
+        values = entry.data_file._data
+        values += [None] * (len(DATA_FILE_TYPE[3].fields) - len(values))
         super().add_entry(entry)
         return self
 
