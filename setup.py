@@ -14,8 +14,10 @@ from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
 KERNELS = sorted(
-    path.relative_to(ROOT) for package in ("schema_mapping", "archiver") for path in (ROOT / package).rglob("*.pyx")
+    (path.relative_to(ROOT) for package in ("schema_mapping", "archiver") for path in (ROOT / package).rglob("*.pyx")),
+    key=lambda path: (-(ROOT / path).stat().st_size, path),
 )
+"""The largest first: what is compiled last should be short, as the other cores have nothing to do meanwhile."""
 
 SHARED = ROOT / "schema_mapping" / "_cython.c"
 """Cython's own code, compiled once for all kernels instead of into each."""
@@ -38,13 +40,19 @@ def module(path: Path) -> Extension:
     return Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=FLAGS)
 
 
-choose_compiler()
-shared = module(SHARED.relative_to(ROOT))
-subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={SHARED}"], check=True)  # noqa: S603
-kernels = cythonize(
-    [module(path) for path in KERNELS],
-    language_level=3,
-    nthreads=0,
-    shared_utility_qualified_name=shared.name,
-)
-setup(options={"build_ext": {"parallel": os.cpu_count()}}, ext_modules=[shared, *kernels])
+def build() -> None:
+    """Translate and compile the kernels on all cores."""
+    choose_compiler()
+    shared = module(SHARED.relative_to(ROOT))
+    subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={SHARED}"], check=True)  # noqa: S603
+    kernels = cythonize(
+        [module(path) for path in KERNELS],
+        language_level=3,
+        nthreads=os.cpu_count() or 1,
+        shared_utility_qualified_name=shared.name,
+    )
+    setup(options={"build_ext": {"parallel": os.cpu_count()}}, ext_modules=[shared, *kernels])
+
+
+if __name__ == "__main__":  # where processes are spawned, those that translate import this file
+    build()

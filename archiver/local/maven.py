@@ -131,6 +131,8 @@ def ivy_command(
     settings = os.environ.get(IVY_SETTINGS)
     return [
         java.executable,
+        # Ivy waits for answers most of the time. Optimising it takes more CPU than it saves.
+        *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
         *("-jar", str(_ivy_jar())),
         *(("-settings", settings) if settings else ()),
         *("-cache", str(cache)),
