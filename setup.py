@@ -22,6 +22,9 @@ KERNELS = sorted(
 SHARED = ROOT / "schema_mapping" / "_cython.c"
 """Cython's own code, compiled once for all kernels instead of into each."""
 
+ASKED_FOR_METADATA = not {"egg_info", "dist_info"}.isdisjoint(sys.argv)
+"""Whether pip asks only who we are, as it does before it has anything built. Nothing need be translated for that."""
+
 FLAGS = [*os.environ.get("KERNEL_FLAGS", "-O3 -g0").split(), "-fno-strict-aliasing"]
 
 
@@ -42,6 +45,9 @@ def module(path: Path) -> Extension:
 
 def build() -> None:
     """Translate and compile the kernels on all cores."""
+    if ASKED_FOR_METADATA:
+        setup(ext_modules=[module(path) for path in KERNELS])
+        return
     choose_compiler()
     shared = module(SHARED.relative_to(ROOT))
     subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={SHARED}"], check=True)  # noqa: S603
