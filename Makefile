@@ -8,8 +8,10 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes
 WORKERS ?= 2
 # A time limit can't end a test that waits again while it cleans up: then its worker's stacks are told, and all ends.
 ENDS := --max-worker-restart 0 -o faulthandler_timeout=1500 -o faulthandler_exit_on_timeout=true
-UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ENDS) -m "not integration and not slow and not interop"
-REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ENDS) -m "integration and not slow and not interop" --timeout 600
+UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ENDS) -m "not integration and not slow and not interop" \
+	--ignore tests/integration --ignore tests/interop
+REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ENDS) -m "integration and not slow and not interop" --timeout 600 \
+	tests/integration tests/fault
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 

@@ -8,6 +8,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -134,9 +135,15 @@ def command_lines() -> list[str]:
     return sorted({line for line in lines if line.startswith("archiver ")})
 
 
+@cache
+def command_tree() -> Any:
+    """Every command with its options; making it takes longer than a look into it."""
+    return typer.main.get_command(app)
+
+
 @pytest.mark.parametrize("line", command_lines())
 def test_commands_have_the_options_named(line: str) -> None:
-    command = typer.main.get_command(app)
+    command = command_tree()
     words = shlex.split(line)[1:]
     for word in words:
         if word.startswith("-") or word not in getattr(command, "commands", {}):

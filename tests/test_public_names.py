@@ -133,17 +133,23 @@ def test_a_public_name_is_there_and_explained(package: str, name: str) -> None:
 
 
 @cache
+def sources() -> dict[Path, ast.Module]:
+    """Every module of ours, parsed."""
+    paths = (path for root in ROOTS for path in (ROOT / root).rglob("*.py"))
+    return {path: ast.parse(path.read_text()) for path in paths}
+
+
+@cache
 def imports() -> frozenset[tuple[str, str]]:
     """Which module of ours imports which, outside the tests."""
     found: set[tuple[str, str]] = set()
-    for root in ROOTS:
-        for path in (ROOT / root).rglob("*.py"):
-            module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(ROOTS):
-                    found |= {(module, f"{node.module}.{each.name}") for each in node.names}
-                elif isinstance(node, ast.Import):
-                    found |= {(module, each.name) for each in node.names if each.name.startswith(ROOTS)}
+    for path, tree in sources().items():
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(ROOTS):
+                found |= {(module, f"{node.module}.{each.name}") for each in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {(module, each.name) for each in node.names if each.name.startswith(ROOTS)}
     return frozenset(found)
 
 
@@ -173,8 +179,7 @@ def resolves(dotted: str) -> bool:
 @cache
 def literals() -> frozenset[str]:
     """Every string in the code: table properties are called `archiver.…`, too."""
-    sources = (path for root in ROOTS for path in (ROOT / root).rglob("*.py"))
-    nodes = (node for path in sources for node in ast.walk(ast.parse(path.read_text())))
+    nodes = (node for tree in sources().values() for node in ast.walk(tree))
     return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
@@ -218,12 +223,18 @@ def test_paths_in_a_page_are_in_the_tree(page: Path) -> None:
     assert {path for path in missing if not (ROOT / "proto" / path).exists()} == set()
 
 
+@cache
+def module_files() -> frozenset[str]:
+    """The name of every module in the tree."""
+    folders = (*ROOTS, "tests", "bench", "scripts")
+    return frozenset(path.name for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_modules_that_a_page_calls_by_file_name_are_in_the_tree(page: Path) -> None:
-    there = {path.name for folder in (*ROOTS, "tests", "bench", "scripts") for path in (ROOT / folder).rglob("*.py")}
     text = page.read_text()
     made = set(re.findall(r"^`(\w+\.py)`:\n\n```", text, re.MULTILINE))  # the page itself shows what is in them
-    assert set(re.findall(r"`(\w+\.py)`", without_blocks(text))) - made <= there
+    assert set(re.findall(r"`(\w+\.py)`", without_blocks(text))) - made <= module_files()
 
 
 def test_the_map_has_every_room() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,18 @@ TOPICS = {
 WORKBENCHES = {"clients", "conformance", "fault", "fuzz", "producers", "typing", "vectors"}
 """Folders with programs or declarations of their own, which aren't shared helpers."""
 
+SERVERS = {"integration", "fault", "interop"}
+"""Folders with tests that need servers."""
 
-def wrong_imports(source: str) -> list[str]:
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def wrong_imports(source: ast.Module) -> list[str]:
     wrong = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(source):
         match node:
             case ast.ImportFrom(module=module, names=names):
                 if any(name.name == "*" for name in names):
@@ -44,7 +53,7 @@ def wrong_imports(source: str) -> list[str]:
 
 @pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
 def test_no_test_module_is_imported(path: Path) -> None:
-    assert wrong_imports(path.read_text()) == []
+    assert wrong_imports(parsed(path)) == []
 
 
 @pytest.mark.parametrize(
@@ -59,7 +68,7 @@ def test_no_test_module_is_imported(path: Path) -> None:
     ],
 )
 def test_such_imports_are_found(line: str, found: list[str]) -> None:
-    assert wrong_imports(line) == found
+    assert wrong_imports(ast.parse(line)) == found
 
 
 def is_at_home(path: str) -> bool:
@@ -78,19 +87,19 @@ def test_helpers_lie_under_their_topic() -> None:
 
 def test_every_helper_says_what_it_is_for() -> None:
     helpers = sorted((TESTS / "support").glob("*/*.py"))
-    assert [str(path) for path in helpers if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [str(path) for path in helpers if not ast.get_docstring(parsed(path))] == []
 
 
-def missing_helpers(source: str) -> list[str]:
+def missing_helpers(source: ast.Module) -> list[str]:
     """Modules of the tests that are imported and aren't there: a test that needs servers would tell late."""
-    modules = [node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.module]
+    modules = [node.module for node in ast.walk(source) if isinstance(node, ast.ImportFrom) and node.module]
     paths = {name: TESTS.parent / name.replace(".", "/") for name in modules if name.startswith("tests.")}
     return [name for name, path in paths.items() if not (path.is_dir() or path.with_suffix(".py").is_file())]
 
 
 @pytest.mark.parametrize("root", [TESTS, TESTS.parent / "bench"], ids=["tests", "bench"])
 def test_helpers_that_are_imported_are_there(root: Path) -> None:
-    missing = {str(path): missing_helpers(path.read_text()) for path in sorted(root.rglob("*.py"))}
+    missing = {str(path): missing_helpers(parsed(path)) for path in sorted(root.rglob("*.py"))}
     assert {path: names for path, names in missing.items() if names} == {}
 
 
@@ -98,7 +107,7 @@ def test_a_missing_helper_is_found() -> None:
     lines = (
         "from tests.support.kafka.logs import a\nfrom tests.support.kafka import logs\nfrom tests.support.gone import b"
     )
-    assert missing_helpers(lines) == ["tests.support.gone"]
+    assert missing_helpers(ast.parse(lines)) == ["tests.support.gone"]
 
 
 def test_every_helper_is_used() -> None:
@@ -109,6 +118,24 @@ def test_every_helper_is_used() -> None:
         name = f"tests.support.{helper.parent.name}"
         used = (f"{name}.{helper.stem}", f"from {name} import {helper.stem}")
         assert any(one in text for path, text in texts.items() if path != helper for one in used), helper
+
+
+def marked(path: Path) -> set[str]:
+    """The marks of pytest that a module names."""
+    return {
+        node.attr
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "mark"
+    }
+
+
+def test_what_needs_servers_lies_where_it_is_looked_for() -> None:
+    """`make integration` collects these folders only, `make unit` doesn't look into those that have nothing else."""
+    modules = {path.relative_to(TESTS): marked(path) for path in TESTS.rglob("test_*.py")}
+    elsewhere = [path for path, marks in modules.items() if "integration" in marks and path.parts[0] not in SERVERS]
+    assert elsewhere == []
+    for folder, mark in (("integration", "integration"), ("interop", "interop")):
+        assert [path for path, marks in modules.items() if path.parts[0] == folder and mark not in marks] == []
 
 
 @pytest.mark.parametrize(
