@@ -64,7 +64,7 @@ def test_workers_of_spark_that_die_are_named_and_nothing_is_lost(stack: Stack) -
     failed = archive_by_spark(config, "after_upload:kill")
     assert failed.returncode == 1, failed.stderr
     assert f"{topic}/0: WorkerLost" in failed.stderr
-    healed = archive_by_spark(config)
+    healed = archive(config)
     assert healed.returncode == 0, healed.stderr
     assert_each_once(stack, config, topic, EACH)
 

@@ -17,7 +17,6 @@ from tests.support.clients.documented import (
     filled,
     read_in_java,
     read_in_python,
-    read_in_spark,
     told_by_tools,
 )
 from tests.support.clients.documented_programs import PROGRAMS
@@ -64,12 +63,6 @@ def test_javas_properties(served: DocumentedServers, tmp_path: Path, is_secured:
     assert sorted(read_in_java(code, place, tmp_path, RECORDS)) == VALUES
 
 
-def test_sparks_options(served: DocumentedServers) -> None:
-    """The user may use no group but `team-…`, and Spark calls its own otherwise: it needs none."""
-    found = [filled(block("spark", secured=each).code, served.place(secured=each)) for each in (False, True)]
-    assert [sorted(each) for each in read_in_spark(found, served.folder)] == [VALUES, VALUES]
-
-
 def test_kafkas_tools(served: DocumentedServers) -> None:
     place = replace(served.place(secured=False), group=unique("tools"))
     read, ends, groups, topics = told_by_tools(filled(block("tools", secured=False).code, place))
@@ -83,6 +76,6 @@ def test_kafkas_tools(served: DocumentedServers) -> None:
 
 def test_every_block_is_run() -> None:
     marked = {(min(each.marks - {SECURED}), SECURED in each.marks) for each in read_blocks(PAGE)}
-    here = {(mark, each) for mark in (*PYTHON, "java", "spark") for each in (False, True)} | {("tools", False)}
-    here |= PROGRAMS.keys()  # these run in `make interop`
+    here = {(mark, each) for mark in (*PYTHON, "java") for each in (False, True)} | {("tools", False)}
+    here |= PROGRAMS.keys() | {("spark", False), ("spark", True)}  # these run in `make interop`
     assert marked == here

@@ -35,66 +35,61 @@ def begin(topics: TwoTopics, topic: str) -> list[int]:
     return [min(each.offset for each in archive if each.partition == number) for number in range(PARTITIONS)]
 
 
-@pytest.mark.parametrize("case", SPOILT)
 def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, case: str
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of it have to be read. Whole files before it go, and the other partition begins at the very offset."""
-    spoil, kind, advice = SPOILT[case]
-    before = topics.files(topics.bad)
-    path = before[1, EACH].file_path
-    edge = ("expire", topics.bad, topics.good, "--before", str(EACH + OLDEST), "--rows")
-    with topics.spoilt(path, spoil):
-        done = topics.run(*edge, monkeypatch=monkeypatch)
-        assert done.code == 1
-        (failure,) = done.of(topics.bad)["failures"]
-        assert (failure["file"], failure["kind"]) == (path, kind)
-        assert (failure["context"]["topic"], failure["context"]["partitions"]) == (topics.bad, "[1]")
-        assert advice in failure["message"]
-        assert done.of(topics.bad)["first_offsets"] == {"0": EACH + OLDEST, "1": EACH}
-        assert done.of(topics.good)["first_offsets"] == {"0": EACH + OLDEST, "1": EACH + OLDEST}
-        assert done.lines[-1]["succeeded"] is False
-        told = topics.run(*edge, as_json=False, monkeypatch=monkeypatch)
-        assert told.code == 1
-        assert f"{topics.bad}: {path}: {kind}: " in told.text
-        assert advice in told.text
-    assert topics.exists(path)
-    assert (begin(topics, topics.bad), begin(topics, topics.good)) == ([15, 10], [15, 15])
-    assert topics.run(*edge, monkeypatch=monkeypatch).code == 0
-    assert begin(topics, topics.bad) == [15, 15]
+    for low, (spoil, kind, advice) in zip(range(EACH, DAYS * EACH, EACH), SPOILT.values(), strict=True):
+        path = topics.files(topics.bad)[1, low].file_path
+        begins = low + OLDEST
+        edge = ("expire", topics.bad, topics.good, "--before", str(begins), "--rows")
+        with topics.spoilt(path, spoil):
+            done = topics.run(*edge, monkeypatch=monkeypatch)
+            assert done.code == 1
+            (failure,) = done.of(topics.bad)["failures"]
+            assert (failure["file"], failure["kind"]) == (path, kind)
+            assert (failure["context"]["topic"], failure["context"]["partitions"]) == (topics.bad, "[1]")
+            assert advice in failure["message"]
+            assert done.of(topics.bad)["first_offsets"] == {"0": begins, "1": low}
+            assert done.of(topics.good)["first_offsets"] == {"0": begins, "1": begins}
+            assert done.lines[-1]["succeeded"] is False
+            told = topics.run(*edge, as_json=False, monkeypatch=monkeypatch)
+            assert told.code == 1
+            assert f"{topics.bad}: {path}: {kind}: " in told.text
+            assert advice in told.text
+        assert topics.exists(path)
+        assert (begin(topics, topics.bad), begin(topics, topics.good)) == ([begins, low], [begins, begins])
+        assert topics.run(*edge, monkeypatch=monkeypatch).code == 0
+        assert begin(topics, topics.bad) == [begins, begins]
 
 
-@pytest.mark.parametrize("case", ["cut short", "gone"])
-def test_a_file_whose_times_cannot_be_read_is_young(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
+def test_a_file_whose_times_cannot_be_read_is_young(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     """To find the very offset of a time, the file at the edge is read before anything is planned."""
-    spoil, kind, _ = SPOILT[case]
-    path = topics.files(topics.bad)[1, EACH].file_path
-    edge = ("expire", topics.bad, topics.good, "--before", "2026-01-02T00:00:00Z", "--rows")
-    with topics.spoilt(path, spoil):
-        dry = topics.run(*edge, "--dry-run", monkeypatch=monkeypatch)
-        assert (dry.code, [each["file"] for each in dry.of(topics.bad)["failures"]]) == (1, [path])
-        done = topics.run(*edge, monkeypatch=monkeypatch)
-        (failure,) = done.of(topics.bad)["failures"]
-        assert (done.code, failure["file"], failure["kind"]) == (1, path, kind)
-        assert failure["context"]["partition"] == "1"
-        assert done.of(topics.bad)["first_offsets"] == {"0": EACH, "1": EACH}
-        assert done.of(topics.good)["first_offsets"] == {"0": EACH, "1": EACH}
-    assert begin(topics, topics.bad) == [EACH, EACH]
+    for day, case in enumerate(("cut short", "gone"), start=1):
+        spoil, kind, _ = SPOILT[case]
+        low = day * EACH
+        path = topics.files(topics.bad)[1, low].file_path
+        edge = ("expire", topics.bad, topics.good, "--before", f"2026-01-{day + 1:02}T00:00:00Z", "--rows")
+        with topics.spoilt(path, spoil):
+            dry = topics.run(*edge, "--dry-run", monkeypatch=monkeypatch)
+            assert (dry.code, [each["file"] for each in dry.of(topics.bad)["failures"]]) == (1, [path])
+            done = topics.run(*edge, monkeypatch=monkeypatch)
+            (failure,) = done.of(topics.bad)["failures"]
+            assert (done.code, failure["file"], failure["kind"]) == (1, path, kind)
+            assert failure["context"]["partition"] == "1"
+            assert done.of(topics.bad)["first_offsets"] == {"0": low, "1": low}
+            assert done.of(topics.good)["first_offsets"] == {"0": low, "1": low}
+        assert begin(topics, topics.bad) == [low, low]
 
 
-@pytest.mark.parametrize("case", SPOILT)
-def test_a_damaged_file_that_is_old_as_a_whole_goes_unread(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
-    spoil, _, _ = SPOILT[case]
-    path = topics.files(topics.bad)[1, 0].file_path
-    with topics.spoilt(path, spoil):
-        done = topics.run("expire", topics.bad, "--before", str(EACH), monkeypatch=monkeypatch)
-        assert (done.code, done.of(topics.bad)["first_offsets"]) == (0, {"0": EACH, "1": EACH})
-        assert not topics.exists(path), "no snapshot needs it"
-    assert begin(topics, topics.bad) == [EACH, EACH]
+def test_a_damaged_file_that_is_old_as_a_whole_goes_unread(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
+    for end, (spoil, _, _) in zip(range(EACH, DAYS * EACH, EACH), SPOILT.values(), strict=True):
+        path = topics.files(topics.bad)[1, end - EACH].file_path
+        with topics.spoilt(path, spoil):
+            done = topics.run("expire", topics.bad, "--before", str(end), monkeypatch=monkeypatch)
+            assert (done.code, done.of(topics.bad)["first_offsets"]) == (0, {"0": end, "1": end})
+            assert not topics.exists(path), "no snapshot needs it"
+        assert begin(topics, topics.bad) == [end, end]
 
 
 def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
@@ -183,10 +178,10 @@ def test_a_partitioning_that_others_made_is_in_no_retirements_way(
     assert topics.archive(topics.bad) == [each for each in topics.kafka(topics.bad) if each.offset >= 15]
 
 
-@pytest.mark.parametrize("before", ["latest", "yesterday", "-3"])
 def test_a_beginning_that_cannot_be_is_refused_before_anything_is_asked(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch, before: str
+    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = topics.run("expire", topics.bad, f"--before={before}", monkeypatch=monkeypatch)
-    assert (done.code, done.text) == (2, "")
+    for before in ("latest", "yesterday", "-3"):
+        done = topics.run("expire", topics.bad, f"--before={before}", monkeypatch=monkeypatch)
+        assert (done.code, done.text) == (2, ""), before
     assert topics.archive(topics.bad) == topics.kafka(topics.bad)

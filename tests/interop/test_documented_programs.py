@@ -1,4 +1,4 @@
-"""The settings on docs/clients.md in Go and JavaScript read a served archive as they stand."""
+"""The settings on docs/clients.md for Go, JavaScript and Spark read a served archive as they stand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients.documented import block, filled
+from tests.support.clients.documented import block, filled, read_in_spark
 from tests.support.clients.documented_programs import PROGRAMS, printed, program
 from tests.support.clients.documented_servers import RECORDS, VALUES, DocumentedServers, documented_servers
 from tests.support.clients.programs import ToolchainMissing
@@ -35,3 +35,9 @@ def test_programs_read_every_record(served: DocumentedServers, scratch: Path, ma
     except ToolchainMissing as error:
         pytest.skip(str(error))
     assert sorted(found) == VALUES
+
+
+def test_sparks_options(served: DocumentedServers) -> None:
+    """The user may use no group but `team-…`, and Spark calls its own otherwise: it needs none."""
+    found = [filled(block("spark", secured=each).code, served.place(secured=each)) for each in (False, True)]
+    assert [sorted(each) for each in read_in_spark(found, served.folder)] == [VALUES, VALUES]
