@@ -21,7 +21,7 @@ OUT ?= docs/faults.json
 MINUTES ?= 1
 SERVE_OUT ?= build/serve-soak.json
 
-.PHONY: help setup demo test unit integration catalogs test-slow soak serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke bench wheel image package lock clean
+.PHONY: help setup demo test unit integration catalogs test-slow soak serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ fuzz: setup  ## The kernels under sanitizers against bytes nobody would send, FU
 
 fuzz-smoke: setup  ## The same for a minute, unguided, with any compiler
 	@scripts/fuzz smoke
+
+fuzz-kernels: setup  ## What fuzz-smoke compiles, and no more
+	@scripts/fuzz compile
 
 bench: setup  ## Ratios beside the best peers, in one run
 	@$(PIP) -r requirements/bench.txt -r requirements/interop.txt
