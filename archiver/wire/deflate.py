@@ -17,6 +17,15 @@ _ZSTD: Final = zstandard.ZstdCompressionParameters.from_level(1, window_log=18, 
 
 Level 1 by itself looks back 512 KiB in larger batches: it is an eighth slower, and saves nothing.
 """
+_QUICK: Final = zstandard.ZstdCompressionParameters.from_level(
+    1, window_log=18, hash_log=12, min_match=7, target_length=1
+)
+"""Puts down what doesn't repeat as it is. That saves a quarter of the time here or more, and a third of a reader's.
+
+Orders of numbers and short texts take a seventh more bytes then, JSON text half as many again.
+"""
+_MOST_MORE: Final = 1.2
+_TRIED_EACH: Final = 32
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 """The header of a frame: independent blocks of at most 64 KiB, no block checksums, no length; then its own checksum."""
 _LZ4_BLOCK: Final = 64 << 10
@@ -31,13 +40,35 @@ class _Compressors(threading.local):
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdCompressor(compression_params=_ZSTD)
+        self.quick = zstandard.ZstdCompressor(compression_params=_QUICK)
 
 
 _COMPRESSORS: Final = _Compressors()
 
 
-def deflate(codec: Codec, records: memoryview) -> bytes:
-    """Compress the records of a batch: at the default level of Kafka's clients, zstd at its fast one."""
+class Zstd:
+    """Compresses batches that are much alike in the way of zstd that is quicker to read, if that takes few more bytes.
+
+    One of several batches, and the first one, is compressed in both ways, to see. Not safe to share between threads.
+    """
+
+    def __init__(self) -> None:
+        self._batches = 0
+        self._is_quick = False
+
+    def compress(self, records: memoryview) -> bytes:
+        """Compress the records of the next batch to one frame."""
+        is_tried = self._batches % _TRIED_EACH == 0
+        self._batches += 1
+        if not is_tried:
+            return (_COMPRESSORS.quick if self._is_quick else _COMPRESSORS.zstd).compress(records)
+        quick, small = _COMPRESSORS.quick.compress(records), _COMPRESSORS.zstd.compress(records)
+        self._is_quick = len(quick) <= _MOST_MORE * len(small)
+        return quick if self._is_quick else small
+
+
+def deflate(codec: Codec, records: memoryview, zstd: Zstd | None = None) -> bytes:
+    """Compress the records of a batch: at the default level of Kafka's clients, zstd at its fast one or by `zstd`."""
     match codec:
         case Codec.NONE:
             return bytes(records)
@@ -48,7 +79,7 @@ def deflate(codec: Codec, records: memoryview) -> bytes:
         case Codec.LZ4:
             return _lz4(records)
         case Codec.ZSTD:
-            return _COMPRESSORS.zstd.compress(records)
+            return (zstd or _COMPRESSORS.zstd).compress(records)
         case _:
             assert_never(codec)
 

@@ -19,7 +19,7 @@ from archiver.wire import attributes
 from archiver.wire.attributes import Codec
 from archiver.wire.batch_header import HEADER_BYTES
 from archiver.wire.columns import RECORDS, Int64Array
-from archiver.wire.deflate import deflate
+from archiver.wire.deflate import Zstd, deflate
 from archiver.wire.record_encode import BatchWriter, seal
 from archiver.wire.row_batches import batches_of
 
@@ -57,18 +57,22 @@ class BatchEncoder:
     `records` has the columns of `RECORDS`, in the order of decoding. Neighbouring rows with the same `batch_start` are
     one batch. If rows are missing, its offsets have gaps, as after compaction. Its first timestamp is the one of its
     first row. `compression` is "original" (each batch's own codec) or one codec for all. Records of format v0 have no
-    timestamp type; they get create time, with the timestamp -1.
+    timestamp type; they get create time, with the timestamp -1. `zstd` is what all encoders of a stream share: it
+    chooses how its batches are compressed where zstd is their codec.
 
     Raises `UnencodableBatch` with the base offset if rows don't make a valid batch, or one above 2 GiB. Raises
     ValueError if the columns are not those of records.
     """
 
-    def __init__(self, records: pa.RecordBatch, *, compression: Compression = "original") -> None:
+    def __init__(
+        self, records: pa.RecordBatch, *, compression: Compression = "original", zstd: Zstd | None = None
+    ) -> None:
         schema = records.schema
         if not schema.equals(RECORDS) and (schema.types, schema.names) != (RECORDS.types, RECORDS.names):
             raise ValueError(f"these are not the columns of records: {records.schema}")
         self._headers, bounds = batches_of(records, None if compression == "original" else int(compression))
         self._writer = BatchWriter(records, self._headers, bounds)
+        self._zstd = zstd
 
     def __len__(self) -> int:
         return len(self._headers)
@@ -86,7 +90,7 @@ class BatchEncoder:
         codecs = headers["attributes"] & attributes.CODEC
         starts = headers["position"] - headers["position"][:1]
         if codecs.any():
-            data, position = _compressed(plain, headers, starts, codecs)
+            data, position = _compressed(plain, headers, starts, codecs, self._zstd)
         else:
             data, position = plain, np.append(starts, len(plain))
         return EncodedBatches(
@@ -104,7 +108,11 @@ def encode_batches(records: pa.RecordBatch, *, compression: Compression = "origi
 
 
 def _compressed(
-    plain: npt.NDArray[np.uint8], headers: npt.NDArray[Any], starts: Int64Array, codecs: npt.NDArray[np.int32]
+    plain: npt.NDArray[np.uint8],
+    headers: npt.NDArray[Any],
+    starts: Int64Array,
+    codecs: npt.NDArray[np.int32],
+    zstd: Zstd | None,
 ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
     """Compress the records of each batch. Returns the bytes, and where each batch begins and the last one ends."""
     parts: list[bytearray | bytes | memoryview] = []
@@ -113,7 +121,8 @@ def _compressed(
         zip(starts.tolist(), headers["size"].tolist(), codecs.tolist(), strict=True)
     ):
         head = bytearray(plain.data[start : start + HEADER_BYTES])
-        payload = _payload(plain.data[start + HEADER_BYTES : start + size], codec, int(headers["base_offset"][index]))
+        records = plain.data[start + HEADER_BYTES : start + size]
+        payload = _payload(records, codec, int(headers["base_offset"][index]), zstd)
         _LENGTH.pack_into(head, _LENGTH_AT, HEADER_BYTES - _LENGTH_END + len(payload))
         parts += (head, payload)
         sizes[index] = HEADER_BYTES + len(payload)
@@ -122,10 +131,10 @@ def _compressed(
     return data, position
 
 
-def _payload(records: memoryview, codec: int, base_offset: int) -> bytes | memoryview:
+def _payload(records: memoryview, codec: int, base_offset: int, zstd: Zstd | None) -> bytes | memoryview:
     if codec == Codec.NONE:
         return records
     try:
-        return deflate(Codec(codec), records)
+        return deflate(Codec(codec), records, zstd)
     except ValueError as error:
         raise UnencodableBatch("A batch has no codec of the protocol", base_offset=base_offset, codec=codec) from error

@@ -15,6 +15,7 @@ from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.topic_archive import TopicArchive
 from archiver.wire import BatchEncoder, EncodedBatches
 from archiver.wire.columns import Int64Array
+from archiver.wire.deflate import Zstd
 from archiver.wire.encode import Compression
 from archiver.wire.gap import MOST_OFFSETS, gap_batch
 from schema_mapping.errors import ContextError
@@ -65,6 +66,7 @@ class BatchStream:
         self._spans_gaps = spans_gaps
         self._batches = _batches(archive, partition, offset, self.end, sizes, spans_gaps=spans_gaps)
         self._encoder: BatchEncoder | None = None
+        self._zstd = Zstd()
         self._encoded = 0
         self._ready: EncodedBatches | None = None
         self._given = 0
@@ -116,7 +118,7 @@ class BatchStream:
             if whole is None:
                 self._is_exhausted = True
                 return None
-            self._encoder = BatchEncoder(whole, compression=self._compression)
+            self._encoder = BatchEncoder(whole, compression=self._compression, zstd=self._zstd)
         first = self._encoded
         fitting = int(np.searchsorted(np.cumsum(self._encoder.sizes[first:]), left, side="right"))
         end = first + max(1, fitting)
