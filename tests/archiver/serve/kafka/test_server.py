@@ -63,6 +63,12 @@ class Taker:
     def get_write_buffer_size(self) -> int:
         return 1
 
+    def get_extra_info(self, _name: str) -> None:
+        return None
+
+    def is_closing(self) -> bool:
+        return False
+
     def write(self, data: bytes) -> None:
         self.taken += len(data)
 
