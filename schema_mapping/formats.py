@@ -43,6 +43,15 @@ def format_called(name: str) -> ValueFormat:
     return found
 
 
+def load_formats() -> None:
+    """Load the formats of this package with what encodes them, so that the first values don't wait for it."""
+    from schema_mapping.protobuf.message_mapping import load_encoder
+
+    for name in _OURS:
+        _ours(name)
+    load_encoder()
+
+
 def _ours(name: str) -> ValueFormat | None:
     match name:
         case "protobuf":

@@ -186,3 +186,8 @@ def compile_source(source: SourceSchema, ids: ColumnIds, keep_raw: bool, options
         options=options,
         extensions=source.extensions,
     )
+
+
+def load_encoder() -> None:
+    """Load what encodes values, which mappings load late: whoever only decodes does without."""
+    from schema_mapping.protobuf.encode import encode  # noqa: F401

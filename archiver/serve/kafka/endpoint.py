@@ -32,6 +32,7 @@ from archiver.serve.security import Security
 from archiver.wire import Codec
 from archiver.wire.encode import Compression
 from catalog.registry import RegistryReader
+from schema_mapping.formats import load_formats
 
 _LOG = logging.getLogger(__name__)
 _LEAST_RESPONSE: Final = 1 << 20
@@ -158,7 +159,7 @@ class Endpoint:
                 saw=watch.offsets.saw,
             )
             ending.push_async_callback(workers.offsets, offsets.close)
-            await asyncio.gather(topics.load(), asyncio.to_thread(load_for_readers))
+            await asyncio.gather(topics.load(), asyncio.to_thread(load_for_readers), asyncio.to_thread(load_formats))
             ending.push_async_callback(cluster.close)
             await cluster.start()
             service = Service(
