@@ -19,6 +19,7 @@ from pyiceberg.manifest import DATA_FILE_TYPE, DataFile, FileFormat
 from pyroaring import BitMap64
 
 from archiver.errors import BadSegment
+from archiver.storage.exact_reads import read_exactly
 from archiver.storage.objects import ObjectStore
 
 ENTRY_VERSION: Final = 3
@@ -81,11 +82,7 @@ class DeletionVector:
             size, end = stream.seek(0, os.SEEK_END), self.offset + self.size
             if size < end:
                 raise self._damaged("a file with deletion vectors was cut short", bytes=size)
-            stream.seek(self.offset)
-            found = bytes(stream.read(self.size))
-        if len(found) != self.size:
-            raise ConnectionError(f"the store gave {len(found)} bytes of the {self.size} from {self.offset} on")
-        return found
+            return bytes(read_exactly(stream, self.offset, end))
 
     def _damaged(self, what: str, **found: object) -> BadSegment:
         place = {"data_file": self.data_file, "offset": self.offset, "size": self.size, "rows": self.rows}

@@ -11,9 +11,10 @@ import os
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from archiver.errors import BadSegment
+from archiver.storage.exact_reads import Stream, read_exactly
 
 TAIL: Final = 64 << 10
 """Most footers are smaller: one read brings them."""
@@ -23,33 +24,6 @@ _ENDING: Final = _LENGTH.size + _MAGIC_BYTES
 """The size of the footer, and the magic bytes."""
 _CHECKSUM: Final = struct.Struct("<I8s")
 _MARK: Final = b"\xa5ArchCRC"
-
-
-class Stream(Protocol):
-    """Bytes that are read at any position."""
-
-    def seek(self, offset: int, whence: int = ..., /) -> int:
-        """Go to a position and return it."""
-
-    def read(self, size: int = ..., /) -> bytes:
-        """Read up to so many bytes."""
-
-
-def read_exactly(stream: Stream, start: int, end: int) -> bytes:
-    """Read the bytes from `start` to `end`. Raises what the stream raises, and ConnectionError where some are missing.
-
-    The stream's size says that they are there. So an answer that is cut short says nothing against the file.
-    """
-    stream.seek(start)
-    found = stream.read(end - start)
-    check_size(found, start, end)
-    return found
-
-
-def check_size(found: bytes, start: int, end: int) -> None:
-    """Raise ConnectionError where these aren't all bytes from `start` to `end`."""
-    if len(found) != end - start:
-        raise ConnectionError(f"the store gave {len(found)} bytes of the {end - start} from {start} on")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

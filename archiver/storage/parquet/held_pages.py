@@ -19,18 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io import InputStream
 
+from archiver.storage.exact_reads import check_size, read_exactly
+from archiver.storage.parquet.chunk_runs import Run, runs
 from archiver.storage.parquet.compact_thrift import I32, STRUCT, ThriftError, number, struct
-from archiver.storage.parquet.file_end import check_size, read_exactly
 from archiver.storage.parquet.thrift_reader import read_struct
 
 _RUN_BYTES: Final = 32 << 20
 """Chunks are fetched together up to so many bytes, or alone if they are larger."""
-_HOLE_BYTES: Final = 64 << 10
-"""What may lie between chunks that are fetched together."""
 _AT_ONCE: Final = 8
 """How many requests for chunks there are at the same time: they are far from each other where columns are left out."""
 
-_Run: TypeAlias = tuple[int, pa.Buffer]
+_Held: TypeAlias = tuple[int, pa.Buffer]
 """Where bytes are in the file, and they."""
 
 # What a page's header says, by its ids and kinds in parquet.thrift.
@@ -86,17 +85,17 @@ class HeldPages:
         self._size = stream.seek(0, os.SEEK_END)
         self._place = threading.local()
         self._reading = threading.Lock()
-        self._runs: tuple[_Run, ...] = ()
+        self._held: tuple[_Held, ...] = ()
 
     @contextmanager
     def holding(self, spans: Iterable[ChunkSpan]) -> Iterator[None]:
         """Fetch these chunks, in few requests, and hold them meanwhile. Raises what `read_exactly` raises."""
-        mine = self._fetched(list(_runs(spans)))
-        self._runs += mine
+        mine = self._fetched(list(runs(spans, _span, most=_RUN_BYTES)))
+        self._held += mine
         try:
             yield
         finally:
-            self._runs = tuple(each for each in self._runs if not any(each is one for one in mine))
+            self._held = tuple(each for each in self._held if not any(each is one for one in mine))
 
     def of(self, span: ChunkSpan) -> memoryview:
         """The bytes of a chunk."""
@@ -116,9 +115,9 @@ class HeldPages:
     def read_buffer(self, size: int) -> pa.Buffer:
         """Read up to so many bytes, without a copy where they are held."""
         at = self.tell()
-        for start, run in self._runs:
-            if start <= at and at + size <= start + run.size:
-                found = run.slice(at - start, size)
+        for start, held in self._held:
+            if start <= at and at + size <= start + held.size:
+                found = held.slice(at - start, size)
                 break
         else:
             with self._reading:
@@ -131,18 +130,17 @@ class HeldPages:
         """Read up to so many bytes."""
         return self.read_buffer(size)
 
-    def _fetched(self, places: list[tuple[int, int]]) -> tuple[_Run, ...]:
+    def _fetched(self, places: list[Run[ChunkSpan]]) -> tuple[_Held, ...]:
         if isinstance(self._stream, pa.NativeFile) and len(places) > 1:
             with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as threads:
                 return tuple(threads.map(self._fetched_by_place, places))
         with self._reading:
-            return tuple((start, pa.py_buffer(read_exactly(self._stream, start, end))) for start, end in places)
+            return tuple((run.start, pa.py_buffer(read_exactly(self._stream, run.start, run.end))) for run in places)
 
-    def _fetched_by_place(self, place: tuple[int, int]) -> _Run:
-        start, end = place
-        found = self._stream.read_at(end - start, start)  # type: ignore[attr-defined]
-        check_size(found, start, end)
-        return start, pa.py_buffer(found)
+    def _fetched_by_place(self, run: Run[ChunkSpan]) -> _Held:
+        found = self._stream.read_at(run.end - run.start, run.start)  # type: ignore[attr-defined]
+        check_size(found, run.start, run.end)
+        return run.start, pa.py_buffer(found)
 
     def _read(self, size: int) -> pa.Buffer:
         return pa.py_buffer(self._stream.read(size))
@@ -155,15 +153,5 @@ class HeldPages:
         """Do nothing: who opened the stream closes it."""
 
 
-def _runs(spans: Iterable[ChunkSpan]) -> Iterator[tuple[int, int]]:
-    """Where to fetch: chunks that lie near each other, together."""
-    start = end = -1
-    for each in sorted(spans, key=lambda one: one.start):
-        if start >= 0 and each.start - end <= _HOLE_BYTES and each.end - start <= _RUN_BYTES:
-            end = max(end, each.end)
-            continue
-        if start >= 0:
-            yield start, end
-        start, end = each.start, each.end
-    if start >= 0:
-        yield start, end
+def _span(chunk: ChunkSpan) -> tuple[int, int]:
+    return chunk.start, chunk.end

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Final
 
 import pyarrow.parquet as pq
 from pyiceberg.io import InputStream
 
+from archiver.storage.parquet.chunk_runs import runs
 from archiver.storage.parquet.compact_thrift import I32, STRUCT, Fields, ThriftError, number, struct
 from archiver.storage.parquet.footer_chunks import ColumnChunk, FooterChunks
 from archiver.storage.parquet.leaves import Leaf
@@ -21,10 +22,6 @@ from archiver.storage.parquet.thrift_reader import read_struct
 
 RUN_BYTES: Final = 8 << 20
 """Chunks are read together up to so many bytes, or alone if they are larger."""
-_HOLE_BYTES: Final = 64 << 10
-"""What may lie between chunks that are read together."""
-
-_Chunks: TypeAlias = list[tuple[Leaf, ColumnChunk]]
 
 # What a page's header says, by its ids and kinds in parquet.thrift.
 _KIND, _UNPACKED_SIZE, _SIZE, _CHECKSUM = (1, I32), (2, I32), (3, I32), (4, I32)
@@ -53,20 +50,19 @@ def doubtful(
 
     Raises what the stream raises.
     """
-    found: _Chunks = []
+    found: list[tuple[Leaf, ColumnChunk]] = []
     for leaf in leaves:
         chunk = _chunk(chunks, group, leaf)
         if chunk is None:
             yield leaf
         else:
             found.append((leaf, chunk))
-    for run in _runs(found):
-        start, end = _span(run[0][1])[0], _span(run[-1][1])[1]
-        stream.seek(start)
-        read = memoryview(stream.read(end - start))
-        for leaf, chunk in run:
+    for run in runs(found, lambda each: _span(each[1]), most=RUN_BYTES):
+        stream.seek(run.start)
+        read = memoryview(stream.read(run.end - run.start))
+        for leaf, chunk in run.chunks:
             first, last = _span(chunk)
-            if not are_as_written(read[first - start : last - start], chunk, schema.column(leaf.index)):
+            if not are_as_written(read[first - run.start : last - run.start], chunk, schema.column(leaf.index)):
                 yield leaf
 
 
@@ -89,19 +85,6 @@ def are_as_written(pages: memoryview, chunk: ColumnChunk, column: pq.ColumnSchem
         return _Chunk(pages, chunk).is_as_written(column)
     except (_Doubtful, ThriftError, IndexError):
         return False
-
-
-def _runs(chunks: _Chunks) -> Iterator[_Chunks]:
-    """Chunks that lie near each other in the file."""
-    run: _Chunks = []
-    for each in sorted(chunks, key=lambda one: _span(one[1])):
-        start, end = _span(each[1])
-        if run and not (0 <= start - _span(run[-1][1])[1] <= _HOLE_BYTES and end - _span(run[0][1])[0] <= RUN_BYTES):
-            yield run
-            run = []
-        run.append(each)
-    if run:
-        yield run
 
 
 def _span(chunk: ColumnChunk) -> tuple[int, int]:

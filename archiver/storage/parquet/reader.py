@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from archiver.errors import BadSegment, StorageError
+from archiver.storage.exact_reads import read_exactly
 from archiver.storage.footer import read_footer
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.parquet.compact_thrift import ThriftError
-from archiver.storage.parquet.file_end import FileEnd, read_exactly
+from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
 from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
