@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,10 +33,10 @@ PARTITIONS, DAY = 2, 86_400_000
 START = 1_767_225_600_000
 
 
-@pytest.fixture
-def table(stack: Stack, tmp_path: Path) -> str:
-    """Files of one run each: with all kinds of numbers, with zeros of one sign alone, with NaNs alone."""
-    proto = tmp_path / "event.proto"
+@pytest.fixture(scope="module")
+def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Files of one run each: with all kinds of numbers, with zeros of one sign alone, with NaNs alone. Only read."""
+    proto = tmp_path_factory.mktemp("statistics") / "event.proto"
     proto.write_text(PROTO)
     event = GetMessageClass(descriptor_of(PROTO, "t.Event"))
     topic = stack.topic(PARTITIONS)
