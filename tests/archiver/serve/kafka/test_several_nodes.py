@@ -17,6 +17,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.kafka import fetch as fetching
+from archiver.serve.kafka import refused_offsets
 from archiver.serve.nodes import Beats
 from archiver.serve.reading import served_topic
 from tests.support.archive.archived_batches import ROWS, archived
@@ -115,7 +116,10 @@ def test_all_nodes_tell_the_same(two: Two) -> None:
     assert first == second
 
 
-def test_all_nodes_send_a_group_to_the_same_one_and_only_that_answers(two: Two) -> None:
+def test_all_nodes_send_a_group_to_the_same_one_and_only_that_answers(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refused_offsets, "_LOOKED_FOR_SECONDS", 0.01)
     told = [each.ask(request(10, 6, key_type=0, coordinator_keys=GROUPS)).coordinators for each in two.wires]
     assert told[0] == told[1]
     owners = {each.key: [node.port for node in two.nodes].index(each.port) for each in told[0]}
@@ -181,8 +185,9 @@ def test_without_the_registry_no_group_has_a_coordinator_and_records_are_read(la
     ],
 )
 def test_a_node_without_the_registry_sends_who_asks_for_offsets_to_the_others(
-    lake: Lake, version: int, error: ErrorCode, named: ErrorCode | None
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, version: int, error: ErrorCode, named: ErrorCode | None
 ) -> None:
+    monkeypatch.setattr(refused_offsets, "_REGISTRY_AWAY_SECONDS", 1.0)
     lines = [Line(store := NodesInMemory()), Line(store)]
     with Two(lake, lines=lines) as two:
         lines[0].is_away = True
