@@ -101,7 +101,7 @@ class Stack:
         return urlunsplit(urlsplit(self.postgres_dsn)._replace(path=f"/{name}"))
 
     def config(self, topics: Mapping[str, Mapping[str, Any]] | None = None, **overrides: Mapping[str, Any]) -> Path:
-        """Write an archiver.toml with a database, a spool and table names of its own, and return its path.
+        """Write an archiver.toml with a database, a spool, a journal and table names of its own, and return its path.
 
         `topics` holds a `[topics.NAME]` section for each name; `overrides` are merged into the sections they name.
         """
@@ -110,6 +110,7 @@ class Stack:
         document: dict[str, dict[str, Any]] = tomllib.loads(render(self.endpoints))
         document["registry"]["dsn"] = self.database()
         document["archive"]["spool"] = str(folder / "spool")
+        document["archive"]["journal"] += f"/{folder.name}"  # who walks through one doesn't read those of all tests
         document["topics"] = {name: {"table": f"kafka.{unique('t')}", **keys} for name, keys in (topics or {}).items()}
         for section, values in overrides.items():
             document.setdefault(section, {}).update(values)
