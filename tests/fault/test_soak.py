@@ -34,6 +34,7 @@ def is_quick(fault: faults.Fault) -> bool:
     return not (faults.on_spark(fault) or faults.restarts_servers(fault) or faults.on_cluster(fault))
 
 
+@pytest.mark.timeout(1200)  # the longest of all: a minute or two, and many where the machine has much else to do
 def test_rounds_leave_each_record_once(stack: Stack, tmp_path: Path) -> None:
     results, lines = Results.open(tmp_path / "faults.json", seed=SEED, resume=False), list[str]()
     soak(stack, None, results, rounds=ROUNDS, allowed=is_quick, say=lines.append)
