@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from archiver.config.model import ArchiveSection
+from archiver.engine.grouped import run_grouped
 from archiver.engine.runner import Engine
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, WavePlanned
 from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
-from archiver.ingest.plan.wave import WaveLimits, WavePlanner, time_shares
+from archiver.ingest.plan.wave import WaveLimits, WavePlanner, small_together, time_shares
 from archiver.ingest.stopping import interrupt_on
 from archiver.ingest.task.values import TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.task.work import translate_range
@@ -65,7 +66,7 @@ class Waves:
             self._observer(WavePlanned(wave=wave, ranges=_by_topic(owners)))
             pass_point(FaultPoint.AFTER_PLAN)
             tasks = self._tasks(owners, time_shares(owners, backlogs, slots=engine.slots), engine.slots)
-            self._work(owners, tasks, engine)
+            self._work(owners, tasks, small_together(owners, backlogs, slots=engine.slots), engine)
         for run in self._runs:
             with failing(run):
                 run.finish()
@@ -90,11 +91,15 @@ class Waves:
         )
 
     def _work(
-        self, owners: Sequence[tuple[TopicRun, PlannedRange]], tasks: Sequence[TranslateTask], engine: Engine
+        self,
+        owners: Sequence[tuple[TopicRun, PlannedRange]],
+        tasks: Sequence[TranslateTask],
+        groups: Sequence[Sequence[int]],
+        engine: Engine,
     ) -> None:
         left = Counter(run for run, _ in owners)
-        outcomes = engine.run_tasks(tasks, translate_range)
-        with interrupt_on(self._stop, engine):  # only now: `run_tasks` clears earlier interrupts
+        outcomes = run_grouped(engine, tasks, translate_range, groups, is_stopped=self._stop.is_set)
+        with interrupt_on(self._stop, engine):  # only now: `run_grouped` clears earlier interrupts
             for outcome in outcomes:
                 run, one = owners[outcome.index]
                 with failing(run):

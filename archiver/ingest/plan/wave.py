@@ -22,6 +22,12 @@ PIECES_A_SLOT: Final = 4
 """A backlog is cut into this many pieces per slot: tasks differ in length, and the wave ends with the last one."""
 
 
+SMALL_BYTES: Final = 256.0 * 1024
+"""A range of so many estimated bytes is done in less time than it takes to start a task for it."""
+
+MOST_TOGETHER: Final = 16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
     """The limits of a wave.
@@ -83,10 +89,30 @@ def time_shares(
     Half of the time is divided equally, half by estimated bytes: small tasks don't need all of theirs, and large tasks
     get further.
     """
-    densities = {(topic, each.partition): each.bytes_per_offset for topic, those in backlogs.items() for each in those}
-    sizes = [max(1.0, (one.end_offset - one.start_offset) * densities[topic, one.partition]) for topic, one in planned]
+    sizes = [max(1.0, size) for size in _sizes(planned, backlogs)]
     total = sum(sizes)
     return tuple(min(1.0, slots * (0.5 / len(sizes) + 0.5 * size / total)) for size in sizes)
+
+
+def small_together(
+    planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
+) -> tuple[tuple[int, ...], ...]:
+    """Which of the ranges are done in one task, by their places in `planned`: small ones in groups, all others alone.
+
+    Ranges stay in order within their groups, and groups begin in the order of their first ranges. There are enough
+    groups to keep every slot busy to the end, and none has more than `MOST_TOGETHER` ranges.
+    """
+    sizes = _sizes(planned, backlogs)
+    small = [index for index, size in enumerate(sizes) if size <= SMALL_BYTES]
+    step = max(1, min(MOST_TOGETHER, len(small) // (PIECES_A_SLOT * slots)))
+    groups = [tuple(small[at : at + step]) for at in range(0, len(small), step)]
+    return tuple(sorted([*groups, *((index,) for index, size in enumerate(sizes) if size > SMALL_BYTES)]))
+
+
+def _sizes(planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]]) -> list[float]:
+    """The estimated bytes of each range."""
+    densities = {(topic, each.partition): each.bytes_per_offset for topic, those in backlogs.items() for each in those}
+    return [(one.end_offset - one.start_offset) * densities[topic, one.partition] for topic, one in planned]
 
 
 def _pieces(heavy: int, limits: WaveLimits) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from archiver.ingest.plan.backlog import Backlog
-from archiver.ingest.plan.wave import WaveLimits, WavePlanner, time_shares
+from archiver.ingest.plan.wave import WaveLimits, WavePlanner, small_together, time_shares
 
 MIB = 1 << 20
 
@@ -88,3 +88,26 @@ def test_a_heavy_task_gets_the_time_that_small_ones_leave() -> None:
     assert shares["heavy", 0] == 1.0
     assert 0.0 < shares["small", 0] < 0.01
     assert sum(shares.values()) <= 4.0
+
+
+def test_small_ranges_share_tasks_and_large_ones_have_their_own() -> None:
+    backlogs = {
+        "large": [backlog(0, 100_000)],
+        **{f"small {number}": [backlog(0, 1)] for number in range(200)},
+    }
+    planned = WavePlanner[str]().plan(backlogs, limits())
+    groups = small_together(planned, backlogs, slots=2)
+    assert sorted(index for group in groups for index in group) == list(range(len(planned)))
+    alone = [index for index, (topic, _) in enumerate(planned) if topic == "large"]
+    assert alone
+    assert all((index,) in groups for index in alone)
+    assert max(map(len, groups)) == 16
+    assert groups[0] == (0,), "what was planned first starts first"
+
+
+def test_slots_stay_busy_where_there_are_few_small_ranges() -> None:
+    backlogs = {f"small {number}": [backlog(0, 1)] for number in range(20)}
+    planned = WavePlanner[str]().plan(backlogs, limits())
+    assert len(small_together(planned, backlogs, slots=2)) == 10
+    assert small_together(planned, backlogs, slots=8) == tuple((index,) for index in range(20))
+    assert small_together((), {}, slots=2) == ()

@@ -1,0 +1,71 @@
+"""Tasks in groups: each has its own outcome, and a group whose worker died runs again, task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from archiver.engine.grouped import run_grouped
+from archiver.engine.runner import Outcome, Result, Task
+from archiver.errors import TaskInterrupted, UpkeepError, WorkerLost
+from tests.support.engine.inline_engine import InlineEngine
+
+GROUPS = ((0, 1, 2), (3,), (4, 5))
+
+
+def doubled(task: int) -> int:
+    """A task that refuses 5."""
+    if task == 5:
+        raise UpkeepError("no five", file="f")
+    return 2 * task
+
+
+class Losing(InlineEngine):
+    """An engine whose worker dies with task 1 in it, whatever else is in its group."""
+
+    def __init__(self, *, error: type[WorkerLost | TaskInterrupted] = WorkerLost) -> None:
+        super().__init__()
+        self.calls: list[list[object]] = []
+        self._error = error
+
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+        self.calls.append(list(tasks))
+        dies = [index for index, each in enumerate(tasks) if each == 1 or (isinstance(each, tuple) and 1 in each)]
+        return self._some(super().run_tasks(tasks, run), dies)
+
+    def _some(self, outcomes: Iterator[Outcome[Result]], dies: Sequence[int]) -> Iterator[Outcome[Result]]:
+        for each in outcomes:
+            yield Outcome(index=each.index, error=self._error("gone")) if each.index in dies else each
+
+
+def found(engine: InlineEngine, groups: Sequence[Sequence[int]], *, stopped: bool = False) -> dict[int, object]:
+    outcomes = list(run_grouped(engine, range(6), doubled, groups, is_stopped=lambda: stopped))
+    assert sorted(each.index for each in outcomes) == list(range(6)), "each task has one outcome"
+    return {each.index: each.error.message if each.error else each.result for each in outcomes}
+
+
+def test_each_task_of_a_group_has_its_own_outcome() -> None:
+    assert found(InlineEngine(), GROUPS) == {0: 0, 1: 2, 2: 4, 3: 6, 4: 8, 5: "no five"}
+
+
+def test_tasks_alone_are_given_to_the_engine_as_they_are() -> None:
+    engine = Losing()
+    assert found(engine, [(5,), (0,), (2,), (1,), (4,), (3,)]) == {0: 0, 1: "gone", 2: 4, 3: 6, 4: 8, 5: "no five"}
+    assert engine.calls == [[5, 0, 2, 1, 4, 3]]
+
+
+def test_the_tasks_of_a_lost_group_run_again_alone() -> None:
+    engine = Losing()
+    assert found(engine, GROUPS) == {0: 0, 1: "gone", 2: 4, 3: 6, 4: 8, 5: "no five"}
+    assert engine.calls == [[(0, 1, 2), (3,), (4, 5)], [0, 1, 2]]
+
+
+def test_what_was_interrupted_is_not_run_again() -> None:
+    engine = Losing(error=TaskInterrupted)
+    assert found(engine, GROUPS) == {0: "gone", 1: "gone", 2: "gone", 3: 6, 4: 8, 5: "no five"}
+    assert len(engine.calls) == 1
+
+
+def test_nothing_runs_again_once_the_job_stops() -> None:
+    engine = Losing()
+    assert found(engine, GROUPS, stopped=True) == {0: "gone", 1: "gone", 2: "gone", 3: 6, 4: 8, 5: "no five"}
+    assert len(engine.calls) == 1
