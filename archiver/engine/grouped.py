@@ -1,20 +1,30 @@
 """Runs small tasks several at a time: each group is one task of the engine, whose fixed cost its members share.
 
 A Spark job for each task costs some 100 ms of CPU in driver, JVM and worker, whatever there is to do. A worker that
-dies takes its whole group with it, so the members of a lost group run once more, each alone: one that can't be run
-fails by itself, as it would have without a group.
+dies takes its whole group with it, and a member that waits for a server holds the others up. So the members of a lost
+group, and those that a group had no time for, run at the end, each alone.
 """
 
 from __future__ import annotations
 
+import logging
+import pickle
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from archiver.engine.runner import Engine, Outcome, Result, Task, outcome_of, run_captured
 from archiver.errors import TaskInterrupted
-from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+
+GROUP_SECONDS: Final = 5.0
+"""No member of a group begins later than this after the first: what is done would wait for it."""
+
+GROUP_BYTES: Final = 512 << 10
+"""The most that the tasks of a group take, pickled. PySpark keeps functions above 1 MiB in files until it ends."""
 
 
 def run_grouped(
@@ -24,6 +34,7 @@ def run_grouped(
     groups: Sequence[Sequence[int]],
     *,
     is_stopped: Callable[[], bool],
+    seconds: float = GROUP_SECONDS,
 ) -> Iterator[Outcome[Result]]:
     """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
 
@@ -33,33 +44,58 @@ def run_grouped(
     def alone(indices: Sequence[int]) -> Iterator[Outcome[Result]]:
         return _renumbered(engine.run_tasks([tasks[index] for index in indices], run), indices)
 
+    groups = [part for group in groups for part in _parts(tasks, group)]
     if all(len(group) == 1 for group in groups):
         return alone([index for (index,) in groups])
     bundles = [tuple(tasks[index] for index in group) for group in groups]
-    outcomes = engine.run_tasks(bundles, partial(_run_each, run))
+    outcomes = engine.run_tasks(bundles, partial(_run_each, run, seconds))
 
     def unbundled() -> Iterator[Outcome[Result]]:
-        lost: dict[int, ContextError | None] = {}
-        with closing(cast("Generator[Outcome[tuple[bytes, ...]]]", outcomes)):
+        left: list[int] = []
+        with closing(cast("Generator[Outcome[tuple[bytes | None, ...]]]", outcomes)):
             for outcome in outcomes:
                 members = groups[outcome.index]
                 if outcome.result is not None:
-                    yield from map(outcome_of, members, outcome.result)
+                    done = dict(zip(members, outcome.result, strict=True))
+                    left += (index for index, one in done.items() if one is None)
+                    yield from (outcome_of(index, one) for index, one in done.items() if one is not None)
                 elif len(members) == 1 or isinstance(outcome.error, TaskInterrupted):
                     yield from (Outcome(index=index, error=outcome.error) for index in members)
                 else:
-                    lost |= dict.fromkeys(members, outcome.error)
-        if lost and is_stopped():
-            yield from (Outcome(index=index, error=error) for index, error in lost.items())
-        elif lost:
-            yield from alone(list(lost))
+                    _LOG.warning("a task of %d ranges was lost: each runs again", len(members), exc_info=outcome.error)
+                    left += members
+        if left:
+            again = alone(left)
+            if is_stopped():  # asked after `alone`, which clears earlier interrupts
+                engine.interrupt()
+            yield from again
 
     return unbundled()
 
 
-def _run_each(run: Callable[[Task], Result], bundle: Sequence[Task]) -> tuple[bytes, ...]:
-    """Run the tasks of a group one after the other, in the engine's worker; their outcomes, pickled."""
-    return tuple(run_captured(run, task) for task in bundle)
+def _parts(tasks: Sequence[Task], group: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The group, cut where its tasks would take more than GROUP_BYTES."""
+    part: list[int] = []
+    size = 0
+    for index in group:
+        more = len(pickle.dumps(tasks[index], protocol=5)) if len(group) > 1 else 0
+        if part and size + more > GROUP_BYTES:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(index)
+        size += more
+    if part:
+        yield tuple(part)
+
+
+def _run_each(run: Callable[[Task], Result], seconds: float, bundle: Sequence[Task]) -> tuple[bytes | None, ...]:
+    """Run the tasks of a group one after the other, in the engine's worker; their outcomes, pickled.
+
+    None for each task that didn't begin, because those before it took longer than `seconds`.
+    """
+    until = time.monotonic() + seconds
+    first, *others = bundle
+    return run_captured(run, first), *(run_captured(run, one) if time.monotonic() < until else None for one in others)
 
 
 def _renumbered(outcomes: Iterator[Outcome[Result]], order: Sequence[int]) -> Iterator[Outcome[Result]]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import pytest
+
+from archiver.engine import grouped
 from archiver.engine.grouped import run_grouped
 from archiver.engine.runner import Outcome, Result, Task
 from archiver.errors import TaskInterrupted, UpkeepError, WorkerLost
@@ -37,8 +42,8 @@ class Losing(InlineEngine):
             yield Outcome(index=each.index, error=self._error("gone")) if each.index in dies else each
 
 
-def found(engine: InlineEngine, groups: Sequence[Sequence[int]], *, stopped: bool = False) -> dict[int, object]:
-    outcomes = list(run_grouped(engine, range(6), doubled, groups, is_stopped=lambda: stopped))
+def found(engine: InlineEngine, groups: Sequence[Sequence[int]], **more: Any) -> dict[int, object]:
+    outcomes = list(run_grouped(engine, range(6), doubled, groups, **{"is_stopped": lambda: False} | more))
     assert sorted(each.index for each in outcomes) == list(range(6)), "each task has one outcome"
     return {each.index: each.error.message if each.error else each.result for each in outcomes}
 
@@ -53,10 +58,27 @@ def test_tasks_alone_are_given_to_the_engine_as_they_are() -> None:
     assert engine.calls == [[5, 0, 2, 1, 4, 3]]
 
 
-def test_the_tasks_of_a_lost_group_run_again_alone() -> None:
+def test_the_tasks_of_a_lost_group_run_again_alone(caplog: pytest.LogCaptureFixture) -> None:
     engine = Losing()
     assert found(engine, GROUPS) == {0: 0, 1: "gone", 2: 4, 3: 6, 4: 8, 5: "no five"}
     assert engine.calls == [[(0, 1, 2), (3,), (4, 5)], [0, 1, 2]]
+    assert "a task of 3 ranges was lost" in caplog.text
+
+
+def test_tasks_that_a_group_has_no_time_for_run_alone() -> None:
+    engine = Losing()
+    assert found(engine, [(0, 2, 3), (4, 5, 1)], seconds=0.0) == {0: 0, 1: "gone", 2: 4, 3: 6, 4: 8, 5: "no five"}
+    assert engine.calls[0] == [(0, 2, 3), (4, 5, 1)]
+    assert sorted(engine.calls[1], key=str) == [1, 2, 3, 4, 5], "of the first group, one began"
+    slow = InlineEngine()
+    assert found(slow, [(0, 2, 3), (4, 5, 1)], seconds=0.0) == {0: 0, 1: 2, 2: 4, 3: 6, 4: 8, 5: "no five"}
+
+
+def test_large_tasks_share_no_group_beyond_what_spark_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouped, "GROUP_BYTES", 2 * len(pickle.dumps(3, protocol=5)))
+    engine = Losing()
+    assert found(engine, [tuple(range(5)), (5,)]) == {0: 0, 1: "gone", 2: 4, 3: 6, 4: 8, 5: "no five"}
+    assert engine.calls == [[(0, 1), (2, 3), (4,), (5,)], [0, 1]]
 
 
 def test_what_was_interrupted_is_not_run_again() -> None:
@@ -65,7 +87,9 @@ def test_what_was_interrupted_is_not_run_again() -> None:
     assert len(engine.calls) == 1
 
 
-def test_nothing_runs_again_once_the_job_stops() -> None:
+def test_nothing_begins_again_once_the_job_stops() -> None:
+    """Whenever the stop comes: the engine forgets an interrupt that came before its second call."""
     engine = Losing()
-    assert found(engine, GROUPS, stopped=True) == {0: "gone", 1: "gone", 2: "gone", 3: 6, 4: 8, 5: "no five"}
-    assert len(engine.calls) == 1
+    outcomes = run_grouped(engine, range(6), doubled, GROUPS, is_stopped=lambda: True)
+    stopped = {each.index for each in outcomes if isinstance(each.error, TaskInterrupted)}
+    assert stopped == {0, 2}, "1 is lost even then"
