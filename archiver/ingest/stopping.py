@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from archiver.engine.runner import Engine
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL_SECONDS = 0.05
+_ASKED, _OVER = b"s", b"o"
 
 
 class StopSignal(threading.Event):
@@ -28,14 +30,22 @@ def stop_on_signals() -> Iterator[StopSignal]:
     """
     stop = StopSignal()
     before = {number: signal.getsignal(number) for number in SIGNALS}
+    told, tell = os.pipe()
 
     def ask(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
+        if stop.number is not None:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         stop.number = number
-        stop.set()
+        os.write(tell, _ASKED)
 
+    def listen() -> None:
+        while os.read(told, 1) == _ASKED:
+            stop.set()
+
+    # A handler interrupts the main thread anywhere, also within `stop.wait`, whose lock `stop.set` would wait for.
+    listener = threading.Thread(target=listen, name="signals", daemon=True)
+    listener.start()
     for number in SIGNALS:
         signal.signal(number, ask)
     try:
@@ -43,6 +53,10 @@ def stop_on_signals() -> Iterator[StopSignal]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        os.write(tell, _OVER)
+        listener.join()
+        os.close(told)
+        os.close(tell)
 
 
 @contextmanager
