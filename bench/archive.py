@@ -1,24 +1,24 @@
 """How much time and CPU it takes to archive a topic, compared with Spark's Kafka source and one fast process.
 
-Recipe: `python bench/archive.py [--records 500000] [--rounds 3] [--stack DIR] [--side NAME…] [--json FILE]`; the orders
-of bench/data.py in 4 partitions on an embedded stack, which is started and stopped unless one is named. Each side
-has its own process with two slots. Its session is up, and it has archived the topic once, before anything is measured.
-The sides take turns. CPU is user and system time of driver, JVM and Python workers with all their children, without
-broker, S3 and catalog. Results are medians of the rounds.
+Recipe: `python bench/archive.py [--records 500000] [--rounds 3] [--stack DIR] [--side NAME…] [--beside DIR]
+[--json FILE]`; the orders of bench/data.py in 4 partitions on an embedded stack, which is started and stopped unless
+one is named. Each side has its own process with two slots. Its session is up, and it has archived the topic once,
+before anything is measured. The sides take turns. CPU is user and system time of driver, JVM and Python workers with
+all their children, without broker, S3 and catalog. Memory is the peak of their proportional set sizes. Results are
+medians of the rounds.
 
 - archiver: the job. Decodes to columns, proves exactness, takes digests, uploads and commits.
 - Spark, binary: Spark's Kafka source, key and value appended as binary to an Iceberg table.
 - one process: confluent-kafka, ptars and pyarrow to a local Parquet file of the same content; no upload, no commit.
   It runs a second time without headers, which cost it a Python object for each record.
+- beside, with `--beside`: the archiver of another checkout whose kernels are compiled, measured by its own bench.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -31,6 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from archiving.cost import measured
+from archiving.player import BENCH, HERE, Player, answer
 from archiving.side import Setting, Side
 from data import create_topic, produce
 from rich.console import Console
@@ -39,10 +40,11 @@ from rich.table import Table
 from archiver.local import Endpoints, LocalStack
 from tests.support.servers.stack import unique
 
-HERE = Path(__file__).resolve().parent
 WARM_RECORDS = 20_000
 PARTITIONS = 4
 SIDES = ("ours", "spark_binary", "one_process", "one_process_no_headers")
+BESIDE = "beside"
+MIB = 1 << 20
 
 
 def side_of(name: str, setting: Setting) -> Side:
@@ -78,43 +80,6 @@ def serve(name: str, setting: Setting) -> None:
         answer(asdict(cost) | {"notes": side.notes(), "profile": side.profile()})
 
 
-def answer(found: dict[str, Any]) -> None:
-    """Send an answer to the process that started this one."""
-    sys.stdout.write(f"\n@{json.dumps(found)}\n")
-    sys.stdout.flush()
-
-
-class Player:
-    """A side in its own process."""
-
-    def __init__(self, name: str, arguments: list[str]) -> None:
-        command = [sys.executable, __file__, "--be", name, *arguments]
-        paths = os.pathsep.join(filter(None, (str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH"))))
-        self._process = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": paths}
-        )
-        self.name: str = self._answer()["name"]
-
-    def turn(self) -> dict[str, Any]:
-        """Let the side archive once, and return what was measured."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("turn\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        """Let the process end."""
-        self._process.communicate()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("@"):
-                found: dict[str, Any] = json.loads(line[1:])
-                return found
-        raise RuntimeError(f"a side ended with {self._process.wait()}")
-
-
 @contextmanager
 def stack(folder: Path | None) -> Iterator[Endpoints]:
     """Yield the stack in the folder, or a temporary one."""
@@ -139,6 +104,7 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
         "cpu_seconds": round(statistics.median(of("cpu_seconds")), 2),
         "cpu_spread": [round(min(of("cpu_seconds")), 2), round(max(of("cpu_seconds")), 2)],
         "wall_seconds": round(statistics.median(of("wall_seconds")), 2),
+        "memory": statistics.median(each["memory"] for each in turns),
         "records": turns[0]["records"],
         "split": turns[-1]["split"],
         "notes": turns[-1]["notes"],
@@ -157,6 +123,7 @@ def main() -> None:
     parser.add_argument("--stack", type=Path, help="the folder of a running stack")
     parser.add_argument("--topic", help="a topic of bench/data.py that is there already")
     parser.add_argument("--side", choices=SIDES, action="append", help="only this one; may be given again")
+    parser.add_argument("--beside", type=Path, help="another checkout, which takes turns with the sides")
     parser.add_argument("--json", type=Path, help="a file for all the numbers")
     parser.add_argument("--be", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--warm-topic", help=argparse.SUPPRESS)
@@ -182,21 +149,25 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
         create_topic(endpoints.bootstrap_servers, topic, PARTITIONS)
         produce(endpoints.bootstrap_servers, topic, options.records)
     with ExitStack() as closing:
-        players = []
-        for name in options.side or SIDES:
+        players: dict[str, Player] = {}
+        for name in (*(options.side or SIDES), *([BESIDE] if options.beside else [])):
             folder = scratch / name
             folder.mkdir()
             where = ["--stack", str(endpoints.directory), "--folder", str(folder)]
-            players.append(Player(name, [*where, "--topic", topic, "--warm-topic", warm]))
-            closing.callback(players[-1].close)
-        for player in players:
+            of = ["--be", SIDES[0] if name == BESIDE else name, *where, "--topic", topic, "--warm-topic", warm]
+            checkout = options.beside.resolve() if name == BESIDE else HERE
+            bench = checkout / BENCH.name
+            player = Player([str(bench / "archive.py"), *of], checkout=checkout, bench=bench)
+            players[BESIDE if name == BESIDE else player.began["name"]] = player
+            closing.callback(player.close)
+        for player in players.values():
             player.turn()
-        turns: dict[str, list[dict[str, Any]]] = {player.name: [] for player in players}
+        turns: dict[str, list[dict[str, Any]]] = {name: [] for name in players}
         for _ in range(options.rounds):
-            for player in players:
+            for name, player in players.items():
                 turn = player.turn()
-                turns[player.name].append(turn)
-                print(f"{player.name}: {turn['cpu_seconds']:.1f} CPU s, {turn['wall_seconds']:.1f} s", flush=True)
+                turns[name].append(turn)
+                print(f"{name}: {turn['cpu_seconds']:.2f} CPU s, {turn['wall_seconds']:.1f} s", flush=True)
     found = {name: summary(taken) for name, taken in turns.items()}
     show(found)
     if options.json:
@@ -206,13 +177,15 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
 def show(found: dict[str, dict[str, Any]]) -> None:
     """Print a table. Ours comes first."""
     table = Table(title="Seconds for a million records, medians; theirs / ours")
-    for heading in ("", "CPU", "least to most", "wall", "CPU ratio", "wall ratio"):
+    for heading in ("", "CPU", "least to most", "wall", "CPU ratio", "wall ratio", "MiB", "B a record"):
         table.add_column(heading, justify="right" if heading else "left")
     ours = found.get("archiver")
     for name, each in found.items():
         ratios = [f"{each[key] / ours[key]:.2f}x" if ours else "" for key in ("cpu_seconds", "wall_seconds")]
         spread = "{} to {}".format(*each["cpu_spread"])
-        table.add_row(name, str(each["cpu_seconds"]), spread, str(each["wall_seconds"]), *ratios)
+        memory = f"{each['memory'] / MIB:,.0f}"
+        stored = f"{each['notes']['file_bytes'] / each['records']:.2f}" if "file_bytes" in each["notes"] else ""
+        table.add_row(name, str(each["cpu_seconds"]), spread, str(each["wall_seconds"]), *ratios, memory, stored)
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
     for name, each in found.items():

@@ -1,44 +1,46 @@
 """What a run of the job costs for each topic, and how many Postgres connections it takes at most.
 
-Recipe: `python bench/topics.py [10 100 1000] [--stack DIR] [--in-process] [--profile]`. For each number, there are as
-many topics of one partition on an embedded stack, which is started and stopped unless one is named. Its Postgres has
-the default `max_connections` of 100. One job runs three times: the first run makes the tables and archives one record a
-topic, the second archives one new record a topic, the third finds nothing new. Tasks run on Spark, two at a time, or
-with `--in-process` in threads of the driver, without a JVM. CPU is user and system time of driver, JVM and Python
-workers, without broker, Postgres, S3 and catalog, though these run on the same two cores. `--profile` prints what the
-driver spent the second run on.
+Recipe: `python bench/topics.py [10 100 1000] [--beside DIR] [--rounds 3] [--stack DIR] [--in-process] [--profile]
+[--json FILE]`. For each number, there are as many topics of one partition on an embedded stack, which is started and
+stopped unless one is named. Its Postgres has the default `max_connections` of 100. The first run makes the tables and
+archives one record a topic. Then each round has two runs: one archives one new record a topic, the other finds nothing
+new. Tasks run on Spark, two at a time, or with `--in-process` in threads of the driver, without a JVM. `--beside` is
+another checkout whose kernels are compiled; it has a process, topics and a registry of its own, and both take turns,
+run by run. CPU is user and system time of driver, JVM and Python workers, without broker, Postgres, S3 and catalog,
+though these run on the same two cores. Memory is the peak of their proportional set sizes. Results are medians of the
+rounds. `--profile` prints what the driver spent each run on.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
-import pstats
+import json
+import statistics
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import psycopg
-from archiving.cost import Cost, measured
-from archiving.side import SLOTS
+from archiving.player import HERE, Player
 from confluent_kafka.admin import NewTopic
+from rich.console import Console
+from rich.table import Table
 
 from archiver.config import load_config
-from archiver.engine.runner import Engine
-from archiver.ingest.job import ArchiveJob
-from archiver.ingest.task.work import MODULES
 from archiver.local import LocalStack
-from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
 
 COUNTS = (10, 100, 1_000)
 LOOK_SECONDS = 0.02
-RUNS = ("first", "one new record", "nothing new")
+FIRST, NEW, NOTHING = "first", "one new record", "nothing new"
+MIB = 1 << 20
 
 
 @contextmanager
@@ -82,51 +84,75 @@ def produce(stack: Stack, names: Sequence[str]) -> None:
         raise TimeoutError
 
 
-def measure(stack: Stack, count: int, engine: Engine, *, profile: bool) -> None:
-    """Print a line for each of the three runs."""
-    names = make_topics(stack, count)
-    config = load_config(stack.config({name: {} for name in names}))
-    job = ArchiveJob(config, names, engine=engine)
+@dataclass(slots=True)
+class Side:
+    """A checkout's process, and what each of its runs took, by number of topics and kind of run."""
 
-    def archive() -> int:
-        report = job.run_once()
-        if not report.succeeded:
-            raise RuntimeError(next(failure for topic in report.topics for failure in topic.failures))
-        return report.records
+    name: str
+    player: Player
+    took: dict[tuple[int, str], list[dict[str, Any]]] = field(default_factory=dict)
 
-    for number, run in enumerate(RUNS):
-        if run != RUNS[-1]:
-            produce(stack, names)
-        profiler = cProfile.Profile() if profile and number else None
-        with most_connections(config.registry.dsn) as most:
-            cost = measured(profiled(profiler, archive) if profiler else archive)
-        show(count, run, cost, most[0])
-        if profiler:
-            pstats.Stats(profiler).sort_stats("cumulative").print_stats(60)
+    def run(self, count: int, run: str, dsn: str, asked: dict[str, Any]) -> None:
+        """Let it run its job."""
+        with most_connections(dsn) as most:
+            cost = self.player.turn(json.dumps(asked))
+        self.took.setdefault((count, run), []).append(cost | {"connections": most[0]})
+        seconds = f"{cost['wall_seconds']:.1f} s, {cost['cpu_seconds']:.2f} CPU s"
+        print(f"{count:,} topics, {run}, {self.name}: {cost['records']:,} records, {seconds}", flush=True)
 
 
-def profiled(profiler: cProfile.Profile, turn: Callable[[], int]) -> Callable[[], int]:
-    """Wrap the turn so that the profiler watches it."""
-    return lambda: int(profiler.runcall(turn))
+def measure(stack: Stack, count: int, sides: Sequence[Side], rounds: int) -> None:
+    """Have the sides take turns with so many topics each."""
+    topics = [make_topics(stack, count) for _ in sides]
+    configs = [stack.config({name: {} for name in names}) for names in topics]
+    dsns = [load_config(path).registry.dsn for path in configs]
+    asked: list[dict[str, Any]] = [
+        {"config": str(path), "topics": names} for path, names in zip(configs, topics, strict=True)
+    ]
+    for run in (FIRST, *(NEW, NOTHING) * rounds):
+        if run != NOTHING:
+            for names in topics:
+                produce(stack, names)
+        for side, dsn, line in zip(sides, dsns, asked, strict=True):
+            side.run(count, run, dsn, line if run == FIRST else {})
+            if side.took[count, run][-1]["records"] != (0 if run == NOTHING else count):
+                raise RuntimeError(f"{side.name} archived other records than there are")
 
 
-def show(count: int, run: str, cost: Cost, connections: int) -> None:
-    """Print one line."""
-    split = ", ".join(f"{name} {1e3 * spent / count:.0f}" for name, spent in cost.split.items())
-    print(
-        f"{count:>7,} {run:<15} {cost.wall_seconds:>8.1f} s {1e3 * cost.wall_seconds / count:>8.0f} ms"
-        f" {1e3 * cost.cpu_seconds / count:>8.0f} ms {connections:>6}   {split}",
-        flush=True,
-    )
+def show(sides: Sequence[Side]) -> None:
+    """Print a table."""
+    table = Table(title="Medians; least to most")
+    for heading in ("topics", "run", "side", "ms a topic", "CPU ms a topic", "of it", "conns", "MiB"):
+        table.add_column(heading, justify="left" if heading in {"run", "side", "of it"} else "right")
+    for count, run in sides[0].took:
+        for side in sides:
+            turns = side.took[count, run]
+            times = [[1e3 * each[key] / count for each in turns] for key in ("wall_seconds", "cpu_seconds")]
+            split = {
+                name: statistics.median(each["split"].get(name, 0) for each in turns) for name in turns[0]["split"]
+            }
+            table.add_row(
+                f"{count:,}",
+                run,
+                side.name,
+                *(f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in times),
+                ", ".join(f"{name} {1e3 * spent / count:.0f}" for name, spent in split.items()),
+                str(max(each["connections"] for each in turns)),
+                f"{max(each['memory'] for each in turns) / MIB:,.0f}",
+            )
+    Console(width=None if Console().is_terminal else 140).print(table)
 
 
 def main() -> None:
     """Measure each number of topics."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("counts", nargs="*", type=int, default=COUNTS)
+    parser.add_argument("--beside", type=Path, help="another checkout, which takes turns")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--stack", type=Path, help="the folder of a stack that `archiver local up` started")
     parser.add_argument("--in-process", action="store_true")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--json", type=Path, help="a file for all the numbers")
     arguments = parser.parse_args()
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="topics-")))
@@ -136,14 +162,22 @@ def main() -> None:
         stack = Stack(local.up(), folder)
         with psycopg.connect(stack.postgres_dsn) as connection:
             print("max_connections", *(connection.execute("SHOW max_connections").fetchone() or ()))
-        engine: Engine = InlineEngine()
-        if not arguments.in_process:
-            from archiver.engine.spark import SparkEngine
-
-            engine = closing.enter_context(SparkEngine.start({"master": SLOTS}, preloaded=MODULES))
-        print(f"{'topics':>7} {'run':<15} {'wall':>10} {'a topic':>11} {'CPU':>11} {'conns':>6}   ms of CPU a topic")
+        command = ["-m", "archiving.many_topics"]
+        command += [f"--{name}" for name in ("in-process", "profile") if vars(arguments)[name.replace("-", "_")]]
+        checkouts = {"here": HERE} | ({"beside": arguments.beside.resolve()} if arguments.beside else {})
+        sides = []
+        for name, checkout in checkouts.items():
+            sides.append(Side(name, Player(command, checkout=checkout)))
+            closing.callback(sides[-1].player.close)
         for count in arguments.counts:
-            measure(stack, count, engine, profile=arguments.profile)
+            measure(stack, count, sides, arguments.rounds)
+    show(sides)
+    if arguments.json:
+        found = {
+            side.name: [{"topics": count, "run": run, "turns": turns} for (count, run), turns in side.took.items()]
+            for side in sides
+        }
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

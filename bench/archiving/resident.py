@@ -1,9 +1,12 @@
-"""Measures the peak memory of a process and all processes that it started, until it ends (Linux)."""
+"""Measures the peak memory of a process and all processes that it started (Linux)."""
 
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,22 +30,45 @@ class Peaks:
     alone: dict[str, int] = field(default_factory=dict)
     over_time: list[tuple[float, int]] = field(default_factory=list)
 
+    def look(self, top: psutil.Process, at: float) -> None:
+        """Take what the process and its descendants hold now, so many seconds after the first look."""
+        split, resident = _held(top)
+        total = sum(split.values())
+        if total > self.proportional:
+            self.proportional, self.split = total, split
+        self.resident = max(self.resident, resident)
+        for kind, size in split.items():
+            self.alone[kind] = max(self.alone.get(kind, 0), size)
+        self.over_time.append((round(at, 1), total))
+
 
 def watch(process: subprocess.Popen[str]) -> Peaks:
     """Look at the process and its descendants five times a second, until it ends."""
     peaks, started = Peaks(), time.monotonic()
     top = psutil.Process(process.pid)
     while process.poll() is None:
-        split, resident = _held(top)
-        total = sum(split.values())
-        if total > peaks.proportional:
-            peaks.proportional, peaks.split = total, split
-        peaks.resident = max(peaks.resident, resident)
-        for kind, size in split.items():
-            peaks.alone[kind] = max(peaks.alone.get(kind, 0), size)
-        peaks.over_time.append((round(time.monotonic() - started, 1), total))
+        peaks.look(top, time.monotonic() - started)
         time.sleep(PAUSE)
     return peaks
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[Peaks]:
+    """Look at the process and its descendants five times a second while the block runs, from another thread."""
+    peaks, started, over = Peaks(), time.monotonic(), threading.Event()
+    top = psutil.Process(pid)
+
+    def look() -> None:
+        while not over.wait(PAUSE):
+            peaks.look(top, time.monotonic() - started)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield peaks
+    finally:
+        over.set()
+        watcher.join()
 
 
 def _held(top: psutil.Process) -> tuple[dict[str, int], int]:
