@@ -1,0 +1,59 @@
+"""Removes packages whose installation was cut off from the environment that runs this: pip and uv call them installed.
+
+Both write last that a package's list of files has one that names the installer. `scripts/setup` runs this before it
+installs anything, so there is nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+PACKAGES = {Path(sysconfig.get_path(each)).resolve() for each in ("purelib", "platlib")}
+ENVIRONMENT = Path(sys.prefix).resolve()
+OURS = "kafka_iceberg_archiver-"
+
+
+def listed(folder: Path) -> list[tuple[Path, int]]:
+    """The files of a package and the sizes that they have at least. None of what is compiled at need."""
+    record = folder / "RECORD"
+    if not record.is_file():
+        return []
+    with record.open(encoding="utf-8", errors="replace", newline="") as lines:
+        rows = [(row[0], row[2] if len(row) > 2 else "") for row in csv.reader(lines) if row]  # noqa: PLR2004
+    return [
+        (folder.parent / path, int(size) if size.isdigit() else 0) for path, size in rows if not path.endswith(".pyc")
+    ]
+
+
+def is_whole(folder: Path, files: list[tuple[Path, int]]) -> bool:
+    """Whether the installation went on to its end, and everything is still there."""
+    if folder / "INSTALLER" not in {path for path, _ in files}:
+        return False
+    return all(path.exists() and path.stat().st_size >= size for path, size in files)
+
+
+def drop(folder: Path, files: list[tuple[Path, int]]) -> None:
+    """Remove what there is of a package. Its list goes last: whoever is cut off here finds it again."""
+    (ENVIRONMENT / (".build" if folder.name.startswith(OURS) else ".requirements")).unlink(missing_ok=True)
+    for path, _ in files:
+        if path.parent != folder and path.parent.resolve().is_relative_to(ENVIRONMENT):
+            path.unlink(missing_ok=True)
+    shutil.rmtree(folder)
+
+
+def main() -> None:
+    """Look at all packages but pip, which couldn't be installed again without itself, and with `--others` but ours."""
+    left = ("pip-", OURS) if "--others" in sys.argv else ("pip-",)
+    for folder in sorted(folder for each in PACKAGES for folder in each.glob("*.dist-info")):
+        files = listed(folder)
+        if not folder.name.startswith(left) and not is_whole(folder, files):
+            print(f"setup: {folder.name.removesuffix('.dist-info')} was installed by half; it will be again")  # noqa: T201
+            drop(folder, files)
+
+
+if __name__ == "__main__":
+    main()
