@@ -120,22 +120,40 @@ def test_every_helper_is_used() -> None:
         assert any(one in text for path, text in texts.items() if path != helper for one in used), helper
 
 
-def marked(path: Path) -> set[str]:
-    """The marks of pytest that a module names."""
+def marks(node: ast.AST) -> set[str]:
+    """The marks of pytest that are named somewhere here."""
     return {
-        node.attr
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "mark"
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Attribute) and each.value.attr == "mark"
     }
+
+
+def marks_of_all(source: ast.Module) -> set[str]:
+    """The marks that every test of a module has."""
+    assigned = [node for node in source.body if isinstance(node, ast.Assign)]
+    found = [node.value for node in assigned if "pytestmark" in map(ast.unparse, node.targets)]
+    return set().union(*map(marks, found))
+
+
+def test_marks_of_single_tests_are_not_those_of_all() -> None:
+    source = ast.parse(
+        "pytestmark = [pytest.mark.interop, pytest.mark.timeout(9)]\n@pytest.mark.slow\ndef test() -> None: ..."
+    )
+    assert marks_of_all(source) == {"interop", "timeout"}
+    assert marks(source) == {"interop", "timeout", "slow"}
 
 
 def test_what_needs_servers_lies_where_it_is_looked_for() -> None:
     """`make integration` collects these folders only, `make unit` doesn't look into those that have nothing else."""
-    modules = {path.relative_to(TESTS): marked(path) for path in TESTS.rglob("test_*.py")}
-    elsewhere = [path for path, marks in modules.items() if "integration" in marks and path.parts[0] not in SERVERS]
+    modules = {path.relative_to(TESTS): parsed(path) for path in TESTS.rglob("test_*.py")}
+    elsewhere = [
+        path for path, each in modules.items() if "integration" in marks(each) and path.parts[0] not in SERVERS
+    ]
     assert elsewhere == []
-    for folder, mark in (("integration", "integration"), ("interop", "interop")):
-        assert [path for path, marks in modules.items() if path.parts[0] == folder and mark not in marks] == []
+    for mark in ("integration", "interop"):
+        here = {path: each for path, each in modules.items() if path.parts[0] == mark}
+        assert [path for path, each in here.items() if mark not in marks_of_all(each)] == []
 
 
 @pytest.mark.parametrize(

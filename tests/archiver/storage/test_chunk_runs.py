@@ -10,7 +10,7 @@ from archiver.storage.parquet.chunk_runs import HOLE_BYTES, runs
 MOST = 4 * HOLE_BYTES
 
 starts = st.integers(0, 40 * HOLE_BYTES)
-sizes = st.integers(1, 6 * HOLE_BYTES)
+sizes = st.integers(0, 6 * HOLE_BYTES)
 spans = st.lists(st.tuples(starts, sizes).map(lambda each: (each[0], each[0] + each[1])), max_size=40)
 
 
