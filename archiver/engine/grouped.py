@@ -62,7 +62,7 @@ def run_grouped(
                 elif len(members) == 1 or isinstance(outcome.error, TaskInterrupted):
                     yield from (Outcome(index=index, error=outcome.error) for index in members)
                 else:
-                    _LOG.warning("a task of %d ranges was lost: each runs again", len(members), exc_info=outcome.error)
+                    _LOG.warning("a group of %d tasks was lost: each runs again", len(members), exc_info=outcome.error)
                     left += members
         if left:
             again = alone(left)

@@ -62,7 +62,7 @@ def test_the_tasks_of_a_lost_group_run_again_alone(caplog: pytest.LogCaptureFixt
     engine = Losing()
     assert found(engine, GROUPS) == {0: 0, 1: "gone", 2: 4, 3: 6, 4: 8, 5: "no five"}
     assert engine.calls == [[(0, 1, 2), (3,), (4, 5)], [0, 1, 2]]
-    assert "a task of 3 ranges was lost" in caplog.text
+    assert "a group of 3 tasks was lost" in caplog.text
 
 
 def test_tasks_that_a_group_has_no_time_for_run_alone() -> None:
