@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Generator
-from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from pyspark.sql import SparkSession
 
 from archiver.engine.spark import SparkEngine
@@ -17,9 +17,7 @@ TIMEOUT_S = 30.0
 
 
 class SlowToSubmit:
-    """A session that loses its first jobs at once. The next job arrives after the first interrupt."""
-
-    sparkContext = SimpleNamespace(defaultParallelism=1)  # noqa: N815 - Spark's name
+    """A session of Spark Connect that loses its first jobs at once. The next job arrives after the first interrupt."""
 
     def __init__(self, *, lost: int) -> None:
         self._lost = lost
@@ -27,11 +25,13 @@ class SlowToSubmit:
         self.submitted = 0
         self.on_its_way, self.interrupted, self.cancelled = threading.Event(), threading.Event(), threading.Event()
 
-    def range(self, *_: int) -> SlowToSubmit:
+    def same(self, *_: Any) -> SlowToSubmit:
         return self
 
-    def mapInArrow(self, *_: Any) -> SlowToSubmit:  # noqa: N802 - Spark's name
-        return self
+    range = selectExpr = distinct = mapInArrow = same  # noqa: N815 - Spark's names
+
+    def count(self) -> int:
+        return 1
 
     def collect(self) -> None:
         self.submitted += 1
@@ -45,12 +45,39 @@ class SlowToSubmit:
         (self.cancelled if self.interrupted.is_set() else self.interrupted).set()
 
 
+class ClassicAndSlow(SlowToSubmit):
+    """The same with a context, whose jobs are cancelled by their tag."""
+
+    defaultParallelism = 1  # noqa: N815 - Spark's name
+    parallelize = mapPartitions = SlowToSubmit.same  # noqa: N815 - Spark's names
+
+    def __init__(self, *, lost: int) -> None:
+        super().__init__(lost=lost)
+        self.sparkContext = self
+        self._tags: set[str] = set()
+
+    def addJobTag(self, tag: str) -> None:  # noqa: N802 - Spark's name
+        self._tags.add(tag)
+
+    def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802 - Spark's name
+        if tag in self._tags:
+            super().interruptAll()
+
+    def interruptAll(self) -> None:  # noqa: N802 - Spark's name
+        raise AssertionError("jobs on an RDD have no tag of the session's")
+
+
+@pytest.fixture(params=[SlowToSubmit, ClassicAndSlow])
+def kind(request: pytest.FixtureRequest) -> type[SlowToSubmit]:
+    return cast("type[SlowToSubmit]", request.param)
+
+
 def engine_on(session: SlowToSubmit) -> SparkEngine:
     return SparkEngine(cast("SparkSession", session), owned=False)
 
 
-def test_it_ends_when_it_is_there() -> None:
-    session = SlowToSubmit(lost=0)
+def test_it_ends_when_it_is_there(kind: type[SlowToSubmit]) -> None:
+    session = kind(lost=0)
     engine = engine_on(session)
 
     def stop() -> None:
@@ -65,8 +92,8 @@ def test_it_ends_when_it_is_there() -> None:
     assert session.cancelled.is_set()
 
 
-def test_it_ends_for_who_wants_no_more_outcomes() -> None:
-    session = SlowToSubmit(lost=1)
+def test_it_ends_for_who_wants_no_more_outcomes(kind: type[SlowToSubmit]) -> None:
+    session = kind(lost=1)
     outcomes = cast("Generator[Any]", engine_on(session).run_tasks(["lost", "late"], str))
     assert isinstance(next(outcomes).error, WorkerLost)
     assert session.on_its_way.wait(TIMEOUT_S)
@@ -74,9 +101,9 @@ def test_it_ends_for_who_wants_no_more_outcomes() -> None:
     assert session.cancelled.is_set()
 
 
-def test_an_interrupt_before_the_first_outcome_is_asked_for_counts() -> None:
+def test_an_interrupt_before_the_first_outcome_is_asked_for_counts(kind: type[SlowToSubmit]) -> None:
     """SIGTERM comes after the tasks of a wave were handed over. None of them starts."""
-    session = SlowToSubmit(lost=2)
+    session = kind(lost=2)
     engine = engine_on(session)
     outcomes = engine.run_tasks(["first", "second"], str)
     engine.interrupt()
