@@ -5,32 +5,38 @@ one job for all. In exchange, outcomes come as tasks finish, and a worker that d
 Only tasks and results pass through the driver, no payloads.
 
 Classic Spark runs a task as a job on an RDD, which needs no query to be planned: a third to a half of what Spark's SQL
-costs. Spark Connect has no RDDs, so tasks run in `mapInArrow` there.
+costs. Spark Connect has no RDDs, so tasks run in `mapInArrow` there, as they do where threads of Python aren't pinned
+to threads of Java: a job's tag, by which an interrupt finds it, belongs to a thread of Java.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Self
+from typing import TYPE_CHECKING, Final, Self
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from archiver.engine.runner import Outcome, Result, Task, outcome_of, run_captured
 from archiver.engine.session import reason_of, start_session
 from archiver.errors import EngineError, TaskInterrupted, WorkerLost
 
+if TYPE_CHECKING:
+    from pyspark import RDD  # PySpark's client for Connect has none
+
 MAX_IN_FLIGHT = 128
 """The largest number of Spark jobs at the same time, however many slots the cluster has."""
 
 _PROBE_ROWS = 1 << 14
 _INTERRUPT_AGAIN_S = 1.0
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_JAVA_FRAMES: Final = re.compile(r"^(\tat |(Driver|JVM) stacktrace:)", re.MULTILINE)
 
 
 class SparkEngine:
@@ -40,7 +46,7 @@ class SparkEngine:
         self._session = session
         self._owned = owned
         self._interrupted = False
-        self._context: SparkContext | None = getattr(session, "sparkContext", None)
+        self._element = _one_element(session)
         self._tag = f"archiver-{uuid4().hex}"
         self.slots = _count_slots(session)
 
@@ -130,10 +136,10 @@ class SparkEngine:
             self._cancel()
 
     def _cancel(self) -> None:
-        if self._context is None:
+        if self._element is None:
             self._session.interruptAll()
         else:
-            self._context.cancelJobsWithTag(self._tag)
+            self._element.context.cancelJobsWithTag(self._tag)
 
     def _run_one(self, index: int, task: Task, run: Callable[[Task], Result]) -> Outcome[Result]:
         if self._interrupted:
@@ -144,13 +150,17 @@ class SparkEngine:
             return Outcome(index=index, error=self._explain(error))
         if len(found) != 1:
             return Outcome(index=index, error=EngineError("Spark gave no outcome for a task", rows=len(found)))
-        return outcome_of(index, found[0])
+        try:
+            return outcome_of(index, found[0])
+        except Exception as error:  # noqa: BLE001 - a thread without an outcome would be waited for without end
+            kind = type(error).__name__
+            return Outcome(index=index, error=EngineError(f"A task's outcome can't be unpickled: {kind}: {error}"))
 
     def _collect(self, task: Task, run: Callable[[Task], Result]) -> list[bytes]:
         """Run a task as a Spark job. Its pickled outcome is the only element."""
-        if self._context is not None:
-            self._context.addJobTag(self._tag)  # for all jobs of this thread; a second time changes nothing
-            return self._context.parallelize([None], 1).mapPartitions(_partition_function(task, run)).collect()
+        if self._element is not None:
+            self._element.context.addJobTag(self._tag)  # for all jobs of this thread; a second time changes nothing
+            return self._element.mapPartitions(_partition_function(task, run)).collect()
         rows = self._session.range(0, 1, 1, 1).mapInArrow(_arrow_function(task, run), "outcome binary").collect()
         return [bytes(row[0]) for row in rows]
 
@@ -190,9 +200,23 @@ def _count_slots(session: SparkSession) -> int:
     return session.range(0, _PROBE_ROWS).selectExpr("spark_partition_id()").distinct().count()
 
 
+def _one_element(session: SparkSession) -> RDD[None] | None:
+    """An RDD of one element for all tasks: PySpark writes a file for each new one. None where tasks are queries."""
+    context = getattr(session, "sparkContext", None)
+    if context is None:
+        return None
+    from py4j.clientserver import ClientServer
+
+    return context.parallelize([None], 1) if isinstance(context._gateway, ClientServer) else None  # noqa: SLF001
+
+
 def _reason(error: Exception) -> str:
     """The line of Spark's message that names the cause: the last one of a Python traceback, else the first."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if any(line.startswith("Traceback") for line in lines):
-        return lines[-1]
-    return reason_of(error) if lines else "no reason given"
+    try:
+        text = str(error)
+        if _TRACEBACK not in text:
+            return reason_of(error)
+    except Exception:  # noqa: BLE001 - py4j asks Java for the text, and Java may have ended
+        return type(error).__name__
+    of_python = _JAVA_FRAMES.split(text[text.index(_TRACEBACK) :], maxsplit=1)[0]
+    return of_python.strip().splitlines()[-1].strip()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from typing import Any
 
 import pytest
@@ -64,6 +65,21 @@ def test_a_dead_worker_takes_no_other_task_with_it(engine: SparkEngine):
     assert isinstance(outcomes[0].error, WorkerLost)
     assert outcomes[0].error.retryable
     assert outcomes[1].result == 1
+
+
+def test_who_cannot_load_a_task_says_why(engine: SparkEngine, monkeypatch: pytest.MonkeyPatch):
+    elsewhere = types.ModuleType("elsewhere")
+    exec("def unknown(task): ...", vars(elsewhere))
+    monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)
+    (outcome,) = engine.run_tasks([None], elsewhere.unknown)
+    assert isinstance(outcome.error, WorkerLost)
+    assert outcome.error.context["spark"] == "ModuleNotFoundError: No module named 'elsewhere'"
+
+
+def test_tags_stay_with_the_threads_of_tasks(engine: SparkEngine):
+    """Else an interrupt would end the caller's own SQL."""
+    assert [outcome.result for outcome in engine.run_tasks([("return", 7)], behave)] == [7]
+    assert list(engine.session.sparkContext.getJobTags()) == []
 
 
 def test_a_dead_worker_takes_no_task_of_its_group_with_it(engine: SparkEngine):

@@ -8,6 +8,7 @@ from collections.abc import Generator
 from typing import Any, cast
 
 import pytest
+from py4j.clientserver import ClientServer
 from pyspark.sql import SparkSession
 
 from archiver.engine.spark import SparkEngine
@@ -50,10 +51,11 @@ class ClassicAndSlow(SlowToSubmit):
 
     defaultParallelism = 1  # noqa: N815 - Spark's name
     parallelize = mapPartitions = SlowToSubmit.same  # noqa: N815 - Spark's names
+    _gateway: object = object.__new__(ClientServer)
 
     def __init__(self, *, lost: int) -> None:
         super().__init__(lost=lost)
-        self.sparkContext = self
+        self.sparkContext = self.context = self
         self._tags: set[str] = set()
 
     def addJobTag(self, tag: str) -> None:  # noqa: N802 - Spark's name
@@ -67,7 +69,18 @@ class ClassicAndSlow(SlowToSubmit):
         raise AssertionError("jobs on an RDD have no tag of the session's")
 
 
-@pytest.fixture(params=[SlowToSubmit, ClassicAndSlow])
+class UnpinnedAndSlow(SlowToSubmit):
+    """The same with a context whose threads share Java's: a tag may then stay with another thread."""
+
+    defaultParallelism = 1  # noqa: N815 - Spark's name
+    _gateway = None
+
+    def __init__(self, *, lost: int) -> None:
+        super().__init__(lost=lost)
+        self.sparkContext = self
+
+
+@pytest.fixture(params=[SlowToSubmit, ClassicAndSlow, UnpinnedAndSlow])
 def kind(request: pytest.FixtureRequest) -> type[SlowToSubmit]:
     return cast("type[SlowToSubmit]", request.param)
 
