@@ -21,6 +21,7 @@ CatalogError
     │   └── ViewsUnsupported     it has tables only
     ├── NotOurView           a view of this name exists that the archiver didn't make for this topic
     ├── MetadataUnwritable   (retryable) the store didn't take a manifest
+    ├── MetadataDamaged      a manifest, or a list of them, was cut short or can't be read
     ├── PartitionAhead       (retryable) what is staged of a partition begins after what the table has of it
     ├── NotOurTable          the table belongs to another topic, or is not an archive
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
@@ -130,6 +131,10 @@ class MetadataUnwritable(TableError):
     """The object store did not take a manifest; nothing was committed."""
 
     retryable: ClassVar[bool] = True
+
+
+class MetadataDamaged(TableError):
+    """A manifest, or a list of them, was cut short or can't be read. Names the file and what it lacks."""
 
 
 class PartitionAhead(TableError):

@@ -5,13 +5,11 @@ One entry has bounds of every column, and a table may have a million entries.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Sequence
-from io import BytesIO
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from pyiceberg.avro.file import AvroFile
-from pyiceberg.exceptions import ResolveError
 from pyiceberg.io import FileIO, InputFile
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
@@ -23,42 +21,34 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    read_manifest_list,
 )
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import TableVersion
 
 from archiver.archive.deletion_vectors import ENTRY_VERSION
 from archiver.errors import StorageError
 from archiver.storage.store_errors import storage_error
+from catalog.errors import MetadataDamaged
+from catalog.iceberg import manifest_lists
+from catalog.iceberg.avro_blocks import records_of
 
-_UNREADABLE = (OSError, ValueError, EOFError, zlib.error, LookupError, TypeError, SystemError, ResolveError)
-"""The errors that reading raises; the last four come from pyiceberg's decoder when bytes are damaged."""
+_UNREADABLE = (OSError, *manifest_lists.UNREADABLE)
 
 
-_SYNC = 16
+def listed_by(path: str, io: FileIO) -> list[ManifestFile]:
+    """Read a manifest list of which no snapshot tells, as of a commit that may still land.
+
+    Raises the leaves of StorageError, also where the list was cut within a block.
+    """
+    with _in_our_words(path):
+        return manifest_lists.manifest_list(io, path)
 
 
-def manifests_of(io: FileIO, path: str) -> list[ManifestFile]:
+def manifests_of(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
     """Read a snapshot's manifest list. Raises the leaves of StorageError, also if the list was cut short."""
-    try:
-        with io.new_input(path).open() as stream:
-            content = stream.read()
-        found = list(read_manifest_list(cast("InputFile", _BytesFile(content))))
-    except _UNREADABLE as error:
-        raise storage_error(error, verb="read", path=path) from error
-    # The header and each block of an Avro file end with the same 16 bytes. If the last 16 bytes are nowhere else, the
-    # list was cut short within a block; the decoder wouldn't notice.
-    if found and content.find(content[-_SYNC:]) == len(content) - _SYNC:
-        raise _list_cut_short(path)
-    return found
-
-
-def check_listed(manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
-    """Raise StorageError if a list names no manifests though the snapshot says that the table has files."""
-    summary = snapshot.summary.additional_properties if snapshot.summary else {}
-    if not manifests and summary.get("total-data-files", "0") not in {"", "0"}:
-        raise _list_cut_short(snapshot.manifest_list, data_files=summary["total-data-files"])
+    with _in_our_words(snapshot.manifest_list):
+        return manifest_lists.manifests_of(table.io, table.metadata, snapshot)
 
 
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
@@ -67,56 +57,49 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
     Entries of delete files have the fields of `ENTRY_VERSION`, which say where deletion vectors lie.
     Raises the leaves of StorageError, also if the manifest is shorter than its list says.
     """
-    found = 0
-    try:
+    path = manifest.manifest_path
+    live = read = 0
+    with _in_our_words(path):
+        content = _whole(io, manifest)
+        records = records_of(content, path)
         with AvroFile[ManifestEntry](
-            _whole(io, manifest),
+            cast("InputFile", manifest_lists.BytesFile(content)),
             MANIFEST_ENTRY_SCHEMAS[_version(manifest)],
             read_types={-1: ManifestEntry, 2: DataFile},
             read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
         ) as reader:
             for entry in reader:
+                read += 1
                 if entry.status == ManifestEntryStatus.DELETED:
                     continue
-                found += 1
+                live += 1
                 yield _inherited(entry, manifest)
-    except _UNREADABLE as error:
-        raise storage_error(error, verb="read", path=manifest.manifest_path) from error
-    counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
-    if found < counted:
-        raise _cut_short(manifest, entries=found, counted=counted)
+        manifest_lists.check_entries(manifest, live)
+    if read != records:
+        raise _cut_short(manifest, entries=read, counted=records)
 
 
 def _version(manifest: ManifestFile) -> TableVersion:
     return DEFAULT_READ_VERSION if manifest.content == ManifestContent.DATA else ENTRY_VERSION
 
 
-class _BytesFile:
-    """Bytes as an input file, with what AvroFile needs of one."""
+@contextmanager
+def _in_our_words(path: str) -> Iterator[None]:
+    """Turn what reading the object at `path` raises into the leaves of StorageError."""
+    try:
+        yield
+    except MetadataDamaged as error:
+        raise StorageError(error.message, **error.context) from error
+    except _UNREADABLE as error:
+        raise storage_error(error, verb="read", path=path) from error
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
 
-    def open(self, seekable: bool = True) -> BytesIO:  # noqa: ARG002 - InputFile's
-        return BytesIO(self._content)
-
-
-def _whole(io: FileIO, manifest: ManifestFile) -> InputFile:
+def _whole(io: FileIO, manifest: ManifestFile) -> bytes:
     """Read a manifest into memory and check its length: the decoder doesn't notice if the input was cut short."""
-    with io.new_input(manifest.manifest_path).open() as stream:
-        content = stream.read()
+    content = manifest_lists.whole(io, manifest.manifest_path)
     if len(content) < manifest.manifest_length:
         raise _cut_short(manifest, bytes=len(content), listed=manifest.manifest_length)
-    return cast("InputFile", _BytesFile(content))
-
-
-def _list_cut_short(path: str, **found: str) -> StorageError:
-    return StorageError(
-        "a manifest list was cut short, so files would be missed in silence; restore it from a backup or the store's "
-        "versions; setting the table back to a snapshot before it takes records away",
-        file=path,
-        **found,
-    )
+    return content
 
 
 def _cut_short(manifest: ManifestFile, **found: int) -> StorageError:

@@ -24,7 +24,7 @@ from pyiceberg.table import Table
 
 from archiver.archive import file_columns as columns
 from archiver.archive.delete_index import DeleteIndex, without_metrics
-from archiver.archive.manifests import check_listed, live_entries, manifests_of
+from archiver.archive.manifests import live_entries, manifests_of
 from archiver.archive.plan_cache import PlanCache
 from archiver.errors import StorageError
 
@@ -175,9 +175,7 @@ class ManifestReader:
         if snapshot is None:
             return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))
         if self._last is None or self._last[0] != snapshot.manifest_list:
-            manifests = manifests_of(table.io, snapshot.manifest_list)
-            check_listed(manifests, snapshot)
-            self._last = snapshot.manifest_list, self._planned(table, manifests, unreadable)
+            self._last = snapshot.manifest_list, self._planned(table, manifests_of(table, snapshot), unreadable)
         return self._last[1]
 
     def _planned(

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from pyiceberg.manifest import ManifestContent
 
+from archiver.archive.manifests import manifests_of
 from archiver.commit.find_altered import Span, find_suspects, span_of, to_compare
 from archiver.commit.known_rows import later_than, sequence_of
 from archiver.commit.table_rows import Offsets, TableRows, file_names
@@ -136,7 +137,7 @@ def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> boo
         return not expected
     if not all(map(is_ours, history(metadata))):
         return False
-    manifests = snapshot.manifests(table.io)
+    manifests = manifests_of(table.iceberg, snapshot)
     if any(each.content is not ManifestContent.DATA for each in manifests):
         return False
     files = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)

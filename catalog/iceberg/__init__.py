@@ -12,6 +12,7 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
 - commits: `commit` (once, or find out why not), and what is committed: `append`, `rewrite_commit`, `refill_commit`,
   `repartition`;
   below them `light_transaction`, `producers` and `attempt_names`
+- what a snapshot lists: `manifest_lists` (none that was cut short), `avro_blocks` below it
 - what became of commits: `settle` (staged ranges), `lineage` (whether `main` still has ours), `schema_history`
 - `views`: a topic's views, in catalogs that have them
 - `scratch_table`: made and dropped to see whether a catalog lets us work
@@ -21,6 +22,7 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
 __all__ = [
     "archive_table",
     "attempt_names",
+    "avro_blocks",
     "bloom_filters",
     "commit",
     "credentials",
@@ -29,6 +31,7 @@ __all__ = [
     "iceberg_format",
     "last_known_table",
     "lineage",
+    "manifest_lists",
     "offsets",
     "partition_spec",
     "partitions",

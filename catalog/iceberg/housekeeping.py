@@ -6,7 +6,7 @@ Nothing depends on it. It may fail at any point, and the next commit tries again
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
@@ -16,6 +16,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from catalog.iceberg.append import delete
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.expiry import Retention, expirable, is_one_line, is_worth_a_commit, removal
+from catalog.iceberg.manifest_lists import manifests_of
 
 Load = Callable[[], ArchiveTable]
 Send = Callable[[ArchiveTable, tuple[TableRequirement, ...], tuple[TableUpdate, ...]], TableMetadata]
@@ -30,7 +31,7 @@ def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Se
     going = expirable(before, retention, now_ms=_now_ms())
     if going:
         after = send(table, *removal(before, going))
-        _delete_lists(table.io, going, after)
+        delete(table.io, [*_unreachable(table.io, before, going, after), *(one.manifest_list for one in going)])
     return len(going)
 
 
@@ -40,18 +41,14 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, send: Send) -> Non
     Nothing is deleted if the table has changed since it was loaded.
     """
     io = table.io
-    before = {manifest.manifest_path for one in going for manifest in one.manifests(io)}
-    after = send(table, *removal(table.iceberg.metadata, going))
-    kept = {manifest.manifest_path for one in after.snapshots for manifest in one.manifests(io)}
+    metadata = table.iceberg.metadata
+    before = _manifests(io, metadata, going)
+    after = send(table, *removal(metadata, going))
+    kept = _manifests(io, metadata, after.snapshots)
     delete(io, [*sorted(before - kept), *(one.manifest_list for one in going)])
 
 
-def _delete_lists(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) -> None:
-    """Delete the manifest lists of expired snapshots, and the manifests that no remaining snapshot has."""
-    delete(io, [*_unreachable(io, gone, after), *(one.manifest_list for one in gone)])
-
-
-def _unreachable(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:
+def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:
     """Manifests of expired snapshots that no remaining snapshot has: appends replaced them by merged ones.
 
     The result is empty if there are branches, or if an older snapshot remains: the expired ones may then have been
@@ -62,9 +59,12 @@ def _unreachable(io: FileIO, gone: Sequence[Snapshot], after: TableMetadata) -> 
     oldest = min(after.snapshots, key=_sequence)
     if _sequence(oldest) < max(map(_sequence, gone)):
         return []
-    kept = {manifest.manifest_path for manifest in oldest.manifests(io)}
-    before = {manifest.manifest_path for one in gone for manifest in one.manifests(io)}
-    return sorted(before - kept)
+    return sorted(_manifests(io, before, gone) - _manifests(io, before, [oldest]))
+
+
+def _manifests(io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> set[str]:
+    """The paths of all manifests of these snapshots. `metadata` still has those that go."""
+    return {each.manifest_path for one in snapshots for each in manifests_of(io, metadata, one)}
 
 
 def _sequence(snapshot: Snapshot) -> int:

@@ -1,18 +1,24 @@
-"""pyiceberg's snapshot producers, changed to write each added file into a manifest of its own partition spec.
+"""pyiceberg's snapshot producers, changed so that what they write is right and what they build on is whole.
 
-pyiceberg writes all added files to one manifest of the table's current spec, so a partition value of another spec would
-be read as one of the current spec.
+- Each added file is in a manifest of its own partition spec. pyiceberg writes all to one of the table's current spec,
+  so a partition value of another spec would be read as one of the current spec.
+- A manifest list or a manifest that was cut short ends the attempt: the new snapshot would make its loss last.
+- The summary says how many manifests the list has, by the names that Iceberg's Java library has for that.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import TableProperties, Transaction
 from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles, _SnapshotProducer
+
+from catalog.errors import MetadataDamaged
+from catalog.iceberg.manifest_lists import CREATED, KEPT, check_entries, entries_of, manifests_of
 
 _SUMMARY_LIMIT: Final = TableProperties.WRITE_PARTITION_SUMMARY_LIMIT
 
@@ -22,18 +28,54 @@ else:
     _Producer = object
 
 
-class _UnderOwnSpecs(_Producer):
+class _Sound(_Producer):
+    _before: Sequence[ManifestFile] = ()
+    """The manifests of the snapshot that this one follows."""
+    _gone: int = 0
+    """How many entries of theirs are taken out."""
+    _listed: tuple[int, int] = (0, 0)
+    """How many manifests the new list has that are new, and older ones."""
+
     def _manifests(self) -> list[ManifestFile]:
-        added = self._added_data_files
+        self._before, added = self._of_parent(), self._added_data_files
         by_spec: dict[int, list[DataFile]] = defaultdict(list)
         for file in added:
             by_spec[file.spec_id].append(file)
         self._added_data_files = by_spec.pop(self._transaction.table_metadata.default_spec_id, [])
         try:
             others = [self._added_manifest(spec_id, files) for spec_id, files in sorted(by_spec.items())]
-            return [*others, *super()._manifests()]
+            found = [*others, *super()._manifests()]
         finally:
             self._added_data_files = added
+        self._check_complete(found)
+        created = sum(each.added_snapshot_id == self._snapshot_id for each in found)
+        self._listed = created, len(found) - created
+        return found
+
+    def _of_parent(self) -> list[ManifestFile]:
+        metadata, parent_id = self._transaction.table_metadata, self._parent_snapshot_id
+        parent = None if parent_id is None else metadata.snapshot_by_id(parent_id)
+        return [] if parent is None else manifests_of(self._io, metadata, parent)
+
+    def _check_complete(self, manifests: Sequence[ManifestFile]) -> None:
+        """Raise MetadataDamaged where files got lost: pyiceberg reads manifests that were cut short as if whole."""
+        before, after = _live(self._before), _live(manifests)
+        expected = before + len(self._added_data_files) - self._gone
+        if after < expected:
+            for each in self._before:
+                entries_of(self._io, each)
+            raise MetadataDamaged(
+                "the new snapshot would lack files of the one before: nothing was committed; have `archiver verify` "
+                "look at the table",
+                files=after,
+                expected=expected,
+            )
+
+    def fetch_manifest_entry(self, manifest: ManifestFile, discard_deleted: bool = True) -> list[ManifestEntry]:
+        """The entries of a manifest that is merged with others."""
+        found = super().fetch_manifest_entry(manifest, discard_deleted)
+        check_entries(manifest, sum(each.status != ManifestEntryStatus.DELETED for each in found))
+        return found
 
     def _added_manifest(self, spec_id: int, files: list[DataFile]) -> ManifestFile:
         with self.new_manifest_writer(self.spec(spec_id)) as writer:
@@ -58,20 +100,29 @@ class _UnderOwnSpecs(_Producer):
         for file in self._deleted_data_files:
             collector.remove_file(file, schema=schema, partition_spec=specs[file.spec_id])
         parent = None if self._parent_snapshot_id is None else metadata.snapshot_by_id(self._parent_snapshot_id)
+        counts = dict(zip((CREATED, KEPT), map(str, self._listed), strict=True))
         return update_snapshot_summaries(
-            Summary(operation=self._operation, **collector.build(), **(snapshot_properties or {})),
+            Summary(operation=self._operation, **collector.build(), **counts, **(snapshot_properties or {})),
             previous_summary=parent.summary if parent else None,
         )
 
 
-class _MergeAppend(_UnderOwnSpecs, _MergeAppendFiles):
-    pass
+class _MergeAppend(_Sound, _MergeAppendFiles):
+    def _existing_manifests(self) -> list[ManifestFile]:
+        """The manifests of the snapshot before, but those whose files have all gone."""
+        return [each for each in self._before if each.has_added_files() or each.has_existing_files()]
 
 
-class _Overwrite(_UnderOwnSpecs, _OverwriteFiles):
+class _Overwrite(_Sound, _OverwriteFiles):
     def _deleted_entries(self) -> list[ManifestEntry]:
         """The entries of files that go, without bounds: these have parts of keys and values that may be erased."""
-        return [_without_bounds(each) for each in super()._deleted_entries()]
+        found = [_without_bounds(each) for each in super()._deleted_entries()]
+        self._gone = len(found)
+        return found
+
+
+def _live(manifests: Iterable[ManifestFile]) -> int:
+    return sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
 
 
 def _without_bounds(entry: ManifestEntry) -> ManifestEntry:

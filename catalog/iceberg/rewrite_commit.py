@@ -20,6 +20,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Backoff, LandedCommit, Load, Send, Unresolved, commit_once
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.lineage import check_lineage
+from catalog.iceberg.manifest_lists import entries_of, manifests_of
 from catalog.iceberg.offsets import encode_first_offsets
 from catalog.iceberg.producers import overwrite
 from catalog.iceberg.schema_change import SchemaChange
@@ -116,8 +117,8 @@ def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
     snapshot = table.iceberg.current_snapshot()
     return {
         entry.data_file.file_path: entry.data_file
-        for manifest in (snapshot.manifests(table.io) if snapshot else ())
-        for entry in manifest.fetch_manifest_entry(table.io)
+        for manifest in (manifests_of(table.io, table.iceberg.metadata, snapshot) if snapshot else ())
+        for entry in entries_of(table.io, manifest)
         if entry.data_file.content == DataFileContent.DATA and entry.data_file.file_path in paths
     }
 

@@ -19,6 +19,7 @@ from catalog.errors import TableError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage, summary_of
+from catalog.iceberg.manifest_lists import entries_of, manifests_of
 from catalog.iceberg.offsets import decode_ranges, in_order
 from catalog.model import TranslatedRange
 
@@ -116,7 +117,7 @@ class _History:
     """The snapshots of a table, with the offsets by which they advanced partitions."""
 
     def __init__(self, table: ArchiveTable) -> None:
-        self._io = table.io
+        self._io, self._metadata = table.io, table.iceberg.metadata
         self._advances = tuple(
             (snapshot, decode_ranges(summary_of(snapshot)[keys.RANGES]))
             for snapshot in table.iceberg.metadata.snapshots
@@ -135,7 +136,7 @@ class _History:
     def _added_paths(self, snapshot: Snapshot) -> frozenset[str]:
         return frozenset(
             entry.data_file.file_path
-            for manifest in snapshot.manifests(self._io)
+            for manifest in manifests_of(self._io, self._metadata, snapshot)
             if manifest.added_snapshot_id == snapshot.snapshot_id
-            for entry in manifest.fetch_manifest_entry(self._io)
+            for entry in entries_of(self._io, manifest)
         )

@@ -6,7 +6,7 @@ once referred to stays: in doubt a file is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -15,8 +15,9 @@ from typing import Final
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile
+from pyiceberg.table.snapshots import Snapshot
 
-from archiver.archive.manifests import live_entries, manifests_of
+from archiver.archive.manifests import listed_by, live_entries, manifests_of
 from archiver.errors import ObjectMissing
 from archiver.storage.store_errors import storage_error
 from catalog.iceberg.archive_table import ArchiveTable
@@ -47,7 +48,8 @@ class References:
         for left in reversed(range(_LOADS)):
             table = load()
             try:
-                self._follow(table.io, [each.manifest_list for each in table.iceberg.metadata.snapshots])
+                snapshots = {each.manifest_list: each for each in table.iceberg.metadata.snapshots}
+                self._follow(table.io, snapshots, partial(_listed, table, snapshots))
                 self._follow_attempts(table, lists)
             except ObjectMissing:  # the table moved on, and an expired manifest list was deleted
                 if not left:
@@ -64,24 +66,28 @@ class References:
                 continue
             with suppress(ObjectMissing):  # its writer deleted it because it can't land
                 if self._parent(table.io, path) == current:
-                    self._follow(table.io, [path])
+                    self._follow(table.io, [path], partial(listed_by, io=table.io))
 
     def _parent(self, io: FileIO, path: str) -> str:
         if path not in self._parents:
             self._parents[path] = _parent_of(io, path)
         return self._parents[path]
 
-    def _follow(self, io: FileIO, lists: Iterable[str]) -> None:
+    def _follow(self, io: FileIO, lists: Iterable[str], read: Callable[[str], list[ManifestFile]]) -> None:
         fresh = [path for path in dict.fromkeys(lists) if path not in self._followed]
         manifests: dict[str, ManifestFile] = {}
         with ThreadPoolExecutor(READERS, thread_name_prefix="references") as pool:
-            for found in pool.map(partial(manifests_of, io), fresh):
+            for found in pool.map(read, fresh):
                 manifests |= {each.manifest_path: each for each in found}
             unread = [each for path, each in manifests.items() if path not in self._followed]
             for names in pool.map(partial(_files, io), unread):
                 self._names |= names
         self._names |= {file_name(path) for path in (*fresh, *manifests)}
         self._followed |= {*fresh, *manifests}
+
+
+def _listed(table: ArchiveTable, snapshots: Mapping[str, Snapshot], path: str) -> list[ManifestFile]:
+    return manifests_of(table.iceberg, snapshots[path])
 
 
 def _files(io: FileIO, manifest: ManifestFile) -> set[str]:

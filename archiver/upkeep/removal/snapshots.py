@@ -113,7 +113,7 @@ def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, in
         lists = dict(
             zip(
                 (one.snapshot_id for one in snapshots),
-                pool.map(partial(manifests_of, table.io), [one.manifest_list for one in snapshots]),
+                pool.map(partial(manifests_of, table.iceberg), snapshots),
                 strict=True,
             )
         )
@@ -157,7 +157,7 @@ def _bounds(file: DataFile, field_id: int, most: int) -> tuple[int, int]:
 def _holding(table: ArchiveTable, files: frozenset[str]) -> set[int]:
     snapshots = table.iceberg.metadata.snapshots
     with ThreadPoolExecutor(READERS, thread_name_prefix="snapshots") as pool:
-        lists = list(pool.map(partial(manifests_of, table.io), [one.manifest_list for one in snapshots]))
+        lists = list(pool.map(partial(manifests_of, table.iceberg), snapshots))
         manifests = {each.manifest_path: each for found in lists for each in found}
         bad = {
             each.manifest_path

@@ -43,7 +43,7 @@ def places_of(table: ArchiveTable, files: Iterable[TableFile]) -> dict[str, Part
     if not wanted or snapshot is None:
         return {}
     specs, found, spec_ids = table.iceberg.metadata.specs(), dict[str, PartitionTuple](), {*wanted.values()}
-    for manifest in manifests_of(table.io, snapshot.manifest_list):
+    for manifest in manifests_of(table.iceberg, snapshot):
         if manifest.content != ManifestContent.DATA or manifest.partition_spec_id not in spec_ids:
             continue
         spec = specs[manifest.partition_spec_id]

@@ -352,7 +352,7 @@ def _counts(table: ArchiveTable, files: TableFiles) -> list[Fault]:
     snapshot = table.iceberg.current_snapshot()
     if snapshot is None:
         return []
-    listed = [each for each in manifests_of(table.io, snapshot.manifest_list) if each.content.value == 0]
+    listed = [each for each in manifests_of(table.iceberg, snapshot) if each.content.value == 0]
     rows = sum((each.added_rows_count or 0) + (each.existing_rows_count or 0) for each in listed)
     count = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in listed)
     held = pc.sum(files.columns[ROWS]).as_py() or 0

@@ -79,18 +79,24 @@ class ListedTable:
         self.manifests.append(manifest)
         return path
 
-    def table(self) -> Table:
-        """The table with one snapshot that lists every manifest."""
+    def table(self, *, parent: Table | None = None, **told: int) -> Table:
+        """The table with one snapshot that lists every manifest, after the one of `parent`, if that is given.
+
+        `told` is what its summary says, with underscores for hyphens; else how many data files there are.
+        """
         path = (self.folder / f"snap-{uuid4()}.avro").as_uri()
         with write_manifest_list(2, self.io.new_output(path), 1, None, 99, "deflate") as writer:
             writer.add_manifests(self.manifests)
-        summary = {"operation": "append", "total-data-files": str(len(self.manifests))}
+        numbers = {name.replace("_", "-"): str(number) for name, number in told.items()}
+        before = [] if parent is None else [each.model_dump(by_alias=True) for each in parent.metadata.snapshots]
+        number = 1 + len(before)
         snapshot = {
-            "snapshot-id": 1,
-            "timestamp-ms": 1,
+            "snapshot-id": number,
+            "parent-snapshot-id": number - 1 or None,
+            "timestamp-ms": number,
             "sequence-number": 99,
             "manifest-list": path,
-            "summary": summary,
+            "summary": {"operation": "append", **(numbers or {"total-data-files": str(self._files())})},
         }
         metadata = TableMetadataV2.model_validate(
             {
@@ -104,12 +110,16 @@ class ListedTable:
                 "partition-specs": [spec.model_dump() for spec in SPECS],
                 "default-spec-id": 0,
                 "last-partition-id": 1001,
-                "snapshots": [snapshot],
-                "current-snapshot-id": 1,
-                "refs": {"main": {"snapshot-id": 1, "type": "branch"}},
+                "snapshots": [*before, snapshot],
+                "current-snapshot-id": number,
+                "refs": {"main": {"snapshot-id": number, "type": "branch"}},
             }
         )
         return Table(("kafka", "orders"), metadata, "", self.io, catalog=None)  # type: ignore[arg-type]
+
+    def _files(self) -> int:
+        data = [each for each in self.manifests if each.content == ManifestContent.DATA]
+        return sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in data)
 
 
 class _DeleteManifest(ManifestWriterV2):

@@ -1,0 +1,169 @@
+"""Reads the manifest lists of snapshots, and notices one that was cut short, at whatever byte.
+
+Iceberg doesn't keep a list's size. Cut within a block, the list says so itself. Cut at the end of a block it reads like
+a whole one, and only the snapshot's summary can tell:
+
+- `manifests-created` and `manifests-kept` together are the list's length. Snapshots of ours have them, and those of
+  newer versions of Iceberg's Java library (Spark, Trino, Flink).
+- Else `total-data-files` and `total-delete-files` are compared with what the list counts. Engines carry these totals on
+  from snapshot to snapshot, so a mistake stays, and not all engines write them. They are evidence where the parent's
+  list agrees with its own totals; without a parent, those of data files are.
+
+What remains: a list of a snapshot without any of these, written by a library that makes several blocks of it.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
+from typing import Final, cast
+
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.io import FileIO, InputFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile, read_manifest_list
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from catalog.errors import MetadataDamaged
+from catalog.iceberg.avro_blocks import records_of
+from catalog.iceberg.lineage import summary_of
+
+CREATED: Final = "manifests-created"
+KEPT: Final = "manifests-kept"
+_DUPLICATES: Final = "deleted-duplicate-files"
+"""Entries that Iceberg's Java library took out without counting them: totals are too high from then on."""
+_TOTALS: Final = {ManifestContent.DATA: "total-data-files", ManifestContent.DELETES: "total-delete-files"}
+
+UNREADABLE: Final = (ValueError, EOFError, zlib.error, LookupError, TypeError, SystemError, ResolveError)
+"""What pyiceberg's decoder raises when bytes are damaged."""
+
+
+class BytesFile:
+    """Bytes as an input file, with what pyiceberg's readers need of one."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def open(self, seekable: bool = True) -> BytesIO:  # noqa: ARG002 - InputFile's
+        """The bytes from the first on."""
+        return BytesIO(self._content)
+
+
+def whole(io: FileIO, path: str) -> bytes:
+    """All bytes of an object. ConnectionError where the store gave fewer than it says there are."""
+    with io.new_input(path).open() as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        content = stream.read(size)
+    if len(content) != size:
+        raise ConnectionError(f"the store gave {len(content)} of {size} bytes")
+    return bytes(content)
+
+
+def manifest_list(io: FileIO, path: str) -> list[ManifestFile]:
+    """Read a list of which no snapshot tells. MetadataDamaged where it ends within a block; raises what `io` raises."""
+    content = whole(io, path)
+    records = records_of(content, path)
+    try:
+        found = list(read_manifest_list(cast("InputFile", BytesFile(content))))
+    except UNREADABLE as error:
+        msg = "a manifest list can't be read; restore it from a backup or the store's versions"
+        raise MetadataDamaged(msg, file=path, cause=str(error)) from error
+    if len(found) != records:
+        raise _cut_short(path, manifests=len(found), counted=records)
+    return found
+
+
+def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> list[ManifestFile]:
+    """Read a snapshot's manifest list. MetadataDamaged where it was cut short; raises what `io` raises."""
+    found = manifest_list(io, snapshot.manifest_list)
+    told = summary_of(snapshot)
+    created, kept = _number(told, CREATED), _number(told, KEPT)
+    if created is not None and kept is not None:
+        if len(found) < created + kept:
+            raise _cut_short(snapshot.manifest_list, manifests=len(found), counted=created + kept)
+        return found
+    lacking = _lacking(found, told)
+    if lacking and (sure := _sure(lacking, io, metadata, snapshot)):
+        raise _cut_short(snapshot.manifest_list, **{f"{name} too few": count for name, count in sure.items()})
+    return found
+
+
+def entries_of(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
+    """Read a manifest's live entries. MetadataDamaged where they are fewer than its list says."""
+    try:
+        found = manifest.fetch_manifest_entry(io, discard_deleted=True)
+    except UNREADABLE as error:
+        msg = "a manifest can't be read; restore it from a backup or the store's versions"
+        raise MetadataDamaged(msg, file=manifest.manifest_path, cause=str(error)) from error
+    check_entries(manifest, len(found))
+    return found
+
+
+def check_entries(manifest: ManifestFile, live: int) -> None:
+    """Raise MetadataDamaged where a manifest has fewer live entries than its list says."""
+    counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+    if live < counted:
+        raise MetadataDamaged(
+            "a manifest holds less than its list says, so files would be missed in silence: it was cut short; restore "
+            "it from a backup or the store's versions; setting the table back to a snapshot without it takes records "
+            "away",
+            file=manifest.manifest_path,
+            entries=live,
+            counted=counted,
+        )
+
+
+def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict[str, int]:
+    """By how many files the list has fewer than the summary's totals, where it has."""
+    if any(each.added_files_count is None or each.existing_files_count is None for each in manifests):
+        return {}
+    lacking = {}
+    for content, name in _TOTALS.items():
+        listed = sum(
+            (each.added_files_count or 0) + (each.existing_files_count or 0)
+            for each in manifests
+            if each.content == content
+        )
+        if (total := _number(told, name)) is not None and total > listed:
+            lacking[name] = total - listed
+    return lacking
+
+
+def _sure(lacking: Mapping[str, int], io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> dict[str, int]:
+    """What is lacking because the list was cut short, and not because the totals were wrong before."""
+    if any(_DUPLICATES in summary_of(each) for each in metadata.snapshots):
+        return {}
+    before = _lacking_before(lacking, io, metadata, snapshot)
+    if before is None:
+        return {name: count for name, count in lacking.items() if name == _TOTALS[ManifestContent.DATA]}
+    return {name: count for name, count in lacking.items() if count > before.get(name, 0)}
+
+
+def _lacking_before(
+    names: Iterable[str], io: FileIO, metadata: TableMetadata, snapshot: Snapshot
+) -> dict[str, int] | None:
+    """What the parent's list lacks; None where there is no parent any more, or it has no totals of these names."""
+    parent = None if snapshot.parent_snapshot_id is None else metadata.snapshot_by_id(snapshot.parent_snapshot_id)
+    if parent is None or any(_number(summary_of(parent), name) is None for name in names):
+        return None
+    try:
+        return _lacking(manifest_list(io, parent.manifest_list), summary_of(parent))
+    except (FileNotFoundError, MetadataDamaged):
+        return None
+
+
+def _number(told: Mapping[str, str], name: str) -> int | None:
+    value = told.get(name, "")
+    return int(value) if value.isdecimal() else None
+
+
+def _cut_short(path: str, **found: int) -> MetadataDamaged:
+    return MetadataDamaged(
+        "a manifest list was cut short, so files would be missed in silence; restore it from a backup or the store's "
+        "versions; setting the table back to a snapshot before it takes records away",
+        file=path,
+        **found,
+    )

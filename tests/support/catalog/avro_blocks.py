@@ -1,0 +1,33 @@
+"""Avro files written again with a block for each record, so that one can be cut between two of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import fastavro
+
+_SYNC = bytes(range(16))
+
+
+def in_blocks(path: Path) -> list[int]:
+    """Give each record of a file a block of its own. Return where the header and each block end."""
+    reader = fastavro.reader(io.BytesIO(path.read_bytes()))
+    schema = json.loads(reader.metadata["avro.schema"])
+    meta = {name: value for name, value in reader.metadata.items() if not name.startswith("avro.")}
+    out = io.BytesIO()
+    fastavro.writer(out, schema, reader, codec="deflate", metadata=meta, sync_interval=1, sync_marker=_SYNC)
+    path.write_bytes(out.getvalue())
+    parts = out.getvalue().split(_SYNC)[:-1]
+    ends, at = [], 0
+    for part in parts:
+        at += len(part) + len(_SYNC)
+        ends.append(at)
+    return ends
+
+
+def without_last_block(path: Path) -> None:
+    """Write a file in blocks, and cut it before the last one: it reads like a whole file of one record less."""
+    ends = in_blocks(path)
+    path.write_bytes(path.read_bytes()[: ends[-2]])
