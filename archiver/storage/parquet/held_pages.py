@@ -113,7 +113,10 @@ class HeldPages:
         return int(getattr(self._place, "at", 0))
 
     def read_buffer(self, size: int) -> pa.Buffer:
-        """Read up to so many bytes, without a copy where they are held."""
+        """Read so many bytes, or those up to the end, without a copy where they are held.
+
+        ConnectionError where the store gave fewer.
+        """
         at = self.tell()
         for start, held in self._held:
             if start <= at and at + size <= start + held.size:
@@ -123,11 +126,12 @@ class HeldPages:
             with self._reading:
                 self._stream.seek(at)
                 found = self._stream.read_buffer(size) if isinstance(self._stream, pa.NativeFile) else self._read(size)
+            check_size(found, at, max(at, min(at + size, self._size)))
         self._place.at = at + found.size
         return found
 
     def read(self, size: int) -> pa.Buffer:
-        """Read up to so many bytes."""
+        """Read as `read_buffer` does."""
         return self.read_buffer(size)
 
     def _fetched(self, places: list[Run[ChunkSpan]]) -> tuple[_Held, ...]:

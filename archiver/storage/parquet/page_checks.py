@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow.parquet as pq
 from pyiceberg.io import InputStream
 
+from archiver.storage.exact_reads import read_exactly
 from archiver.storage.parquet.chunk_runs import runs
 from archiver.storage.parquet.compact_thrift import I32, STRUCT, Fields, ThriftError, number, struct
 from archiver.storage.parquet.footer_chunks import ColumnChunk, FooterChunks
@@ -48,7 +49,7 @@ def doubtful(
 ) -> Iterator[Leaf]:
     """Read the pages of these columns of a row group. Return those columns that have to be decoded.
 
-    Raises what the stream raises.
+    Raises what `read_exactly` raises.
     """
     found: list[tuple[Leaf, ColumnChunk]] = []
     for leaf in leaves:
@@ -58,8 +59,7 @@ def doubtful(
         else:
             found.append((leaf, chunk))
     for run in runs(found, lambda each: _span(each[1]), most=RUN_BYTES):
-        stream.seek(run.start)
-        read = memoryview(stream.read(run.end - run.start))
+        read = memoryview(read_exactly(stream, run.start, run.end))
         for leaf, chunk in run.chunks:
             first, last = _span(chunk)
             if not are_as_written(read[first - run.start : last - run.start], chunk, schema.column(leaf.index)):

@@ -157,6 +157,36 @@ def test_an_answer_that_is_cut_short_may_be_asked_for_again(stream: Any):
         pass
 
 
+class ShortBuffers(pa.PythonFile):
+    """Gives one byte less than it is asked for."""
+
+    def read_buffer(self, nbytes: int | None = None) -> pa.Buffer:
+        return super().read_buffer(None if nbytes is None else nbytes - 1)
+
+
+class ShortReads(io.BytesIO):
+    """Gives one byte less than it is asked for."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(-1 if size is None else size - 1)
+
+
+@pytest.mark.parametrize("stream", [ShortBuffers(io.BytesIO(PLACES), mode="r"), ShortReads(PLACES)])
+def test_so_may_one_of_what_is_not_held(stream: Any):
+    held = HeldPages(stream)
+    held.seek(100)
+    with pytest.raises(ConnectionError, match="the store gave 49 bytes of the 50 from 100 on"):
+        held.read(50)
+    assert held.tell() == 100
+
+
+def test_at_the_end_there_is_no_more():
+    held = HeldPages(io.BytesIO(PLACES[:500]))
+    for at, left in ((460, 40), (500, 0), (700, 0)):
+        held.seek(at)
+        assert len(held.read(50)) == left
+
+
 def test_each_thread_has_a_position_of_its_own():
     held = HeldPages(pa.BufferReader(PLACES))
     barrier = threading.Barrier(len(FAR))

@@ -192,6 +192,18 @@ def test_a_chunk_beyond_the_file_is_doubtful_and_not_read():
     assert list(doubtful(io.BytesIO(b""), leaves, chunks, 1, schema)) == list(leaves), "no such row group"  # type: ignore[arg-type]
 
 
+def test_an_answer_that_is_cut_short_says_nothing_against_pages():
+    class Short(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(-1 if size is None else size - 1)
+
+    table = pa.table({"a": pa.array([1] * ROWS)})
+    data = written(table, column_encoding=None, use_dictionary=False, compression="none")
+    args = leaves_of(table.schema), chunks_of(data), 0, footer_of(data).schema
+    with pytest.raises(ConnectionError, match="the store gave"):
+        list(doubtful(Short(data), *args))  # type: ignore[arg-type]
+
+
 def test_columns_are_read_together_if_they_lie_together():
     """One read for neighbours, and none of what lies far between."""
 
