@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from google.protobuf import message_factory
+from google.protobuf.message import DecodeError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -70,6 +72,18 @@ def produce(stack: Stack, topic: str, turn: int, *, count: int = 200, seed: int 
         ),
         batch_num_messages=7,
     )
+
+
+def undecodable(proto: str, values: Iterable[bytes | None]) -> int:
+    """How many of these values Google's library can't decode by a schema."""
+    kind = message_factory.GetMessageClass(descriptor_of(proto, "t.Order"))
+    count = 0
+    for value in values:
+        try:
+            kind.FromString(value or b"")
+        except DecodeError:
+            count += 1
+    return count
 
 
 def settings(folder: Path, terms: list[str] | str = TERMS, **more: Any) -> dict[str, Any]:
