@@ -12,9 +12,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from confluent_kafka import TopicPartition
 
 from archiver.config import load_config
 from archiver.errors import InjectedFault, UpkeepError
+from archiver.ingest.job import ArchiveJob
 from archiver.replay.where import Where
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import KEPT
@@ -340,8 +342,13 @@ def test_a_tag_that_keeps_retired_files_does_not_have_them_erased_again_and_agai
     assert (again.commits, len(again.unfinished)) == ([], 1)
 
 
-def test_files_that_the_store_denied_go_once_the_table_has_their_other_records(stack: Stack) -> None:
+@pytest.mark.parametrize("has_lost", [False, True])
+def test_files_that_the_store_denied_go_once_the_table_has_their_other_records(stack: Stack, *, has_lost: bool) -> None:
     config, topic = archived(stack)
+    if has_lost:
+        produce(stack, topic, range(30, 40))
+        stack.admin.delete_records([TopicPartition(topic, 0, 35)])[TopicPartition(topic, 0)].result(30)
+        assert ArchiveJob(load_config(config), [topic], accept_gaps=True, engine=InlineEngine()).run_once().succeeded
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     kept = settings.archive.spool / KEPT
@@ -349,5 +356,5 @@ def test_files_that_the_store_denied_go_once_the_table_has_their_other_records(s
     for number, each in enumerate(table_of(stack, config, topic).scan().plan_files()):
         (kept / f"{topic}-0-{number}.parquet").write_bytes(objects.read(each.file.file_path))
     report = erase(config, topic)
-    assert (report.local_deleted, report.local, report.succeeded) == (3, (), True)
+    assert (report.local_deleted, report.local, report.succeeded) == (4 if has_lost else 3, (), True)
     assert list(kept.iterdir()) == []

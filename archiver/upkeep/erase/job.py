@@ -312,9 +312,7 @@ class TopicErasure:
 
     def _clean_machine(self, report: EraseReport, table: ArchiveTable, erased: Spans) -> None:
         spool = self.config.archive.spool
-        # What the log lost may be in a file that the store denied, and nowhere else.
-        has_lost = self.registry.files.lost_offsets(self.topic) or self.registry.rows.gone(self.topic).lost
-        archived = {} if has_lost else {each: reached.next_offset for each, reached in table.offsets.items()}
+        archived = {each: reached.next_offset for each, reached in table.offsets.items()}
         local = remove_local_copies(spool, table, erased, archived=archived, formats=self.formats)
         report.local, report.local_deleted = local.left, local.deleted
         report.partition_columns = partition_columns(table)

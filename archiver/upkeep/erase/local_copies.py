@@ -28,8 +28,8 @@ def remove_local_copies(
     """Delete the files of a spool that the store denied and that may have erased offsets.
 
     Only those go whose records are all in the table, erased or retired. A file with others may be the only one that
-    has them: those from the `archived` ends on, or that Kafka compacted away before it was asked for them again. It is
-    left. Raises the leaves of StorageError and ReplayError where a file of the table can't be read.
+    has them: those from the `archived` ends on, or that the log lost or compacted away before it was asked for them
+    again. It is left. Raises the leaves of StorageError and ReplayError where a file of the table can't be read.
     """
     deleted: int = 0
     left: list[str] = []

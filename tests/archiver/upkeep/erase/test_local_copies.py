@@ -81,6 +81,18 @@ def test_a_kept_file_with_records_that_were_compacted_away_meanwhile_is_the_only
     assert removed(spool, lake, {0: [(0, 10)]}) == Copies(deleted=1), "nothing is left of it"
 
 
+def test_a_kept_file_with_records_that_the_log_lost_stays_and_others_of_the_topic_go(
+    archive: Any, lake: Lake, tmp_path: Path
+) -> None:
+    """The gap from 10 to 15 was accepted: the table goes on behind it."""
+    spool = tmp_path / "spool"
+    hers = kept(spool, lake, archive, 0, 10)
+    only = kept(spool, Lake(tmp_path / "denied", archive.rows), archive, 10, 20)
+    lake.add(archive.rows, archive.batch(rows_of(archive, range(15, 20))), 10, 20)
+    assert removed(spool, lake, {0: [(3, 4), (16, 17)]}) == Copies(deleted=1, left=(str(only),))
+    assert (hers.exists(), only.exists()) == (False, True)
+
+
 def test_what_was_read_of_manifests_is_forgotten(tmp_path: Path) -> None:
     cache = PlanCache.below(tmp_path / "spool")
     assert cache is not None
