@@ -22,8 +22,8 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import KEPT
 from archiver.upkeep.compact.job import Compact as CompactJob
 from archiver.upkeep.compact.job import Wish
-from archiver.upkeep.erase import job
-from archiver.upkeep.erase.job import Erase, EraseOptions, TopicErasure
+from archiver.upkeep.erase import finishing, job, removing
+from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans
@@ -216,7 +216,7 @@ def test_an_erasure_whose_search_was_cut_short_is_never_attested(stack: Stack, m
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
     with monkeypatch.context() as kill:
-        kill.setattr(job, "BATCH", 1)
+        kill.setattr(removing, "BATCH", 1)
         kill.setenv("ARCHIVER_FAULT", "after_commit:raise")
         with pytest.raises(InjectedFault):
             erase(config, topic)
@@ -241,32 +241,32 @@ def test_an_erasure_leaves_one_that_ended_meanwhile_to_its_own_run(
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
     begun, go_on, ended, over = (threading.Event() for _ in range(4))
-    commit, rewriters, finish = TopicErasure._commit, TopicErasure._rewriters, TopicErasure.finish
+    commit, rewriters, finish = removing._commit, finishing._rewriters, finishing.finish
 
     def is_here() -> bool:
         return threading.current_thread() is threading.main_thread()
 
-    def late_commit(self: TopicErasure, *args: Any) -> bool:
+    def late_commit(*args: Any) -> bool:
         if not is_here():
             begun.set()
             assert go_on.wait(60)
-        return commit(self, *args)
+        return commit(*args)
 
-    def late_rewriters(self: TopicErasure, *args: Any, **named: Any) -> tuple[str, ...]:
+    def late_rewriters(*args: Any, **named: Any) -> tuple[str, ...]:
         if is_here():  # what is open was read before
             go_on.set()
             assert ended.wait(60)
-        return rewriters(self, *args, **named)
+        return rewriters(*args, **named)
 
-    def late_finish(self: TopicErasure, *args: Any, **named: Any) -> None:
+    def late_finish(*args: Any, **named: Any) -> None:
         if not is_here():
             ended.set()
             assert over.wait(60)
-        finish(self, *args, **named)
+        finish(*args, **named)
 
-    monkeypatch.setattr(TopicErasure, "_commit", late_commit)
-    monkeypatch.setattr(TopicErasure, "_rewriters", late_rewriters)
-    monkeypatch.setattr(TopicErasure, "finish", late_finish)
+    monkeypatch.setattr(removing, "_commit", late_commit)
+    monkeypatch.setattr(finishing, "_rewriters", late_rewriters)
+    monkeypatch.setattr(job, "finish", late_finish)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(erase, config, topic)
         try:

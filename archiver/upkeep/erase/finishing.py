@@ -1,0 +1,117 @@
+"""The end of erasures: every object and copy with erased records is deleted, and what is finished is noted.
+
+What can't be deleted yet is named, and keeps its erasure open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from archiver.audit.acts import Noted
+from archiver.fault_points import RemovalPoint, pass_point
+from archiver.storage.spool import clean_spool
+from archiver.upkeep.erase.copies import Spans, remove_copies
+from archiver.upkeep.erase.local_copies import forget_plans, partition_columns, remove_local_copies
+from archiver.upkeep.erase.removing import erase_rows
+from archiver.upkeep.erase.report import EraseReport
+from archiver.upkeep.erase.standing import Standing, is_searched
+from archiver.upkeep.erase.topic import TopicErasure
+from archiver.upkeep.removal.conditions import AtOffsets
+from archiver.upkeep.removal.purge import RemovedFiles, purge
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.registry.erased_offsets import SEARCHED_MS, UNJUDGED
+
+
+def finish(work: TopicErasure, report: EraseReport, *, grace: float, now: float) -> None:
+    """Delete every object that has erased records, as far as nothing needs it; note what is finished.
+
+    An erasure of which not all records were found is never noted as finished.
+    """
+    waiting = work.registry.erasures.unfinished(work.topic)
+    if not waiting:
+        return
+    clean_spool(work.config.archive.spool)
+    commits = len(report.commits)
+    if waiting.keys() - {report.erasure}:  # others may have brought some back since
+        erased = work.registry.erasures.offsets(work.topic)
+        again = AtOffsets({each: tuple(those) for each, those in erased.items()})
+        first = min(waiting)
+        erase_rows(work, again, report, erasure=first, value=waiting[first])
+    report.rewriters = _rewriters(work, waiting, is_anew=len(report.commits) > commits)
+    standing = Standing.of(waiting)
+    report.unsearched = standing.unsearched
+    # Another run may have ended its search since, with offsets that weren't known: it finishes that one itself.
+    later = {each for each, value in work.registry.erasures.unfinished(work.topic).items() if is_searched(value)}
+    given_up = tuple(each for each in standing.superseded if each not in later)
+    erased = work.registry.erasures.offsets(work.topic)
+    is_held = work.config.topic(work.topic.topic).hold
+    report.purged = purge(
+        work.table,
+        registry=work.registry,
+        catalog=work.catalog,
+        trail=work.trail,
+        grace_seconds=grace,
+        with_others=True,
+        holds_all=is_held,
+        of_erasures=True,
+    )
+    checks = RemovedFiles(work.table, work.catalog)
+    table = checks.look()
+    copies = remove_copies(
+        work.table,
+        erased,
+        registry=work.registry,
+        trail=work.trail,
+        checks=checks,
+        formats=work.formats,
+        older_than_ms=int((now - work.config.archive.orphan_grace) * 1_000),
+    )
+    report.copies, report.copies_deleted = copies.left, copies.deleted
+    _clean_machine(work, report, table, erased)
+    if report.purged.left or report.failures or copies.left or report.local or report.rewriters:
+        report.unfinished = tuple(waiting)
+        return
+    _note(work, {each: waiting[each] for each in standing.searched}, report)
+    _note_given_up(work, {each: waiting[each] for each in given_up})
+    pass_point(RemovalPoint.ERASURE_NOTED)
+    work.registry.erasures.finish(work.topic, (*standing.searched, *given_up))
+    report.finished, report.given_up = standing.searched, given_up
+    report.doubtful = tuple(each for each in standing.searched if waiting[each].get(UNJUDGED))
+    report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
+
+
+def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable, erased: Spans) -> None:
+    spool = work.config.archive.spool
+    archived = {each: reached.next_offset for each, reached in table.offsets.items()}
+    local = remove_local_copies(spool, table, erased, archived=archived, formats=work.formats)
+    report.local, report.local_deleted = local.left, local.deleted
+    report.partition_columns = partition_columns(table)
+    if report.partition_columns:
+        forget_plans(spool)
+
+
+def _rewriters(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> tuple[str, ...]:
+    """The runs that may have read erased records before, and still write: they are alive, or died lately.
+
+    Ask before uploads are listed: then the list has all that other runs have uploaded. `is_anew` says that the
+    table had some again just before. A run that still searches is among them.
+    """
+    now_ms = work.now_ms()
+    fresh = [each for each, value in waiting.items() if is_anew or SEARCHED_MS not in value]
+    work.registry.erasures.note_searched(work.topic, fresh, now_ms)
+    since = max(now_ms if each in fresh else int(str(value[SEARCHED_MS])) for each, value in waiting.items())
+    grace = work.config.archive.orphan_grace
+    runs = work.registry.claims.runs(work.topic)
+    return tuple(each.id for each in runs if each.begun_ms <= since and each.silent_seconds < grace)
+
+
+def _note(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], report: EraseReport) -> None:
+    for erasure, value in waiting.items():
+        told = {name: each for name, each in value.items() if name != SEARCHED_MS}
+        details = {**told, "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
+        work.trail.record(Noted(kind="erase", id=f"erase-{erasure}", details=details))
+
+
+def _note_given_up(work: TopicErasure, given_up: Mapping[str, Mapping[str, object]]) -> None:
+    for erasure, value in given_up.items():
+        work.trail.record(Noted(kind="abandon", id=f"abandon-{erasure}", details=value))

@@ -1,0 +1,181 @@
+"""Takes the rows of an erasure out of the table: searches them, sees that nobody holds them, and commits without them.
+
+Others may change files meanwhile. Then it is searched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from archiver.archive.table_files import TableFile
+from archiver.commit.find_holes import search
+from archiver.commit.known_rows import named
+from archiver.errors import UpkeepError
+from archiver.upkeep.erase.candidates import may_match, retired_components, unknown_rows
+from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched
+from archiver.upkeep.erase.spans import are_known, counted, left_of
+from archiver.upkeep.erase.topic import TopicErasure
+from archiver.upkeep.file_rewrite import put_in_place
+from archiver.upkeep.known_holds import holds_in_force
+from archiver.upkeep.removal.components import Component, components
+from archiver.upkeep.removal.conditions import Condition, Matching
+from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
+from archiver.upkeep.removal.target import places_of, removal_target
+from archiver.upkeep.upload_claims import UploadClaims
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.rewrite_commit import Rewritten
+from catalog.model import new_id
+from catalog.ranges.legal_holds import of_config
+from catalog.ranges.rewrite import Rewrite
+from catalog.registry.erased_offsets import UNJUDGED
+from catalog.registry.holds import refuse_held
+
+REASON: Final = "erase"
+ROUNDS: Final = 5
+BATCH: Final = 200
+"""How many components one commit writes anew."""
+
+
+def erase_rows(
+    work: TopicErasure,
+    condition: Condition,
+    report: EraseReport,
+    *,
+    erasure: str,
+    value: Mapping[str, object],
+    dry_run: bool = False,
+) -> bool:
+    """Write files with such rows anew, and note their offsets as erased. `value` is kept until it is finished.
+
+    Returns whether the search ended, and the registry has it so.
+    """
+    with UploadClaims.of_run(work.registry, work.topic, is_noted=not dry_run) as claims:
+        for _ in range(ROUNDS):
+            found, known = _search(work, condition, report, erasure, claims, dry_run=dry_run)
+            spans = [each for result in found for each in result.removed]
+            if spans:
+                report.offsets = counted(spans)
+            journal = work.journal(work.table)
+            holds = holds_in_force(work.topic, journal, work.registry, recalls=not dry_run)
+            by_config = of_config(hold=work.config.topic(work.topic.topic).hold)
+            refuse_held(work.topic, (*by_config, *holds), spans, command=REASON)
+            if dry_run:
+                report.rows = sum(each.rows for each in found)
+                report.files = sum(1 for each in found if each.rows)
+                return False
+            unjudged = sum(report.unjudged_records.values()) if isinstance(condition, Matching) else 0
+            told = {**value, UNJUDGED: unjudged} if unjudged else value
+            if found:
+                work.registry.erasures.begin(work.topic, erasure, dict(told))
+            if not found or _commit(work, found, known, report):
+                # Inside of the run: who sees it neither alive nor searched may take it for dead.
+                return isinstance(condition, Matching) and not report.failures and _ended(work, erasure, told)
+    raise CatalogUnreachable(
+        "Others rewrite the table's files faster than records can be erased; run it again when they are done",
+        table=work.topic.table,
+    )
+
+
+def _ended(work: TopicErasure, erasure: str, value: Mapping[str, object]) -> bool:
+    # Whoever reads files from here on has none of these records.
+    return work.registry.erasures.end_search(work.topic, erasure, value, work.now_ms())
+
+
+def _search(
+    work: TopicErasure, condition: Condition, report: EraseReport, erasure: str, claims: UploadClaims, *, dry_run: bool
+) -> tuple[list[RemovalResult], dict[str, TableFile]]:
+    ranges = work.registry.retention.ranges(work.topic)  # before the table: so it has them
+    expected = work.registry.rows.expected_ranges(work.topic)
+    table = work.catalog.reload(work.table)
+    holes = search(table, expected, formats=work.formats)
+    if holes:
+        raise UpkeepError(
+            "the table lacks archived rows, and those to be erased may be among them: run `archiver refill TOPIC`"
+            " first, which brings them back, or has them accepted as gone (--accept-removed)",
+            topic=work.topic.topic,
+            missing=named(holes),
+        )
+    files = tuple(work.manifests.files(table.iceberg))
+    found = components(ranges, files)
+    for file in found.strangers:
+        _fail(work, report, file.path, unknown_rows(file))
+    retired = retired_components(work.registry.retention.retired_files(work.topic), files)
+    those = [each for each in (*found.all, *retired) if may_match(each, condition)]
+    work.observer(FilesSearched(files=sum(len(each.files) for each in those), size_bytes=sum(map(_size, those))))
+    erased = work.registry.erasures.offsets(work.topic)
+    target = removal_target(work.config, table, work.registry, work.formats)
+    places = {} if dry_run else places_of(table, [file for each in those for file in each.files])
+    tasks = [
+        RemovalTask(
+            target=target,
+            component=each,
+            condition=condition,
+            fate="erased",
+            why=f"erasure {erasure}",
+            places={file.path: places[file.path] for file in each.files if file.path in places},
+            dry_run=dry_run,
+        )
+        for each in those
+    ]
+    results: list[RemovalResult] = []
+    unjudged: list[tuple[int, int, int]] = []
+    for outcome in work.engine(sum(map(_size, those))).run_tasks(tasks, remove_rows) if tasks else ():
+        component = those[outcome.index]
+        if outcome.result is None:
+            assert outcome.error is not None
+            path = next((file.path for file in component.files), component.recorded[0])
+            report.failures[path] = outcome.error
+            work.observer(EraseFailed(path=path, error=outcome.error))
+            continue
+        result = outcome.result
+        claims.keep(*(result.group.new_paths if result.group else ()))
+        unjudged += result.unjudged
+        work.observer(FileSearched(files=len(component.files), rows=result.rows))
+        # What only the store has stays there until nothing refers to it: it is erased once.
+        if result.removed and (component.files or not are_known(result.removed, erased)):
+            results.append(result)
+    if isinstance(condition, Matching):
+        report.unjudged = left_of(unjudged, [each for result in results for each in result.removed], erased)
+    return results, {file.path: file for file in files}
+
+
+def _commit(
+    work: TopicErasure, found: Sequence[RemovalResult], known: Mapping[str, TableFile], report: EraseReport
+) -> bool:
+    """Commit batch by batch. False where others changed a file meanwhile."""
+    for start in range(0, len(found), BATCH):
+        batch = found[start : start + BATCH]
+        table = work.catalog.reload(work.table)
+        rewrite = Rewrite(
+            commit_id=new_id(),
+            reason=REASON,
+            schema_version=table.ledger_version,
+            groups=tuple(each.group for each in batch if each.group),
+            erased=tuple(span for each in batch for span in each.removed),
+        )
+        done = put_in_place(
+            table,
+            rewrite,
+            known,
+            change=None,
+            registry=work.registry,
+            catalog=work.catalog,
+            manifests=work.manifests,
+            journal=work.journal(table),
+        )
+        if not isinstance(done, Rewritten):
+            return False
+        report.commits.append(done.commit_id)
+        report.rows += sum(each.rows for each in batch)
+        report.files += sum(len(each.group.paths) for each in batch if each.group)
+    return True
+
+
+def _fail(work: TopicErasure, report: EraseReport, path: str, error: UpkeepError) -> None:
+    report.failures[path] = error
+    work.observer(EraseFailed(path=path, error=error))
+
+
+def _size(each: Component) -> int:
+    return each.size_bytes
