@@ -47,6 +47,7 @@ ArchiverError
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from schema_mapping.errors import ContextError
@@ -242,3 +243,8 @@ class UpkeepError(ArchiverError):
 
 class LocalStackError(ArchiverError):
     """A part of the embedded stack did not start or stop."""
+
+
+def blamed_file(error: ContextError, paths: Collection[str]) -> str | None:
+    """The one of these files that an error names, for jobs that name it, too, and go on with the others."""
+    return next((each for each in error.context.values() if isinstance(each, str) and each in paths), None)

@@ -16,8 +16,8 @@ from typing import Final, TypeAlias, TypeVar
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.engine.runner import Engine
+from archiver.errors import blamed_file
 from archiver.storage.journal import TableJournal
-from archiver.upkeep.blame import blamed_file
 from archiver.upkeep.compact.budget import Budget
 from archiver.upkeep.compact.choice import FileGroup, Limits, SourceFile, SourceRange, choose
 from archiver.upkeep.compact.report import (

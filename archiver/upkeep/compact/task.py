@@ -21,10 +21,9 @@ from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import KAFKA_IDS
-from archiver.errors import UpkeepError
+from archiver.errors import UpkeepError, blamed_file
 from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool import TaskSpool
-from archiver.upkeep.blame import blamed_file
 from archiver.upkeep.compact.borders import END, FIRST, Borders
 from archiver.upkeep.compact.choice import FileGroup, SourceFile
 from archiver.upkeep.compact.new_files import MadeFile, NewFiles

@@ -2,8 +2,8 @@
 
 Their offsets stay known as erased. What they were is kept nowhere.
 
-`job` is the way in. `topic` is what the erasures of a topic work with, `removing` takes their rows out of the table, and
-`finishing` has every object and copy deleted that had them.
+`job` is the way in. `topic` is what the erasures of a topic work with, `removing` takes their rows out of the table,
+and `finishing` has every object and copy deleted that had them.
 """
 
 __all__ = ["job", "report"]

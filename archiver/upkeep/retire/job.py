@@ -23,12 +23,11 @@ from archiver.config.model import TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, blamed_file
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
-from archiver.upkeep.blame import blamed_file
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.clock import confirmed_time
