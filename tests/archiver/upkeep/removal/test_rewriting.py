@@ -14,7 +14,8 @@ from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import AtOffsets, Below, Condition
-from archiver.upkeep.removal.rewriting import Fate, RemovalTarget, RemovalTask, remove_rows
+from archiver.upkeep.removal.rewriting import RemovalTarget, RemovalTask, remove_rows
+from archiver.upkeep.removal.row_account import Fate
 from catalog.registry.removable import RemovableRange
 from tests.support.archive.archived_rows import rows_of
 from tests.support.archive.lake import TOPIC, Lake

@@ -1,0 +1,127 @@
+"""The account of a component that is written anew: which rows of each range are in which new file, and how many go.
+
+Nothing is taken out of a table that it doesn't account for: not rows of no known range, and none of a range that the
+table lacks rows of.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.archive.deletes import Mask
+from archiver.archive.table_files import TableFile
+from archiver.errors import UpkeepError
+from archiver.wire.record_digest import RecordDigest
+from catalog.ranges.rewrite import RecordSpan
+from catalog.registry.removable import RemovableRange
+
+Fate = Literal["erased", "retired"]
+
+
+class RowAccount:
+    """Counts, by range, which rows were kept in which new file, and how many go."""
+
+    def __init__(self, ranges: tuple[RemovableRange, ...]) -> None:
+        self._ranges = sorted(ranges, key=lambda one: (one.partition, one.start_offset))
+        self._places: dict[int, list[int]] = defaultdict(list)
+        for number, one in enumerate(self._ranges):
+            self._places[one.partition].append(number)
+        self._starts = {
+            each: np.array([self._ranges[n].start_offset for n in those]) for each, those in self._places.items()
+        }
+        self._ends = {
+            each: np.array([self._ranges[n].end_offset for n in those]) for each, those in self._places.items()
+        }
+        self._files = 0
+        self._kept: dict[int, dict[int, tuple[int, RecordDigest]]] = defaultdict(dict)
+        self._gone: dict[int, int] = defaultdict(int)
+
+    def next_file(self) -> int:
+        """The number of the next new file."""
+        self._files += 1
+        return self._files - 1
+
+    def count_gone(self, records: pa.RecordBatch, going: Mask, file: TableFile) -> None:
+        """Count the rows that go. All rows must be of known ranges."""
+        for number, mask in self._by_range(records, file):
+            self._gone[number] += int((mask & going).sum())
+
+    def count_kept(self, file_number: int, left: pa.RecordBatch, file: TableFile) -> None:
+        """Count rows that stay, in a new file."""
+        for number, mask in self._by_range(left, file):
+            rows, digest = self._kept[file_number].get(number, (0, RecordDigest()))
+            part = left if mask.all() else left.filter(pa.array(mask))
+            self._kept[file_number][number] = (rows + part.num_rows, digest + RecordDigest.of_seen(part))
+
+    def spans(self, file_number: int, fate: Fate) -> tuple[RecordSpan, ...]:
+        """The spans of one new file."""
+        return tuple(
+            self._span(number, rows, digest.text, fate, is_first=self._home(number) == file_number)
+            for number, (rows, digest) in sorted(self._kept[file_number].items())
+        )
+
+    def emptied(self, fate: Fate) -> tuple[RecordSpan, ...]:
+        """The spans of ranges of which no row stays."""
+        return tuple(
+            self._span(number, 0, None, fate, is_first=True)
+            for number in range(len(self._ranges))
+            if self._home(number) is None
+        )
+
+    def _home(self, number: int) -> int | None:
+        """The first new file with rows of a range: it tells what became of the others."""
+        return min((each for each, held in self._kept.items() if number in held), default=None)
+
+    def _span(self, number: int, rows: int, digest: str | None, fate: Fate, *, is_first: bool) -> RecordSpan:
+        one = self._ranges[number]
+        gone = self._gone[number] if is_first else 0
+        kept = sum(held[number][0] for held in self._kept.values() if number in held)
+        missed = one.rows - kept - gone if is_first else 0
+        if missed > one.rows - one.expected:
+            raise UpkeepError(
+                "the table lacks rows of this range that it should have, so it isn't known which go: run `archiver"
+                " refill TOPIC` first, which brings them back or has them accepted as gone",
+                partition=one.partition,
+                offsets=f"[{one.start_offset}, {one.end_offset})",
+                missing=missed - (one.rows - one.expected),
+            )
+        return RecordSpan(
+            partition=one.partition,
+            start_offset=one.start_offset,
+            end_offset=one.end_offset,
+            rows=rows,
+            digest=digest,
+            removed=missed,
+            erased=gone if fate == "erased" else 0,
+            retired=gone if fate == "retired" else 0,
+        )
+
+    def _by_range(self, records: pa.RecordBatch, file: TableFile) -> Iterator[tuple[int, Mask]]:
+        partitions = records.column("partition").to_numpy()
+        offsets = records.column("offset").to_numpy()
+        for partition in np.unique(partitions):
+            here = partitions == partition
+            those = self._places.get(int(partition), [])
+            if not those:
+                raise _unknown_rows(file, int(partition), int(offsets[here][0]))
+            places = np.searchsorted(self._starts[int(partition)], offsets, side="right") - 1
+            inside = here & (places >= 0) & (offsets < self._ends[int(partition)][np.maximum(places, 0)])
+            if (here & ~inside).any():
+                raise _unknown_rows(file, int(partition), int(offsets[here & ~inside][0]))
+            for place in np.unique(places[inside]):
+                yield those[int(place)], inside & (places == place)
+
+
+def _unknown_rows(file: TableFile, partition: int, offset: int) -> UpkeepError:
+    return UpkeepError(
+        "the file has rows that the registry has no range of, so they can't be accounted for; it stays as it is. If"
+        " others added these rows, take them out; else run `archiver registry rebuild`",
+        file=file.path,
+        partition=partition,
+        offset=offset,
+    )
