@@ -1,7 +1,7 @@
 """Segments as Parquet files. Only `archiver.storage.formats` may import this package.
 
-`writer` and `reader` write and read one file. `encodings` and `pages` decide how columns are stored. `leaves` and
-`metrics` say what Iceberg's manifests want to know about the columns.
+`writer` and `reader` write and read one file; `row_groups` is what a footer tells of it. `encodings` and `pages` decide
+how columns are stored. `leaves` and `metrics` say what Iceberg's manifests want to know about the columns.
 """
 
 from __future__ import annotations

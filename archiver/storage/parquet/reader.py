@@ -1,14 +1,13 @@
 """Reads Parquet files of archived rows: our own, and those that other engines have rewritten.
 
-Columns are found by field id, never by name or position. A row group is skipped only if its statistics prove that it
-holds no row that was asked for.
+Columns are found by field id, never by name or position. What the footer says of row groups is in `row_groups`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Final, Self
+from contextlib import contextmanager, nullcontext
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,28 +23,18 @@ from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
 from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
+from archiver.storage.parquet.row_groups import RowGroups, askable_of, set_values
 from archiver.storage.parquet.shortcuts import dictionary_leaves, null_leaves
-from archiver.storage.row_columns import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from archiver.storage.store_errors import may_be_expired, storage_error
 from catalog.model import DataFileInfo
 from schema_mapping import names
-from schema_mapping.columns.fixed import (
-    APPEND_TIMESTAMP_ID,
-    EVENT_TIMESTAMP_ID,
-    OFFSET_ID,
-    PARTITION_ID,
-    RAW_TIMESTAMP_ID,
-)
 
 RAW_VALUE = f"{names.VAL}.{names.RAW}"
 BATCH_ROWS = 16 << 10
 BATCH_BYTES = 16 << 20
 AT_ONCE_BYTES = 8 << 20
 """Up to this size a file that is read whole is fetched by one request."""
-_CONTRADICTS_ITSELF: Final = (
-    "the file's footer contradicts itself: restore it from a backup, or archive its range again"
-)
 
 
 class ParquetSegmentReader:
@@ -68,17 +57,15 @@ class ParquetSegmentReader:
                     self._keep(read_exactly(self._stream, 0, self.stored.size))
                 end = FileEnd.read(self._stream)
                 self._has_checksum = end.check(path)
-                self._pages_end = end.footer_start or 0
                 parsed = self._parsed(end)
                 self._footer, self._schema = parsed.metadata, parsed.schema_arrow
-                self._columns = len(self._footer.schema)
-                self._askable = None if self._has_checksum else self._looked_through(end.footer)
+                askable = None if self._has_checksum else askable_of(end.footer, self._footer, path)
             self._metadata = read_footer(self._footer.metadata, rows=self._footer.num_rows, path=path)
             self._leaves, self._paths = leaves_and_paths(self._schema)
         except BaseException:
             self._stream.close()
             raise
-        self._leaf_index = {leaf.field_id: leaf.index for leaf in self._leaves if leaf.field_id is not None}
+        self._groups = RowGroups(self._footer, self._leaves, path, askable=askable, pages_end=end.footer_start or 0)
 
     @property
     def metadata(self) -> SegmentMetadata:
@@ -99,14 +86,7 @@ class ParquetSegmentReader:
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
         """The row groups that may hold these rows. All row groups if `rows` is None."""
-        found = []
-        first_row = 0
-        for index in range(self._footer.num_row_groups):
-            group = self._footer.row_group(index)
-            if rows is None or self._may_hold(index, group, rows):
-                found.append(self._block(index, first_row, group))
-            first_row += group.num_rows
-        return tuple(found)
+        return self._groups.blocks(rows)
 
     def read(
         self,
@@ -153,7 +133,7 @@ class ParquetSegmentReader:
         """All rows of a row group in batches of this size. None is given before the values of all pages are counted."""
         # Threads cost more than they gain where a column is a few pages in memory.
         options: dict[str, Any] = {"batch_size": size, "columns": columns, "use_threads": not self._is_in_memory}
-        spans = self._spans(block, leaves)
+        spans = self._groups.spans(block.index, leaves)
         pages, rows = self._pages(), 0
         with nullcontext() if self._is_in_memory else pages.holding(span for _, span in spans):
             for leaf, span in spans:
@@ -163,21 +143,6 @@ class ParquetSegmentReader:
                 rows += batch.num_rows
                 yield _validated(batch)
         self._check_rows(block, rows)
-
-    def _spans(self, block: Block, leaves: list[Leaf]) -> list[tuple[Leaf, ChunkSpan]]:
-        """Where the pages of columns are in a row group. BadSegment where they can't be there.
-
-        Without those that pyarrow can't be asked for.
-        """
-        group, found = self._footer.row_group(block.index), []
-        for leaf in leaves:
-            if not self._may_ask(block.index, leaf.index):
-                continue
-            span = ChunkSpan.of(group.column(leaf.index))
-            if not 0 <= span.start <= span.end <= self._pages_end:
-                raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=leaf.path, row_group=block.index)
-            found.append((leaf, span))
-        return found
 
     def _check_values(self, block: Block, column: str, span: ChunkSpan, pages: HeldPages) -> None:
         found = span.counted(pages.of(span))
@@ -226,29 +191,24 @@ class ParquetSegmentReader:
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         """How many values of these columns aren't null in the row group, by its statistics."""
-        found = {}
-        for identifier in field_ids & self._leaf_index.keys():
-            count = _set_values(self._chunk(block.index, self._leaf_index[identifier]))
-            if count is not None:
-                found[identifier] = count
-        return found
+        return self._groups.set_counts(block.index, field_ids)
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         """Describe the file as a data file of a table."""
         leaves, groups = self._leaves, range(self._footer.num_row_groups)
         for group in groups:
             for leaf in leaves:
-                self._chunk(group, leaf.index)
+                self._groups.chunk(group, leaf.index)
         with self._errors():  # also where bounds of texts aren't text
             metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
         raw = next((leaf for leaf in leaves if leaf.name == RAW_VALUE), None)
-        chunks = [] if raw is None else [self._chunk(group, raw.index) for group in groups]
+        chunks = [] if raw is None else [self._groups.chunk(group, raw.index) for group in groups]
         return DataFileInfo(
             path=self._path,
             size_bytes=size_bytes,
             rows=self._footer.num_rows,
             partition_value=partition_value,
-            raw_values=sum(_set_values(chunk) or 0 for chunk in chunks),
+            raw_values=sum(set_values(chunk) or 0 for chunk in chunks),
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,
             null_value_counts=metrics.null_value_counts,
@@ -306,26 +266,6 @@ class ParquetSegmentReader:
             self._chunks = FooterChunks(FileEnd.read(self._stream))
         return self._chunks
 
-    def _looked_through(self, footer: memoryview) -> bytes:
-        """Of which column chunks pyarrow can be asked, where the footer has no checksum. BadSegment where of none."""
-        from archiver.storage.parquet.footer_check import askable_chunks  # most processes read files of ours only
-
-        with suppress(ThriftError):
-            found = askable_chunks(footer)
-            if len(found) == self._columns * self._footer.num_row_groups:
-                return found
-        raise BadSegment(_CONTRADICTS_ITSELF, file=self._path)
-
-    def _chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
-        """What the footer says of a column chunk. BadSegment where it contradicts itself there."""
-        if not self._may_ask(group, column):
-            path = next((leaf.path for leaf in self._leaves if leaf.index == column), "")
-            raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
-        return self._footer.row_group(group).column(column)
-
-    def _may_ask(self, group: int, column: int) -> bool:
-        return self._askable is None or bool(self._askable[group * self._columns + column])
-
     def _parquet(
         self, footer: pq.FileMetaData | None = None, in_dictionaries: Sequence[str] = (), *, is_held: bool = False
     ) -> pq.ParquetFile:
@@ -360,55 +300,6 @@ class ParquetSegmentReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _block(self, index: int, first_row: int, group: pq.RowGroupMetaData) -> Block:
-        low, high = self._bounds(index, OFFSET_ID) or (None, None)
-        order = tuple((one.column_index, one.descending) for one in group.sorting_columns)
-        by_offset = ((self._leaf_index.get(PARTITION_ID), False), (self._leaf_index.get(OFFSET_ID), False))
-        return Block(
-            index=index,
-            first_row=first_row,
-            rows=group.num_rows,
-            size_bytes=group.total_byte_size,
-            low_offset=low,
-            high_offset=high,
-            is_sorted=order[:2] == by_offset,
-        )
-
-    def _may_hold(self, index: int, group: pq.RowGroupMetaData, rows: RowRange) -> bool:
-        partition = self._bounds(index, PARTITION_ID)
-        if partition is not None and not partition[0] <= rows.partition <= partition[1]:
-            return False
-        offsets = self._bounds(index, OFFSET_ID)
-        if offsets is not None and (offsets[1] < rows.start_offset or offsets[0] >= rows.end_offset):
-            return False
-        return rows.min_timestamp is None or self._may_be_as_late(index, group.num_rows, rows.min_timestamp)
-
-    def _may_be_as_late(self, index: int, rows: int, timestamp: int) -> bool:
-        """Whether a column that a record's timestamp can come from reaches `timestamp` (ms)."""
-        for field_id, unit in (
-            (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
-            (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
-            (RAW_TIMESTAMP_ID, 1),
-        ):
-            statistics = self._statistics(index, field_id)
-            if statistics is None or not statistics.has_null_count:
-                return True
-            if statistics.null_count == rows:
-                continue
-            if not statistics.has_min_max or statistics.max_raw >= timestamp * unit:
-                return True
-        return False
-
-    def _bounds(self, group: int, field_id: int) -> tuple[int, int] | None:
-        statistics = self._statistics(group, field_id)
-        if statistics is None or not statistics.has_min_max:
-            return None
-        return statistics.min_raw, statistics.max_raw
-
-    def _statistics(self, group: int, field_id: int) -> Any:
-        index = self._leaf_index.get(field_id)
-        return None if index is None else self._chunk(group, index).statistics
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
@@ -427,13 +318,6 @@ class ParquetSegmentReader:
 def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
     batch.validate()  # pyarrow makes structs of members that have fewer values
     return batch
-
-
-def _set_values(chunk: pq.ColumnChunkMetaData) -> int | None:
-    """How many values aren't null. None where the footer doesn't say."""
-    if not chunk.is_stats_set or not chunk.statistics.has_null_count:
-        return None
-    return int(chunk.num_values - chunk.statistics.null_count)
 
 
 def _is_within(path: tuple[str, ...], groups: set[tuple[str, ...]]) -> bool:

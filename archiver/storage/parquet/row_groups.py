@@ -1,0 +1,159 @@
+"""The row groups of a file as its footer tells of them: where their pages are, and which rows they may hold.
+
+A footer without a checksum may have been damaged, and pyarrow can end the process where it is asked for such a chunk.
+So what can be asked is looked through before. A row group is skipped only if its statistics prove that it holds no row
+that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from archiver.errors import BadSegment
+from archiver.storage.parquet.compact_thrift import ThriftError
+from archiver.storage.parquet.held_pages import ChunkSpan
+from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.row_columns import MICROS_PER_MILLI
+from archiver.storage.segment import Block, RowRange
+from schema_mapping.columns.fixed import (
+    APPEND_TIMESTAMP_ID,
+    EVENT_TIMESTAMP_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+    RAW_TIMESTAMP_ID,
+)
+
+_CONTRADICTS_ITSELF: Final = (
+    "the file's footer contradicts itself: restore it from a backup, or archive its range again"
+)
+
+
+class RowGroups:
+    """The row groups of the file at `path`, whose pages end before `pages_end`.
+
+    `askable` says of each column chunk whether pyarrow can be asked for it. None means all.
+    """
+
+    def __init__(
+        self, footer: pq.FileMetaData, leaves: Sequence[Leaf], path: str, *, askable: bytes | None, pages_end: int
+    ) -> None:
+        self._footer, self._leaves, self._path = footer, leaves, path
+        self._askable, self._pages_end = askable, pages_end
+        self._columns = len(footer.schema)
+        self._leaf_index = {leaf.field_id: leaf.index for leaf in leaves if leaf.field_id is not None}
+
+    def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
+        """The row groups that may hold these rows. All row groups if `rows` is None."""
+        found = []
+        first_row = 0
+        for index in range(self._footer.num_row_groups):
+            group = self._footer.row_group(index)
+            if rows is None or self._may_hold(index, group, rows):
+                found.append(self._block(index, first_row, group))
+            first_row += group.num_rows
+        return tuple(found)
+
+    def spans(self, index: int, leaves: Sequence[Leaf]) -> list[tuple[Leaf, ChunkSpan]]:
+        """Where the pages of columns are in a row group. BadSegment where they can't be there.
+
+        Without those that pyarrow can't be asked for.
+        """
+        group, found = self._footer.row_group(index), []
+        for leaf in leaves:
+            if not self._may_ask(index, leaf.index):
+                continue
+            span = ChunkSpan.of(group.column(leaf.index))
+            if not 0 <= span.start <= span.end <= self._pages_end:
+                raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=leaf.path, row_group=index)
+            found.append((leaf, span))
+        return found
+
+    def set_counts(self, index: int, field_ids: frozenset[int]) -> dict[int, int]:
+        """How many values of these columns aren't null in a row group, by its statistics."""
+        found = {}
+        for identifier in field_ids & self._leaf_index.keys():
+            count = set_values(self.chunk(index, self._leaf_index[identifier]))
+            if count is not None:
+                found[identifier] = count
+        return found
+
+    def chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
+        """What the footer says of a column chunk. BadSegment where it contradicts itself there."""
+        if not self._may_ask(group, column):
+            path = next((leaf.path for leaf in self._leaves if leaf.index == column), "")
+            raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
+        return self._footer.row_group(group).column(column)
+
+    def _may_ask(self, group: int, column: int) -> bool:
+        return self._askable is None or bool(self._askable[group * self._columns + column])
+
+    def _block(self, index: int, first_row: int, group: pq.RowGroupMetaData) -> Block:
+        low, high = self._bounds(index, OFFSET_ID) or (None, None)
+        order = tuple((one.column_index, one.descending) for one in group.sorting_columns)
+        by_offset = ((self._leaf_index.get(PARTITION_ID), False), (self._leaf_index.get(OFFSET_ID), False))
+        return Block(
+            index=index,
+            first_row=first_row,
+            rows=group.num_rows,
+            size_bytes=group.total_byte_size,
+            low_offset=low,
+            high_offset=high,
+            is_sorted=order[:2] == by_offset,
+        )
+
+    def _may_hold(self, index: int, group: pq.RowGroupMetaData, rows: RowRange) -> bool:
+        partition = self._bounds(index, PARTITION_ID)
+        if partition is not None and not partition[0] <= rows.partition <= partition[1]:
+            return False
+        offsets = self._bounds(index, OFFSET_ID)
+        if offsets is not None and (offsets[1] < rows.start_offset or offsets[0] >= rows.end_offset):
+            return False
+        return rows.min_timestamp is None or self._may_be_as_late(index, group.num_rows, rows.min_timestamp)
+
+    def _may_be_as_late(self, index: int, rows: int, timestamp: int) -> bool:
+        """Whether a column that a record's timestamp can come from reaches `timestamp` (ms)."""
+        for field_id, unit in (
+            (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
+            (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
+            (RAW_TIMESTAMP_ID, 1),
+        ):
+            statistics = self._statistics(index, field_id)
+            if statistics is None or not statistics.has_null_count:
+                return True
+            if statistics.null_count == rows:
+                continue
+            if not statistics.has_min_max or statistics.max_raw >= timestamp * unit:
+                return True
+        return False
+
+    def _bounds(self, group: int, field_id: int) -> tuple[int, int] | None:
+        statistics = self._statistics(group, field_id)
+        if statistics is None or not statistics.has_min_max:
+            return None
+        return statistics.min_raw, statistics.max_raw
+
+    def _statistics(self, group: int, field_id: int) -> Any:
+        index = self._leaf_index.get(field_id)
+        return None if index is None else self.chunk(group, index).statistics
+
+
+def askable_of(footer: memoryview, parsed: pq.FileMetaData, path: str) -> bytes:
+    """Of which column chunks pyarrow can be asked, where the footer has no checksum. BadSegment where of none."""
+    from archiver.storage.parquet.footer_check import askable_chunks  # most processes read files of ours only
+
+    with suppress(ThriftError):
+        found = askable_chunks(footer)
+        if len(found) == len(parsed.schema) * parsed.num_row_groups:
+            return found
+    raise BadSegment(_CONTRADICTS_ITSELF, file=path)
+
+
+def set_values(chunk: pq.ColumnChunkMetaData) -> int | None:
+    """How many values aren't null. None where the footer doesn't say."""
+    if not chunk.is_stats_set or not chunk.statistics.has_null_count:
+        return None
+    return int(chunk.num_values - chunk.statistics.null_count)
