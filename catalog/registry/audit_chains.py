@@ -35,6 +35,16 @@ UPDATE audit_chains SET entries = %s, last_hash = %s, digest = %s, schema_versio
 WHERE topic_id = %s
 """
 
+_OF_ACT_OR_WAITING: Final = """
+SELECT seq, act_id, range_ids, line FROM audit_entries WHERE topic_id = %s AND (line IS NOT NULL OR act_id = %s)
+ORDER BY seq
+"""
+_ADD: Final = f"""
+WITH put AS (INSERT INTO audit_entries (topic_id, seq, act_id, range_ids, line) VALUES (%s, %s, %s, %s, %s)),
+    settled AS (DELETE FROM audit_intents WHERE topic_id = %s AND act_id = %s)
+{_SET_END}
+"""  # noqa: S608 - no input
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainHead:
@@ -177,10 +187,14 @@ def append(
     end = _head(connection, topic, " FOR UPDATE")
     if end is None:
         return None
-    if not _has(connection, topic, act_id):
-        _add(connection, topic, end, make(end), act_id=act_id, range_ids=range_ids)
-    forget_intent(connection, topic, act_id)
-    return waiting(connection, topic)
+    known = connection.execute(_OF_ACT_OR_WAITING, (topic.id, act_id)).fetchall()  # only now: the lock may have waited
+    left = tuple(map(_waiting, (row for row in known if row[3] is not None)))
+    if any(row[1] == act_id for row in known):
+        forget_intent(connection, topic, act_id)
+        return left
+    made = make(end)
+    _add(connection, topic, end, made, act_id=act_id, range_ids=range_ids)
+    return (*left, WaitingEntry(seq=end.entries + 1, act_id=act_id, range_ids=tuple(range_ids), line=made.line))
 
 
 def _add(
@@ -193,12 +207,15 @@ def _add(
     range_ids: Sequence[str],
 ) -> None:
     connection.execute(
-        "INSERT INTO audit_entries (topic_id, seq, act_id, range_ids, line) VALUES (%s, %s, %s, %s, %s)",
-        (topic.id, end.entries + 1, act_id, list(range_ids), made.line),
-    )
-    connection.execute(
-        _SET_END,
+        _ADD,
         (
+            topic.id,
+            end.entries + 1,
+            act_id,
+            list(range_ids),
+            made.line,
+            topic.id,
+            act_id,
             end.entries + 1,
             made.hash,
             made.digest,
@@ -224,10 +241,7 @@ def waiting(connection: Connection, topic: TopicRow) -> tuple[WaitingEntry, ...]
         "SELECT seq, act_id, range_ids, line FROM audit_entries WHERE topic_id = %s AND line IS NOT NULL ORDER BY seq",
         (topic.id,),
     )
-    return tuple(
-        WaitingEntry(seq=seq, act_id=act_id, range_ids=tuple(range_ids), line=line)
-        for seq, act_id, range_ids, line in found
-    )
+    return tuple(map(_waiting, found))
 
 
 def note_written(connection: Connection, topic: TopicRow, through: int) -> None:
@@ -330,11 +344,9 @@ def _head(connection: Connection, topic: TopicRow, lock: str = "") -> ChainHead 
     )
 
 
-def _has(connection: Connection, topic: TopicRow, act_id: str) -> bool:
-    found = connection.execute(
-        "SELECT 1 FROM audit_entries WHERE topic_id = %s AND act_id = %s", (topic.id, act_id)
-    ).fetchone()
-    return found is not None
+def _waiting(row: tuple[Any, ...]) -> WaitingEntry:
+    seq, act_id, range_ids, line = row
+    return WaitingEntry(seq=seq, act_id=act_id, range_ids=tuple(range_ids), line=line)
 
 
 def _remember(connection: Connection, topic: TopicRow, known: Sequence[tuple[int, str]]) -> None:

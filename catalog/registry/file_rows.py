@@ -52,6 +52,15 @@ IDS: Final = "(id = ANY(%(ids)s) OR range_id = ANY(%(ids)s))"
 """The SQL condition for the rows of ranges with given ids."""
 
 
+def insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Add rows: one in a single request, more in a pipeline."""
+    if len(rows) == 1:
+        connection.execute(INSERT, rows[0])
+    elif rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(INSERT, rows)
+
+
 def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[StoredRange, ...]:
     """The ranges with these ids, in the order of the ids. RegistryError where the registry lacks one of them."""
     found = {one.range.id: one.range for one in held(connection, topic, IDS, ids=list(range_ids))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from catalog.errors import RegistryError
 from catalog.iceberg.settle import Settled
@@ -34,12 +34,11 @@ def stage(
     accepted.
     """
     topics.lock(connection, topic)
-    known = _states(connection, [one.id for one in ranges])
-    ends = _accepted_ends(connection, topic, sorted({one.partition for one in ranges}))
+    known, ends, first_missing = _before(connection, topic, ranges)
     for partition, reached in table_offsets.items():
         if partition not in ends or ends[partition].next_offset < reached.next_offset:
             ends[partition] = reached
-    ends = _first_missing(connection, topic) | ends
+    ends = first_missing | ends
     fenced = fence((one for one in ranges if one.id not in known), ends)
     fresh = {one.id for one in fenced.accepted}
     accepted: list[TranslatedRange] = []
@@ -54,9 +53,7 @@ def stage(
         else:
             rejected.append(one)
             rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, fenced.rejected[one.id])
-    if rows:
-        with connection.cursor() as cursor:
-            cursor.executemany(file_rows.INSERT, rows)
+    file_rows.insert(connection, rows)
     return Staged(accepted=tuple(accepted), rejected=tuple(rejected))
 
 
@@ -70,9 +67,7 @@ def keep_rejected(connection: Connection, topic: TopicRow, ranges: Sequence[Tran
         if one.id not in known
         for row in file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, reason)
     ]
-    if rows:
-        with connection.cursor() as cursor:
-            cursor.executemany(file_rows.INSERT, rows)
+    file_rows.insert(connection, rows)
 
 
 def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
@@ -211,18 +206,38 @@ def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState
     return {range_id: FileState(state) for range_id, state in found}
 
 
-def _first_missing(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    found = connection.execute(
-        "SELECT partition, min(start_offset) FROM files WHERE topic_id = %s AND missing GROUP BY partition", (topic.id,)
-    )
-    return {partition: PartitionOffset(next_offset=start) for partition, start in found}
+_BEFORE: Final = """
+SELECT 'known', id, state, NULL::integer, NULL::bigint, NULL::integer FROM files WHERE id = ANY(%(ids)s)
+UNION ALL SELECT 'end', NULL, NULL, wanted, last.end_offset, last.leader_epoch
+FROM unnest(%(partitions)s::integer[]) AS wanted, LATERAL (
+    SELECT end_offset, leader_epoch FROM files WHERE topic_id = %(topic)s AND partition = wanted
+    AND state IN ('uploaded', 'committed') ORDER BY start_offset DESC LIMIT 1) AS last
+UNION ALL SELECT 'missing', NULL, NULL, partition, min(start_offset), NULL FROM files
+WHERE topic_id = %(topic)s AND missing GROUP BY partition
+"""
 
 
-def _accepted_ends(connection: Connection, topic: TopicRow, partitions: list[int]) -> dict[int, PartitionOffset]:
-    found = connection.execute(
-        "SELECT wanted, last.end_offset, last.leader_epoch FROM unnest(%s::integer[]) AS wanted, LATERAL ("
-        "  SELECT end_offset, leader_epoch FROM files WHERE topic_id = %s AND partition = wanted"
-        "  AND state IN ('uploaded', 'committed') ORDER BY start_offset DESC LIMIT 1) AS last",
-        (partitions, topic.id),
-    )
-    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+def _before(
+    connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange]
+) -> tuple[dict[str, FileState], dict[int, PartitionOffset], dict[int, PartitionOffset]]:
+    """The states of the ranges that are known, where accepted ranges of their partitions end, where missing ones begin.
+
+    One statement, under the topic's row lock.
+    """
+    known: dict[str, FileState] = {}
+    ends: dict[int, PartitionOffset] = {}
+    first_missing: dict[int, PartitionOffset] = {}
+    values = {
+        "topic": topic.id,
+        "ids": [one.id for one in ranges],
+        "partitions": sorted({one.partition for one in ranges}),
+    }
+    for kind, range_id, state, partition, offset, epoch in connection.execute(_BEFORE, values):
+        match kind:
+            case "known":
+                known[range_id] = FileState(state)
+            case "end":
+                ends[partition] = PartitionOffset(next_offset=offset, leader_epoch=epoch)
+            case _:
+                first_missing[partition] = PartitionOffset(next_offset=offset)
+    return known, ends, first_missing

@@ -6,8 +6,10 @@ Functions take a connection inside a transaction.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from catalog.errors import RegistryBehind, RegistryError, WouldBecomeRaw
 from catalog.iceberg.archive_table import ArchiveTable
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from schema_mapping.row import PartitionSource, RowMapping
     from schema_mapping.value_format import DeclaredSchema
 
+_LAST: Final = "last_field_id, returning_version, returning_since, returning_asks"
+
 
 def assign_columns(
     connection: Connection,
@@ -52,16 +56,16 @@ def assign_columns(
     """
     from schema_mapping.field_ids import assign
 
-    topics.lock(connection, topic)
-    before = load(connection, topic)
+    row = _locked(connection, topic)
+    before = _loaded(connection, topic, row.last_id, row.returning)
     newest = max((each.version for each in before.versions), default=0)
-    check_table(connection, topic, table, before)
+    if table is None or row.table_uuid != table.uuid:
+        topics.check_table(connection, topic, table.uuid if table else None)
+    _check_not_newer(topic, table, before)
     if not accept_raw:
         refuse_raw(topic, before, key=key, value=value)
     reserved = before.at_least(table.last_column_id) if table else before
-    assignment = assign(
-        reserved, key=key, value=value, options=options, partition_source=partition_source, now=_now(connection)
-    )
+    assignment = assign(reserved, key=key, value=value, options=options, partition_source=partition_source, now=row.now)
     store(connection, topic, before, assignment.state)
     if assignment.version > newest:
         history.record(connection, topic, assignment.version, assignment.changes)
@@ -94,6 +98,10 @@ def refuse_raw(
 def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
     """RegistryBehind where `table` is not the registry's, or is newer than `state`. None means no table."""
     topics.check_table(connection, topic, table.uuid if table else None)
+    _check_not_newer(topic, table, state)
+
+
+def _check_not_newer(topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
     newest = max((each.version for each in state.versions), default=0)
     if table is not None and table.ledger_version > newest:
         raise RegistryBehind(
@@ -113,6 +121,11 @@ def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTa
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:
     """The ledger of the topic's columns."""
+    last = connection.execute(f"SELECT {_LAST} FROM topics WHERE id = %s", (topic.id,)).fetchone()  # noqa: S608 - no input
+    return _loaded(connection, topic, last[0], _returning(*last[1:])) if last else _loaded(connection, topic, 0, None)
+
+
+def _loaded(connection: Connection, topic: TopicRow, last_id: int, returning: Returning | None) -> LedgerState:
     entries = connection.execute(
         "SELECT root, path, generation, parent_id, field_id, name, source_name, type, state, since_version,"
         " deleted_version, doc FROM field_ids WHERE topic_id = %s ORDER BY field_id",
@@ -122,18 +135,14 @@ def load(connection: Connection, topic: TopicRow) -> LedgerState:
         "SELECT version, fingerprint, row_mapping::text FROM schema_versions WHERE topic_id = %s ORDER BY version",
         (topic.id,),
     ).fetchall()
-    last = connection.execute(
-        "SELECT last_field_id, returning_version, returning_since, returning_asks FROM topics WHERE id = %s",
-        (topic.id,),
-    ).fetchone()
     return LedgerState(
         entries=tuple(_entry(row) for row in entries),
         versions=tuple(
             SchemaVersion(version=version, fingerprint=fingerprint, mapping=mapping)
             for version, fingerprint, mapping in versions
         ),
-        last_id=max(LAST_FIXED_ID, last[0] if last else 0),
-        returning=_returning(*last[1:]) if last else None,
+        last_id=max(LAST_FIXED_ID, last_id),
+        returning=returning,
     )
 
 
@@ -143,12 +152,26 @@ def _returning(version: int | None, since: datetime | None, asks: int | None) ->
     return Returning(version=version, since=since, asks=asks)
 
 
-def _now(connection: Connection) -> datetime:
-    """The time of the database's clock, which all archivers share."""
-    found = connection.execute("SELECT clock_timestamp()").fetchone()
-    assert found is not None
-    now: datetime = found[0]
-    return now
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A topic's row under its lock. `now` is the time of the database's clock, which all archivers share."""
+
+    table_uuid: UUID | None
+    now: datetime
+    last_id: int
+    returning: Returning | None
+
+
+def _locked(connection: Connection, topic: TopicRow) -> _Row:
+    """Take the topic's row lock, and read the row as it is then."""
+    found = connection.execute(
+        f"SELECT table_uuid, clock_timestamp(), {_LAST} FROM topics WHERE id = %s FOR UPDATE",  # noqa: S608 - no input
+        (topic.id,),
+    ).fetchone()
+    if found is None:
+        raise topics.unknown(topic)
+    table_uuid, now, last_id, *returning = found
+    return _Row(table_uuid, now, last_id, _returning(*returning))
 
 
 def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMapping:
@@ -187,12 +210,15 @@ def store(connection: Connection, topic: TopicRow, before: LedgerState, after: L
     known_entries, known_versions = set(before.entries), {each.version for each in before.versions}
     changed = [entry for entry in after.entries if entry not in known_entries]
     added = [each for each in after.versions if each.version not in known_versions]
-    with connection.cursor() as cursor:
-        cursor.executemany(_UPSERT, [(topic.id, *_columns(entry)) for entry in changed])
-        cursor.executemany(
-            "INSERT INTO schema_versions (topic_id, version, fingerprint, row_mapping) VALUES (%s, %s, %s, %s)",
-            [(topic.id, each.version, each.fingerprint, each.mapping) for each in added],
-        )
+    if changed or added:
+        with connection.cursor() as cursor:
+            cursor.executemany(_UPSERT, [(topic.id, *_columns(entry)) for entry in changed])
+            cursor.executemany(
+                "INSERT INTO schema_versions (topic_id, version, fingerprint, row_mapping) VALUES (%s, %s, %s, %s)",
+                [(topic.id, each.version, each.fingerprint, each.mapping) for each in added],
+            )
+    if (after.last_id, after.returning) == (before.last_id, before.returning):
+        return
     returning = after.returning
     connection.execute(
         "UPDATE topics SET last_field_id = %s, returning_version = %s, returning_since = %s, returning_asks = %s"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import re
+import select
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +36,9 @@ CONNECT_SECONDS = 10
 LOCK_SECONDS = 60
 """How long a statement waits for a lock. The server ends an open transaction that is idle for as long."""
 
+TRUSTED_SECONDS = 1.0
+"""How long after its last use a connection is taken for whole without asking the server, unless something came in."""
+
 _TABLE = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 _CLOSED = """
     SELECT name FROM unnest(%s::text[]) AS name
@@ -54,6 +59,12 @@ class Rehearsal:
     missing: tuple[str, ...]
 
 
+class _Pooled(psycopg.Connection[TupleRow]):
+    """A connection of the pool, with the time when it was last used."""
+
+    used = -math.inf
+
+
 class Postgres:
     """A database with a small pool of connections, opened on demand. Safe between threads, not across a fork."""
 
@@ -70,12 +81,13 @@ class Postgres:
             self._connect().close()
         self._pool = ConnectionPool(
             self._conninfo,
+            connection_class=_Pooled,
             min_size=0,
             max_size=connections,
             timeout=answers_within or CONNECT_SECONDS,
             kwargs={"autocommit": True},
             configure=self._configure,
-            check=ConnectionPool.check_connection,
+            check=_check,
             open=True,
         )
 
@@ -224,6 +236,7 @@ class Postgres:
         try:
             yield connection
         finally:
+            connection.used = time.monotonic()
             self._pool.putconn(connection)
 
     def _connect(self) -> Connection:
@@ -247,6 +260,19 @@ def _configure(connection: Connection, *, may_write: bool, answers_within: float
         settings["default_transaction_read_only"] = "on"
     for name, value in settings.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+
+def _check(connection: _Pooled) -> None:
+    """Raise psycopg's exceptions where the connection is broken. A server that ends a session says so, or hangs up.
+
+    A network that is gone says nothing. Then the next statement fails as this check would, and the one after it works.
+    """
+    if time.monotonic() - connection.used < TRUSTED_SECONDS:
+        coming = select.poll()
+        coming.register(connection.fileno(), select.POLLIN)
+        if not coming.poll(0):
+            return
+    ConnectionPool.check_connection(connection)
 
 
 def _read_dsn(dsn: str, answers_within: float | None = None) -> tuple[str, dict[str, Any]]:

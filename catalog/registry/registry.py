@@ -1,10 +1,12 @@
 """The registry: what the archiver remembers in Postgres (docs/operations.md).
 
 It is an index of the truth, which lies in the tables and the journal. Each part of it has its own calls, and each call
-is one transaction. Any call may raise `RegistryUnreachable`; it is then safe to call again with the same arguments.
+is one transaction, or a single statement, which is one by itself. Any call may raise `RegistryUnreachable`; it is then
+safe to call again with the same arguments.
 
 Each part has a module with its functions. A function takes a connection, so that several can share a transaction.
-`in_transaction` turns a function into a method.
+`in_transaction` turns a function into a method; `in_statements` does it for a function whose one statement, or whose
+reading, needs no lock: that saves the server and the driver two requests.
 """
 
 from __future__ import annotations
@@ -89,8 +91,8 @@ def in_statements(
 class TopicReader(Part):
     """The topics of the registry, for reading."""
 
-    find = in_transaction(topics.find)
-    every = in_transaction(topics.every)
+    find = in_statements(topics.find)
+    every = in_statements(topics.every)
     overview = in_transaction(overview.of_topics)
 
 
@@ -104,9 +106,9 @@ class LedgerReader(Part):
     """The columns and schema versions of topics, for reading."""
 
     load = in_transaction(ledger.load)
-    row_mapping = in_transaction(ledger.row_mapping)
-    journaled = in_transaction(history.journaled)
-    history = in_transaction(history.load)
+    row_mapping = in_statements(ledger.row_mapping)
+    journaled = in_statements(history.journaled)
+    history = in_statements(history.load)
 
 
 class Ledger(LedgerReader):
@@ -114,7 +116,7 @@ class Ledger(LedgerReader):
 
     assign = in_transaction(ledger.assign_columns)
     check_table = in_transaction(ledger.check_loaded_table)
-    note_journaled = in_transaction(history.note_journaled)
+    note_journaled = in_statements(history.note_journaled)
 
 
 class PartitionStartsReader(Part):
@@ -134,8 +136,8 @@ class PartitionStarts(PartitionStartsReader):
 class RangeReader(Part):
     """The ranges in tables, those that wait for a commit, and unfinished rewrites, for reading."""
 
-    committed = in_transaction(files.committed)
-    pending = in_transaction(files.pending)
+    committed = in_statements(files.committed)
+    pending = in_statements(files.pending)
     unfinished = in_transaction(pending_rewrites.unfinished)
 
 
@@ -144,20 +146,22 @@ class Files(Part):
 
     stage = in_transaction(files.stage)
     keep_rejected = in_transaction(files.keep_rejected)
-    pending = in_transaction(files.pending)
-    confirm = in_transaction(files.confirm)
+    pending = in_statements(files.pending)
+    confirm = in_statements(files.confirm)
     reject = in_transaction(files.reject)
-    ranges = in_transaction(files.load_all)
-    staged_ends = in_transaction(files.staged_ends)
-    accepted_ends = in_transaction(files.accepted_ends)
-    committed_ends = in_transaction(files.committed_ends)
-    counts = in_transaction(files.counts)
-    lost_offsets = in_transaction(files.lost_offsets)
+    ranges = in_statements(files.load_all)
+    staged_ends = in_statements(files.staged_ends)
+    accepted_ends = in_statements(files.accepted_ends)
+    committed_ends = in_statements(files.committed_ends)
+    counts = in_statements(files.counts)
+    lost_offsets = in_statements(files.lost_offsets)
     held_ranges = in_transaction(held_ranges.held_ranges)
     trim = in_transaction(trimming.trim)
 
     def record(self, topic: TopicRow, settled: Settled) -> None:
         """Confirm the ranges that landed and reject those that were refused, in one transaction."""
+        if not (settled.landed or settled.refused):
+            return
         with self._postgres.transaction() as connection:
             files.record(connection, topic, settled)
             if settled.landed:
@@ -168,21 +172,21 @@ class MissingObjects(Part):
     """Staged ranges whose objects were missing when they were to be committed."""
 
     reject = in_transaction(missing_objects.reject)
-    load = in_transaction(missing_objects.load)
+    load = in_statements(missing_objects.load)
     take_up = in_transaction(missing_objects.take_up)
 
 
 class ExpectedRows(Part):
     """The rows a table must have: those missing at the last check, and those accepted to be gone."""
 
-    expected_ranges = in_transaction(expected_rows.expected_ranges)
-    originals = in_transaction(expected_rows.originals)
+    expected_ranges = in_statements(expected_rows.expected_ranges)
+    originals = in_statements(expected_rows.originals)
     committed_spans = in_transaction(expected_rows.all_committed_spans)
-    checked = in_transaction(expected_rows.checked)
-    last_checked = in_transaction(expected_rows.last_checked)
-    note_checked = in_transaction(expected_rows.note_checked)
-    replace_checked = in_transaction(expected_rows.replace_checked)
-    gone = in_transaction(expected_rows.gone)
+    checked = in_statements(expected_rows.checked)
+    last_checked = in_statements(expected_rows.last_checked)
+    note_checked = in_statements(expected_rows.note_checked)
+    replace_checked = in_statements(expected_rows.replace_checked)
+    gone = in_statements(expected_rows.gone)
     record_refill = in_transaction(expected_rows.record_refill)
 
 
@@ -261,20 +265,20 @@ class KnownFiles(Part):
 class AuditChains(Part):
     """The chains of the audit trail, and entries that wait for the journal's store."""
 
-    head = in_transaction(audit_chains.head)
+    head = in_statements(audit_chains.head)
     begin = in_transaction(audit_chains.begin)
     take_up = in_transaction(audit_chains.take_up)
     append = in_transaction(audit_chains.append)
-    unrecorded = in_transaction(audit_chains.unrecorded)
-    waiting = in_transaction(audit_chains.waiting)
-    note_written = in_transaction(audit_chains.note_written)
-    forget_old = in_transaction(audit_chains.forget_old)
-    note_checkpoint = in_transaction(audit_chains.note_checkpoint)
-    intend = in_transaction(audit_chains.intend)
-    intents = in_transaction(audit_chains.intents)
-    forget_intent = in_transaction(audit_chains.forget_intent)
+    unrecorded = in_statements(audit_chains.unrecorded)
+    waiting = in_statements(audit_chains.waiting)
+    note_written = in_statements(audit_chains.note_written)
+    forget_old = in_statements(audit_chains.forget_old)
+    note_checkpoint = in_statements(audit_chains.note_checkpoint)
+    intend = in_statements(audit_chains.intend)
+    intents = in_statements(audit_chains.intents)
+    forget_intent = in_statements(audit_chains.forget_intent)
     holdings = in_transaction(audit_chains.holdings)
-    old_digest = in_transaction(audit_chains.old_digest)
+    old_digest = in_statements(audit_chains.old_digest)
 
 
 class GroupOffsets(Part):
@@ -316,8 +320,8 @@ class ServedUsers(Part):
 class LastKnown(Part):
     """The last answers of the catalog and of the schema registry, for when they can't be reached."""
 
-    remember_table = in_transaction(last_known.remember_table)
-    recall_table = in_transaction(last_known.recall_table)
+    remember_table = in_statements(last_known.remember_table)
+    recall_table = in_statements(last_known.recall_table)
     remember_schemas = in_transaction(last_known.remember_schemas)
     recall_schemas = in_transaction(last_known.recall_schemas)
 

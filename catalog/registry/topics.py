@@ -72,11 +72,16 @@ def every(connection: Connection) -> tuple[TopicRow, ...]:
 def lock(connection: Connection, topic: TopicRow) -> None:
     """Take the topic's row lock until the transaction ends."""
     if connection.execute("SELECT 1 FROM topics WHERE id = %s FOR UPDATE", (topic.id,)).fetchone() is None:
-        raise RegistryError(
-            "the registry does not know the topic any more: was its database replaced? Start the job again",
-            topic=topic.topic,
-            cluster_id=topic.cluster_id,
-        )
+        raise unknown(topic)
+
+
+def unknown(topic: TopicRow) -> RegistryError:
+    """The error of a topic that has no row any more."""
+    return RegistryError(
+        "the registry does not know the topic any more: was its database replaced? Start the job again",
+        topic=topic.topic,
+        cluster_id=topic.cluster_id,
+    )
 
 
 def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> None:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
 from catalog.errors import (
     RegistryBehind,
@@ -110,6 +111,30 @@ class TestOpening:
         assert caught.value.retryable
         with database.transaction() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
+
+    def test_a_connection_that_was_just_used_is_made_anew_once_the_server_ended_it(self, registry: Registry, dsn: str):
+        database = Postgres(dsn, connections=1)
+        with psycopg.connect(dsn, autocommit=True) as other:
+            for _ in range(5):
+                with database.statements() as connection:
+                    ended = connection.info.backend_pid
+                    other.execute("SELECT pg_terminate_backend(%s, 10000)", (ended,))
+                with database.statements() as connection:
+                    assert connection.info.backend_pid != ended
+        database.close()
+
+    def test_a_connection_that_was_just_used_is_not_asked_again(self, dsn: str, monkeypatch: pytest.MonkeyPatch):
+        asked = []
+        monkeypatch.setattr(ConnectionPool, "check_connection", asked.append)
+        database = Postgres(dsn, connections=1)
+        for _ in range(5):
+            with database.statements() as connection:
+                connection.execute("SELECT 1")
+        assert len(asked) == 1
+        monkeypatch.setattr("catalog.registry.postgres.TRUSTED_SECONDS", 0.0)
+        with database.statements():
+            assert len(asked) == 2
+        database.close()
         database.close()
 
 
