@@ -1,4 +1,7 @@
-"""pyiceberg's transaction, without a deep copy of the table's metadata at each access; a commit made 14 copies."""
+"""pyiceberg's transaction, without a deep copy of the table's metadata at each access; a commit made 14 copies.
+
+What is read before the first change is the table's own metadata: an append whose columns stay makes no copy at all.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from pyiceberg.table.update import TableUpdate
 
 
 class LightTransaction(Transaction):
-    """A transaction that computes its metadata once for each staged change. Callers must only read it."""
+    """A transaction that computes its metadata once for each staged change. Callers must only read it.
+
+    Before the first change it is the table's own.
+    """
 
     def __init__(self, table: Table) -> None:
         super().__init__(table, autocommit=False)
@@ -17,6 +23,9 @@ class LightTransaction(Transaction):
     @property
     def table_metadata(self) -> TableMetadata:
         """The table's metadata with the changes that were staged so far."""
+        if not self._updates:
+            metadata: TableMetadata = self._table.metadata
+            return metadata
         if self._seen is None or self._seen[0] is not self._updates:
             self._seen = (self._updates, super().table_metadata)
         return self._seen[1]

@@ -55,3 +55,19 @@ def test_it_sends_what_pyicebergs_own_would(tmp_path: Path, monkeypatch: pytest.
     assert of_one_making(light) == of_one_making(theirs)
     assert light_copies <= 5 < len(copies) - light_copies
     assert table.iceberg.metadata.model_dump_json() == before
+
+
+def test_an_append_whose_columns_stay_copies_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = MemoryCatalog(tmp_path)
+    catalog.apply(prepare(catalog.load(), [span(0, 0, 10)], change=None, commit_id=new_id()))
+    table, ranges, commit_id = catalog.load(), [span(0, 10, 20)], new_id()
+    before = table.iceberg.metadata.model_dump_json()
+    monkeypatch.setattr(append, "LightTransaction", Transaction)
+    theirs = prepare(table, ranges, change=None, commit_id=commit_id)
+    monkeypatch.undo()
+
+    monkeypatch.setattr("pyiceberg.table.update_table_metadata", pytest.fail)
+    light = prepare(table, ranges, change=None, commit_id=commit_id)
+
+    assert of_one_making(light) == of_one_making(theirs)
+    assert table.iceberg.metadata.model_dump_json() == before
