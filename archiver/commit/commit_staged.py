@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.presence import Presence
@@ -55,7 +54,13 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
     soon as they are known to be in the table. Raises CatalogUnreachable (retryable) where the outcome is not known yet;
     the ranges stay staged, and calling again finds out. TableMissing where the table was dropped or made anew.
     """
-    topic, load = opened.topic, partial(catalog.reload, opened.table)
+    topic, seen = opened.topic, opened.table
+
+    def load() -> ArchiveTable:
+        nonlocal seen
+        seen = catalog.reload(opened.table)
+        return seen
+
     objects = ObjectStore.of_table(opened.table.iceberg)
     presence = Presence(topic=topic, objects=objects, missing=registry.missing, load=load)
     presence.take_up()
@@ -67,7 +72,9 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
         if not waiting:
             return CommitReport(is_new=False, ahead=ahead)
         pass_point(FaultPoint.BEFORE_COMMIT)
-        match catalog.commit(opened.table, waiting, change=opened.change, commit_id=new_id()):
+        match catalog.commit(
+            seen, waiting, change=opened.change, commit_id=new_id(), is_fresh=seen is not opened.table
+        ):
             case Committed(commit_id=commit_id, snapshot_id=snapshot_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
                 opened.journal.keep_commit(commit_id, waiting)

@@ -234,9 +234,10 @@ class ArchiveJob:
         with connected.registry.leases() as held:
             runs, refused = self._open_topics(connected, TopicLeases(held), stop, look_every)
             self._observer(TopicsOpened(tables={run.name: run.config.table for run in runs}))
+            staged = _with_staged(runs, connected.registry)
             for run in runs:
                 with failing(run):
-                    run.begin()
+                    run.begin(has_staged=run.opened.topic.id in staged)
             waves = Waves(
                 runs,
                 prefetch=partial(prefetch, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
@@ -375,6 +376,15 @@ class _Connected:
         from archiver.engine.spark import SparkEngine
 
         return self._closing.enter_context(SparkEngine.start(self._config.spark, preloaded=MODULES))
+
+
+def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]:
+    """The topics, by id, that may have something an earlier run left: all where Postgres doesn't say now."""
+    topics = [run.opened.topic for run in runs]
+    try:
+        return registry.files.topics_with_staged(topics)
+    except RegistryError:
+        return frozenset(topic.id for topic in topics)  # each asks by itself, and fails by itself
 
 
 def _compare(runs: Sequence[TopicRun], stop: threading.Event) -> None:

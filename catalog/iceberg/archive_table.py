@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self
 from uuid import UUID
 
@@ -35,6 +36,12 @@ class ArchiveTable:
 
     topic: TopicRow
     iceberg: Table
+    loaded: float = field(default_factory=time.monotonic, compare=False, repr=False)
+
+    @property
+    def age(self) -> float:
+        """How many seconds ago it was loaded."""
+        return time.monotonic() - self.loaded
 
     def with_storage_of(self, later: Self) -> Self:
         """The same state of the table, with the storage credentials of a `later` load."""

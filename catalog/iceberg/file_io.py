@@ -1,4 +1,7 @@
-"""pyarrow's clients of Azure's and Google's stores, where pyiceberg 0.12 doesn't set them up as we need.
+"""pyarrow's clients of S3, Azure's and Google's stores, where pyiceberg 0.12 doesn't set them up as we need.
+
+A client of S3 is made once for the same settings, and keeps its connections: pyiceberg makes one for each table and
+load. And it writes a small object in one request, where pyiceberg's begins, fills and ends an upload in parts.
 
 Iceberg's clients write `abfss://CONTAINER@ACCOUNT.HOST/PATH`. pyiceberg takes all between `//` and `/` for the
 container's name, which Azure refuses. And it prefers a client of another package, which can't list objects for us.
@@ -10,18 +13,49 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from pyarrow.fs import FileSystem, GcsFileSystem
-from pyiceberg.io import ADLS_ACCOUNT_NAME, PY_IO_IMPL, FileIO
+from pyiceberg.io import (
+    ADLS_ACCOUNT_NAME,
+    AWS_ACCESS_KEY_ID,
+    PY_IO_IMPL,
+    S3_ACCESS_KEY_ID,
+    S3_RETRY_STRATEGY_IMPL,
+    FileIO,
+)
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
+from pyiceberg.utils.properties import get_first_property_value
 
 TRY_SECONDS: Final = 30.0
 """How long Google's client tries one call. Those who call it try again."""
+_S3: Final = re.compile(r"^s3[an]?://")
+_S3_SETTINGS: Final = ("s3.", "client.")
 _GOOGLE: Final = re.compile(r"^gc?s://")
 _AZURE: Final = re.compile(r"^(abfs|wasb)s?://")
 _PLACE: Final = re.compile(r"^(?P<container>[^@]*)@(?P<account>[^.]+)")
+
+
+class S3FileIO(PyArrowFileIO):
+    """Objects in S3, by a client that all with the same settings share."""
+
+    def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
+        given = (each for each in self.properties.items() if each[0].startswith(_S3_SETTINGS))
+        return _s3_client(tuple(sorted(given)), netloc)
+
+
+@lru_cache(maxsize=16)
+def _s3_client(settings: tuple[tuple[str, Any], ...], netloc: str | None) -> FileSystem:
+    properties = dict(settings)
+    client = PyArrowFileIO(properties)._initialize_s3_fs(netloc)  # noqa: SLF001 - only here are the settings read
+    has_keys = get_first_property_value(properties, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID)
+    if not has_keys or S3_RETRY_STRATEGY_IMPL in properties:
+        return client  # it renews its credentials by itself, or doesn't tell all that it was made with
+    make, (options,) = client.__reduce__()
+    small_in_one: FileSystem = make(options | {"allow_delayed_open": True})
+    return small_in_one
 
 
 class AzureFileIO(PyArrowFileIO):
@@ -58,9 +92,11 @@ class GoogleFileIO(PyArrowFileIO):
 
 
 def suited(io: FileIO, location: str | None) -> FileIO:
-    """Return the client for this location: ours for Azure and Google, unless `py-io-impl` chose another, else `io`."""
+    """Return the client for this location: ours, unless `py-io-impl` chose another or there is none, else `io`."""
     if PY_IO_IMPL in io.properties:
         return io
+    if _S3.match(location or ""):
+        return S3FileIO(dict(io.properties))
     if _AZURE.match(location or ""):
         return AzureFileIO(dict(io.properties))
     if _GOOGLE.match(location or ""):

@@ -6,10 +6,11 @@ credential.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import requests
 from pydantic import ValidationError
@@ -86,7 +87,28 @@ class BoundedRestCatalog(RestCatalog):
         super()._config_headers(session)
         limited = partial(session.request, timeout=(CONNECT_SECONDS, self._timeout_seconds))
         session.request = limited  # type: ignore[method-assign]
+        session.merge_environment_settings = _once_for_each_server(  # type: ignore[method-assign]
+            session.merge_environment_settings
+        )
         session.hooks["response"].append(self.asked_pause.note)
+
+
+def _once_for_each_server(merge: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """The same settings, of which the environment is asked once for each server: that takes longer than to send.
+
+    Settings of a single request are asked about each time.
+    """
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+
+    def merged(url: str, proxies: Any, stream: Any, verify: Any, cert: Any) -> dict[str, Any]:
+        if proxies:
+            return merge(url, proxies, stream, verify, cert)
+        key = (*urlsplit(url)[:2], stream, verify, cert)
+        if key not in found:
+            found[key] = merge(url, {}, stream, verify, cert)
+        return dict(found[key])
+
+    return merged
 
 
 def connect(properties: Mapping[str, str], *, timeout_seconds: float, late_io: bool = False) -> BoundedRestCatalog:

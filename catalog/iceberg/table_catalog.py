@@ -205,15 +205,17 @@ class TableCatalog:
         *,
         change: SchemaChange | None = None,
         commit_id: str,
+        is_fresh: bool = False,
     ) -> CommitOutcome:
         """Append the ranges in one snapshot, exactly once.
 
         The schema `change` goes with it where the table lacks it. `table` says which table is meant, by UUID; it is
-        loaded again. It is safe to call again with the same `commit_id`.
+        loaded again, before the first try only unless it `is_fresh`: the catalog refuses a commit that was prepared on
+        an older state. It is safe to call again with the same `commit_id`.
         """
         with in_our_words(self._uri, table.topic.table):
             return commits.commit(
-                load=partial(self.reload, table),
+                load=_loads(table, self.reload, is_fresh=is_fresh),
                 send=self._send,
                 ranges=ranges,
                 change=change,
@@ -355,3 +357,11 @@ class TableCatalog:
                     self._rest.create_namespace(parent)
                 except NamespaceAlreadyExistsError:
                     continue
+
+
+def _loads(
+    table: ArchiveTable, reload: Callable[[ArchiveTable], ArchiveTable], *, is_fresh: bool
+) -> Callable[[], ArchiveTable]:
+    """What gives the table for each try of a commit."""
+    fresh = [table] if is_fresh else []
+    return lambda: fresh.pop() if fresh else reload(table)

@@ -109,6 +109,16 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
     return tuple(one.range.translated() for one in found)
 
 
+def topics_with_staged(connection: Connection, topics: Sequence[TopicRow]) -> frozenset[int]:
+    """Which of the topics, by id, have ranges that wait for a commit, or that miss an object."""
+    found = connection.execute(
+        "SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND state = 'uploaded'"
+        " UNION SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND missing",
+        {"topics": [topic.id for topic in topics]},
+    )
+    return frozenset(number for (number,) in found)
+
+
 def committed(connection: Connection, topic: TopicRow) -> tuple[StoredRange, ...]:
     """The ranges in the table, with and without records, by partition and offset."""
     return tuple(one.range for one in file_rows.held(connection, topic, "state = 'committed'"))

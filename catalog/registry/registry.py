@@ -150,6 +150,7 @@ class Files(Part):
     confirm = in_statements(files.confirm)
     reject = in_transaction(files.reject)
     ranges = in_statements(files.load_all)
+    topics_with_staged = in_statements(files.topics_with_staged)
     staged_ends = in_statements(files.staged_ends)
     accepted_ends = in_statements(files.accepted_ends)
     committed_ends = in_statements(files.committed_ends)

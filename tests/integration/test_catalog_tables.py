@@ -230,6 +230,32 @@ class TestCommitting:
         assert isinstance(catalog.commit(table, [first], commit_id=new_id()), Committed)
         assert isinstance(catalog.commit(table, [rival], commit_id=new_id()), Moved)
 
+    def test_a_table_that_is_no_longer_fresh_costs_a_try(self, stack: Stack, catalog: TableCatalog, topic: TopicRow):
+        assignment = assigned("id")
+        before = made(catalog, topic, assignment)
+        first, later = written(before, assignment, 0, 0, 2), written(before, assignment, 1, 0, 2)
+        assert isinstance(catalog.commit(before, [first], commit_id=new_id(), is_fresh=True), Committed)
+        outcome = catalog.commit(before, [later], commit_id=new_id(), is_fresh=True)
+        assert isinstance(outcome, Committed)
+        assert {each: end.next_offset for each, end in outcome.offsets.items()} == {0: 2, 1: 2}
+        again = catalog.commit(before, [first], commit_id=new_id(), is_fresh=True)
+        assert isinstance(again, Moved), "a table of before the commit must not bring its range in twice"
+        rows = seen(stack, topic).scan().to_arrow().to_pylist()
+        assert sorted((row["kafka"]["partition"], row["kafka"]["offset"]) for row in rows) == [
+            (partition, offset) for partition in range(2) for offset in range(2)
+        ]
+
+    def test_a_commit_that_landed_is_found_though_the_table_is_of_before_it(
+        self, catalog: TableCatalog, topic: TopicRow
+    ):
+        before = made(catalog, topic, assigned())
+        first, commit_id = bare(topic, 0, 0, 5), new_id()
+        landed = catalog.commit(before, [first], commit_id=commit_id, is_fresh=True)
+        assert isinstance(landed, Committed)
+        again = catalog.commit(before, [first], commit_id=commit_id, is_fresh=True)
+        assert isinstance(again, Committed)
+        assert again.snapshot_id == landed.snapshot_id
+
     def test_old_metadata_files_go(self, stack: Stack, catalog: TableCatalog, topic: TopicRow):
         table = made(catalog, topic, assigned())
         with seen(stack, topic).transaction() as transaction:

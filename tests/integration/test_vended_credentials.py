@@ -28,8 +28,8 @@ pytestmark = [
 
 PARTITIONS = 2
 RECORDS = 6_000
-USES = 4
-"""Requests that a token holds for: an upload takes three, so that the second one is interrupted."""
+USES = 1
+"""Requests that a token holds for: an upload of a file as small as these takes one, so that each second is denied."""
 
 
 @pytest.fixture(scope="module")

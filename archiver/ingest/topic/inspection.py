@@ -24,6 +24,9 @@ from catalog.registry import Registry
 from catalog.registry.missing_objects import first_offsets
 from schema_mapping.errors import ContextError
 
+FRESH_SECONDS = 60.0
+"""How old the table may be that a run's first plan is made on."""
+
 _ELECTION_TRIES = 5
 _ELECTION_PAUSE_SECONDS = 1.0
 
@@ -71,8 +74,13 @@ class Prefetched:
     bounds: LogBounds | None = None
 
 
-def archived_offsets(opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog) -> ArchivedOffsets:
+def archived_offsets(
+    opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog, is_as_opened: bool = False
+) -> ArchivedOffsets:
     """Ask registry and catalog. Raises the leaves of RegistryError and CatalogError.
+
+    The catalog isn't asked where this run has changed nothing since it opened the table (`is_as_opened`) a short time
+    ago. What others commit meanwhile is then planned again, and the fence rejects it.
 
     RolledBack where others set the table back: its offsets then don't say what is in it. TableMissing where it was
     dropped, or made anew.
@@ -80,11 +88,12 @@ def archived_offsets(opened: OpenedTopic, *, registry: Registry, catalog: TableC
     topic = opened.topic
     staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table
     try:
-        table = catalog.reload(opened.table)
+        is_fresh = is_as_opened and not opened.table.is_recalled and opened.table.age < FRESH_SECONDS
+        table = opened.table if is_fresh else catalog.reload(opened.table)
     except CatalogUnreachable:
         # Archiving goes on: the registry knows what was accepted, committed or not, since the table was loaded.
         table, staged = opened.table, registry.files.accepted_ends(topic)
-    if table is not opened.table:
+    if not table.is_recalled:
         check_lineage(table)
     missing = registry.missing.load(topic, table_offsets=table.offsets)
     table_offsets = table.offsets | first_offsets(missing, table.offsets, staged)

@@ -99,9 +99,11 @@ def open_topic(
     config = schemas.config
     if known is not None:
         check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
-    topic = registry.topics.register(
-        cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
-    )
+    topic = known
+    if topic is None or (topic.topic_id, topic.table) != (described.topic_id, config.table):
+        topic = registry.topics.register(
+            cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
+        )
     load = loaded.result if loaded is not None and topic == known else None
     table = load_or_recall(topic, registry, catalog, load=load)
     if table is not None:

@@ -97,7 +97,7 @@ class TopicRun:
         self._fence: Mapping[int, PartitionOffset] = {}
         self._until: dict[int, int] = {}
         self._rejected: set[tuple[int, int]] = set()
-        self._is_waiting = False
+        self._is_waiting = self._is_as_opened = False
         self._in_table: dict[int, int] = {}
         self._has_uncommitted = False
         self._altered: RowsAltered | None = None
@@ -136,13 +136,15 @@ class TopicRun:
         """Note that the topic as a whole can't go on in this run."""
         self._report.fail(error)
 
-    def begin(self) -> None:
-        """Commit what an earlier run left, and look whether the table still has what was archived.
+    def begin(self, *, has_staged: bool) -> None:
+        """Commit what an earlier run left (`has_staged`), and look whether the table still has what was archived.
 
         Raises RolledBack where it was set back: the topic stops. Rows that others removed are told, and it goes on.
         """
-        with suppress(RolledBack):  # told below, with all that is missing
-            self.commit()
+        self._is_as_opened = not has_staged
+        if has_staged:
+            with suppress(RolledBack):  # told below, with all that is missing
+                self.commit()
         error: ContextError | None
         try:
             found = check_archive(
@@ -194,7 +196,7 @@ class TopicRun:
 
     def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
         """How far the topic is archived, asked of a catalog's connection that may be another thread's."""
-        return archived_offsets(self.opened, registry=self._registry, catalog=catalog)
+        return archived_offsets(self.opened, registry=self._registry, catalog=catalog, is_as_opened=self._is_as_opened)
 
     def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
         """What is left to archive, up to where the logs ended when the run first looked. Empty once all is archived.
@@ -202,6 +204,7 @@ class TopicRun:
         A partition with few and recent records is left out if the job will look again: see `is_waiting`. Raises the
         error that `prefetched` has in place of an answer.
         """
+        self._is_as_opened = False
         if isinstance(prefetched.archived, ContextError):
             raise prefetched.archived
         seen = inspect_partitions(
@@ -382,8 +385,7 @@ class TopicRun:
         """Record what the logs lost, in a commit of its own."""
         if not lost:
             return
-        version = self.opened.row.schema_version
-        self._stage(lost_ranges(self.name, lost, known=seen.known, schema_version=version))
+        self._stage(lost_ranges(self.name, lost, known=seen.known, schema_version=self.opened.row.schema_version))
         self.commit()
 
     def _estimate(self, seen: SeenTopic, ranges: Sequence[PlannedRange]) -> None:
@@ -432,8 +434,7 @@ class TopicRun:
         """Go on where the accepted ranges of these partitions end now: others have staged some of them."""
         reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
         for partition in partitions:
-            if partition in reached:
-                end = reached[partition]
+            if (end := reached.get(partition)) is not None:
                 self._stage(self._finished[partition].rejoin(end.next_offset, epoch=end.leader_epoch))
 
     def _stage(self, ranges: Sequence[TranslatedRange]) -> Staged:

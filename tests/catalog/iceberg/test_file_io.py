@@ -6,10 +6,12 @@ import pickle
 import time
 
 import pytest
+from pyarrow.fs import FileSystem
 from pyiceberg.io import ADLS_ACCOUNT_NAME, PY_IO_IMPL, load_file_io
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.iceberg import file_io
-from catalog.iceberg.file_io import AzureFileIO, suited
+from catalog.iceberg.file_io import AzureFileIO, S3FileIO, suited
 
 LAKE = "abfss://lake@acme.dfs.core.windows.net/warehouse/x"
 
@@ -58,11 +60,52 @@ def test_googles_client_gives_up_soon(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_other_stores_and_other_clients_are_left():
-    io = load_file_io({}, "s3://lake/x")
-    assert suited(io, "s3://lake/x") is io
+    io = load_file_io({}, "file:///lake/x")
+    assert suited(io, "file:///lake/x") is io
     chosen = load_file_io({PY_IO_IMPL: "pyiceberg.io.pyarrow.PyArrowFileIO"}, LAKE)
     assert suited(chosen, LAKE) is chosen
 
 
 def test_a_client_travels():
     assert pickle.loads(pickle.dumps(client())).parse_location(LAKE)[2] == "lake/warehouse/x"
+
+
+KEYS = {"s3.access-key-id": "key", "s3.secret-access-key": "secret"}
+S3 = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "eu-west-1", **KEYS}
+
+
+def s3_client(**properties: str) -> FileSystem:
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    io = suited(load_file_io(S3 | given, "s3://lake/x"), "s3://lake/x")
+    assert isinstance(io, S3FileIO)
+    return io.fs_by_scheme("s3", "lake")
+
+
+def test_tables_with_the_same_settings_share_a_client_of_s3():
+    assert s3_client(archiver_offsets="1") is s3_client(archiver_offsets="2")
+    assert s3_client() is not s3_client(**{"s3.session-token": "another"})
+    assert s3_client() is not s3_client(**{"client.region": "eu-west-2", "s3.region": ""})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"s3.session-token": "token", "s3.connect-timeout": "7", "s3.request-timeout": "8"},
+        {"s3.proxy-uri": "http://user:hush@127.0.0.1:2"},
+        {"s3.force-virtual-addressing": "true"},
+    ],
+)
+def test_it_is_pyicebergs_client_but_that_it_writes_small_objects_at_once(more: dict[str, str]):
+    ours, theirs = s3_client(**more), PyArrowFileIO(S3 | more).fs_by_scheme("s3", "lake")
+    (made,), (wanted,) = ours.__reduce__()[1], theirs.__reduce__()[1]
+    assert made == wanted | {"allow_delayed_open": True}
+
+
+def test_a_client_that_finds_its_own_credentials_goes_on_finding_them(monkeypatch: pytest.MonkeyPatch):
+    """What it was made with would be the credentials that it has now, and these expire."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "own")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
+    found = suited(load_file_io(S3 | dict.fromkeys(KEYS), "s3://lake/x"), "s3://lake/x")
+    assert isinstance(found, S3FileIO)
+    assert not found.fs_by_scheme("s3", "lake").__reduce__()[1][0]["allow_delayed_open"]

@@ -87,3 +87,22 @@ def test_our_own_errors_pass():
     with pytest.raises(MetadataUnwritable) as caught, in_our_words("http://catalog"):
         raise own
     assert caught.value is own
+
+
+def test_the_environment_is_asked_about_proxies_once_for_each_server(monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def proxies_of(url: str, no_proxy: str | None = None) -> dict[str, str]:
+        asked.append(url)
+        return {"http": "http://127.0.0.1:9"} if "away" in url else {}
+
+    monkeypatch.setattr("requests.sessions.get_environ_proxies", proxies_of)
+    with answering(200, {"defaults": {}, "overrides": {}}) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
+        session = catalog._session
+        for _ in range(3):
+            session.get(f"{uri}/v1/config")
+            with pytest.raises(requests.exceptions.ConnectionError):
+                session.get("http://away.test/v1/config")
+    here = [each for each in asked if each.startswith(uri)]
+    assert len(here) <= 2, "one for each session: that of the configuration, and that of tables"
+    assert len(asked) - len(here) == 1

@@ -212,7 +212,7 @@ def _others() -> list[Fault]:
             for deleted in (False, True)
         ),
         faults.ManyTopics(count=120, killed=At.AFTER_COMMIT),
-        *(faults.CredentialsExpire(uses=uses, records=12_000) for uses in (8, 11)),
+        *(faults.CredentialsExpire(uses=uses, records=12_000) for uses in (3, 4)),
     ]
 
 

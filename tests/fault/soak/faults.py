@@ -254,7 +254,7 @@ class ManyTopics:
 class CredentialsExpire:
     """A catalog vends credentials, each of which holds for so many `uses`, to a job of so many records of 2 KB.
 
-    A use is a request of an upload: two uploads go on at once, three requests each, so that six uses are the least.
+    A use is a request of an upload: two uploads go on at once, one request each, so that two uses are the least.
     """
 
     uses: int

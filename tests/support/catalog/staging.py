@@ -90,9 +90,16 @@ class CatalogOfOne:
     ) -> Settled:
         return settle(table, ranges, after_rollback=after_rollback)
 
-    def commit(self, _: ArchiveTable, ranges: Sequence[TranslatedRange], **options: Any) -> CommitOutcome:
+    def commit(
+        self, table: ArchiveTable, ranges: Sequence[TranslatedRange], *, is_fresh: bool = False, **options: Any
+    ) -> CommitOutcome:
         backoff = Backoff(attempts=2, pause=lambda _: None)
-        return commit(load=self.memory.load, send=self.send, ranges=ranges, backoff=backoff, **options)
+        fresh = [table] if is_fresh else []
+
+        def load() -> ArchiveTable:
+            return fresh.pop() if fresh else self.memory.load()
+
+        return commit(load=load, send=self.send, ranges=ranges, backoff=backoff, **options)
 
 
 def commit_staged(
