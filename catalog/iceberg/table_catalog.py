@@ -115,11 +115,14 @@ class TableCatalog:
         """A table as the registry kept it. CatalogUnreachable where its storage needs the catalog."""
         return known.table(topic, self._properties)
 
-    def load(self, topic: TopicRow) -> ArchiveTable | None:
-        """The topic's table, None where there is none; NotOurTable, NewerFormat, TopicRecreated, CatalogUnreachable."""
+    def load(self, topic: TopicRow, known: ArchiveTable | None = None) -> ArchiveTable | None:
+        """The topic's table, None where there is none; NotOurTable, NewerFormat, TopicRecreated, CatalogUnreachable.
+
+        It takes less where it still is as `known`.
+        """
         with in_our_words(self._uri, topic.table):
             try:
-                table = self._rest.load_table(topic.table)
+                table = self._rest.load_table(topic.table, None if known is None else known.iceberg)
             except NoSuchTableError:
                 return None
         check_owner(topic, table.metadata.properties)
@@ -134,7 +137,7 @@ class TableCatalog:
 
     def reload(self, known: ArchiveTable) -> ArchiveTable:
         """The same table as it is now. TableMissing where it was dropped, or made anew. Raises like `load` too."""
-        table = self.load(known.topic)
+        table = self.load(known.topic, known)
         if table is None or table.uuid != known.uuid:
             raise TableMissing(
                 "the table was dropped while its topic was archived: restore it, or archive into a fresh registry",

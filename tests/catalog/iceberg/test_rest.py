@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import json
 import socket
 import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 import requests
+from pydantic import ValidationError
 from pyiceberg import exceptions
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.iceberg.rest import connect, in_our_words
+from tests.support.catalog.memory import MemoryCatalog
 from tests.support.servers.serving import answering
 
 
@@ -106,3 +112,53 @@ def test_the_environment_is_asked_about_proxies_once_for_each_server(monkeypatch
     here = [each for each in asked if each.startswith(uri)]
     assert len(here) <= 2, "one for each session: that of the configuration, and that of tables"
     assert len(asked) - len(here) == 1
+
+
+def test_metadata_that_is_known_is_not_made_again(tmp_path: Path) -> None:
+    memory = MemoryCatalog(tmp_path)
+    metadata = json.loads(memory.load().iceberg.metadata.model_dump_json())
+    answer = {"metadata-location": "s3://lake/v1.metadata.json", "metadata": metadata, "config": {"a": "first"}}
+    about = {"defaults": {}, "overrides": {}}
+    with answering(200, about | answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
+        first = catalog.load_table("kafka.orders")
+        answer["config"] = {"a": "second"}
+        with answering(200, about | answer) as later, connect({"uri": later}, timeout_seconds=3) as other:
+            again = other.load_table("kafka.orders", first)
+    assert again.metadata is first.metadata
+    assert (again.config, again.io.properties["a"]) == ({"a": "second"}, "second")
+    assert again.catalog is other
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata-location": "s3://lake/v2.metadata.json"},
+        {"table-uuid": str(uuid4())},
+        {"last-updated-ms": 1},
+        {"properties": {"archiver.offsets": "{}"}, "last-updated-ms": 2},
+    ],
+    ids=["another file", "made anew", "changed", "changed by hand"],
+)
+def test_metadata_that_is_another_is_read(tmp_path: Path, change: dict[str, Any]) -> None:
+    metadata = json.loads(MemoryCatalog(tmp_path).load().iceberg.metadata.model_dump_json())
+    answer = {"metadata-location": "s3://lake/v1.metadata.json", "metadata": metadata, "defaults": {}, "overrides": {}}
+    with answering(200, answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
+        known = catalog.load_table("kafka.orders")
+    answer["metadata-location"] = change.pop("metadata-location", answer["metadata-location"])
+    answer["metadata"] = metadata | change
+    with answering(200, answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
+        found = catalog.load_table("kafka.orders", known)
+        whole = catalog.load_table("kafka.orders")
+    assert found.metadata is not known.metadata
+    assert found.metadata == whole.metadata
+
+
+def test_errors_are_those_of_any_load(tmp_path: Path) -> None:
+    known = MemoryCatalog(tmp_path).load().iceberg
+    with answering(200, {"defaults": {}, "overrides": {}}) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
+        with pytest.raises(ValidationError):
+            catalog.load_table("kafka.orders", known)
+        with answering(404, {"error": {"type": "x", "message": "gone", "code": 404}}) as away:
+            catalog.uri = away
+            with pytest.raises(exceptions.NoSuchTableError):
+                catalog.load_table("kafka.orders", known)

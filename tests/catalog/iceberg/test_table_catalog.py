@@ -46,7 +46,7 @@ class Rest:
     asked_pause: Any = field(default_factory=lambda: SimpleNamespace(seconds=lambda: 0.0))
     is_closed: bool = False
 
-    def load_table(self, name: str) -> Table:
+    def load_table(self, name: str, known: Table | None = None) -> Table:
         if name not in self.tables:
             raise NoSuchTableError(name)
         return self._table(name, self.tables[name])
