@@ -81,8 +81,8 @@ class Presence:
     def _faults(self, ranges: Sequence[TranslatedRange]) -> dict[str, StorageError]:
         """The fault of each range that can't be committed, by range id. A range needs all of its files."""
         wanted = [(one.id, file) for one in ranges for file in one.files]
-        if not wanted:
-            return {}
+        if len(wanted) <= 1:
+            return {range_id: fault for range_id, file in wanted if (fault := self._fault(file)) is not None}
         with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(wanted)), thread_name_prefix="look") as pool:
             found = zip(wanted, pool.map(self._fault, [file for _, file in wanted]), strict=True)
             return {range_id: fault for (range_id, _), fault in found if fault is not None}

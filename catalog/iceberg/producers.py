@@ -19,6 +19,7 @@ from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles, 
 
 from catalog.errors import MetadataDamaged
 from catalog.iceberg.manifest_lists import CREATED, KEPT, check_entries, entries_of, manifests_of
+from catalog.iceberg.whole_files import WholeFiles
 
 _SUMMARY_LIMIT: Final = TableProperties.WRITE_PARTITION_SUMMARY_LIMIT
 
@@ -151,9 +152,13 @@ def merge_append(transaction: Transaction, summary: dict[str, str]) -> _MergeApp
 
     From `commit.manifest.min-count-to-merge` manifests on they are merged.
     """
-    return _MergeAppend(Operation.APPEND, transaction, transaction._table.io, snapshot_properties=summary)  # noqa: SLF001
+    return _MergeAppend(Operation.APPEND, transaction, _files(transaction), snapshot_properties=summary)
 
 
 def overwrite(transaction: Transaction, summary: dict[str, str]) -> _Overwrite:
     """A producer of a snapshot that replaces files by others."""
-    return _Overwrite(Operation.OVERWRITE, transaction, transaction._table.io, snapshot_properties=summary)  # noqa: SLF001
+    return _Overwrite(Operation.OVERWRITE, transaction, _files(transaction), snapshot_properties=summary)
+
+
+def _files(transaction: Transaction) -> WholeFiles:
+    return WholeFiles(transaction._table.io)  # noqa: SLF001
