@@ -9,8 +9,8 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
   `partition_spec` (specs of columns),
   `iceberg_format` (what can't be written or read)
 - its properties: `properties`, `offsets` (how far each partition is archived), `bloom_filters` (which columns have one)
-- commits: `commit` (once, or find out why not), and what is committed: `append`, `rewrite_commit`, `refill_commit`,
-  `repartition`;
+- commits: `commit` (once, or find out why not), `commit_answer`, and what is committed: `append`, `rewrite_commit`,
+  `refill_commit`, `repartition`;
   below them `light_transaction`, `producers`, `whole_files` and `attempt_names`
 - what a snapshot lists: `manifest_lists` (none that was cut short), `avro_blocks` below it
 - what became of commits: `settle` (staged ranges), `lineage` (whether `main` still has ours), `schema_history`

@@ -25,6 +25,7 @@ from catalog.iceberg.append import Attempt, delete
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import filter_properties
 from catalog.iceberg.commit import Backoff, CommitOutcome
+from catalog.iceberg.commit_answer import CommitAnswer
 from catalog.iceberg.creation import first_updates
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.housekeeping import expire, housekeep
@@ -233,7 +234,7 @@ class TableCatalog:
         """
         try:
             with in_our_words(self._uri, known.topic.table):
-                return housekeep(known, retention, load=partial(self.reload, known), send=self._update)
+                return housekeep(known, retention, load=partial(self.reload, known), send=self._updated)
         except TableError:
             _LOG.warning("old snapshots of %s stay for now", known.topic.table, exc_info=True)
             return 0
@@ -246,7 +247,7 @@ class TableCatalog:
         """
         with in_our_words(self._uri, table.topic.table):
             try:
-                expire(table, snapshots, send=self._update)
+                expire(table, snapshots, send=self._updated)
             except CommitFailedException as error:
                 raise CatalogUnreachable(
                     "others committed while snapshots were expired; look again", table=table.topic.table
@@ -317,17 +318,21 @@ class TableCatalog:
     def _send(self, attempt: Attempt) -> None:
         self._update(attempt.table, attempt.requirements, attempt.updates)
 
-    def _update(
+    def _updated(
         self, table: ArchiveTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> TableMetadata:
+        return self._update(table, requirements, updates).metadata
+
+    def _update(
+        self, table: ArchiveTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitAnswer:
         iceberg = table.iceberg
-        done = self._rest.commit_table(iceberg, requirements, updates)
-        if done.metadata.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave this to their clients
-            kept = {entry.metadata_file for entry in done.metadata.metadata_log}
+        done: CommitAnswer = self._rest.send_commit(iceberg, requirements, updates)
+        if done.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave this to their clients
+            kept = set(done.metadata_files)
             before = (entry.metadata_file for entry in iceberg.metadata.metadata_log)
             delete(iceberg.io, [path for path in before if path not in kept])
-        metadata: TableMetadata = done.metadata
-        return metadata
+        return done
 
     def _create(
         self, topic: TopicRow, change: SchemaChange, partitioning: Partitioning, partition_source: PartitionSource

@@ -11,8 +11,10 @@ import pytest
 import requests
 from pydantic import ValidationError
 from pyiceberg import exceptions
+from pyiceberg.table.update import AssertTableUUID
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
+from catalog.iceberg.commit_answer import CommitAnswer
 from catalog.iceberg.rest import connect, in_our_words
 from tests.support.catalog.memory import MemoryCatalog
 from tests.support.servers.serving import answering
@@ -162,3 +164,47 @@ def test_errors_are_those_of_any_load(tmp_path: Path) -> None:
             catalog.uri = away
             with pytest.raises(exceptions.NoSuchTableError):
                 catalog.load_table("kafka.orders", known)
+
+
+STATUSES = (200, 400, 401, 403, 404, 409, 418, 419, 429, 500, 501, 502, 503, 504)
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_commit_is_sent_and_judged_as_pyiceberg_does_it(tmp_path: Path, status: int) -> None:
+    table = MemoryCatalog(tmp_path).load().iceberg
+    told = {"metadata-location": "s3://lake/v2.metadata.json", "metadata": json.loads(table.metadata.model_dump_json())}
+    about = {"defaults": {}, "overrides": {}, "error": {"type": "x", "message": "no", "code": status}}
+
+    def sent(catalog: Any, send: Any) -> Any:
+        post = catalog._session.post
+        requests_of: list[Any] = []
+        catalog._session.post = lambda *given, **named: requests_of.append((given, named)) or post(*given, **named)
+        try:
+            return send(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), ()), requests_of
+        except Exception as error:  # noqa: BLE001 - whatever pyiceberg makes of it
+            return (type(error), str(error)), requests_of
+        finally:
+            catalog._session.post = post
+
+    with (
+        answering(200, about | told) as uri,
+        connect({"uri": uri}, timeout_seconds=3) as catalog,
+        answering(status, about | told) as judging,
+    ):
+        catalog.uri = judging
+        seen = [sent(catalog, send) for send in (catalog.commit_table, catalog.send_commit)]
+    (theirs, their_requests), (ours, our_requests) = seen
+    assert our_requests == their_requests
+    if status < 400:
+        assert (ours.metadata, ours.metadata_files) == (theirs.metadata, [])
+        assert ours.properties == theirs.metadata.properties
+    else:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", "[]", "{}", '{"metadata": {}}', '{"metadata": 1, "metadata-location": "x"}']
+)
+def test_an_answer_that_is_none_leaves_the_commit_open(text: str) -> None:
+    with pytest.raises(ValidationError):
+        CommitAnswer.read(text)

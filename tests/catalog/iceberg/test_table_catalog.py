@@ -81,6 +81,10 @@ class Rest:
 
         return self.script.pop(0)(make) if self.script else make()
 
+    def send_commit(self, table: Table, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
+        done = self.commit_table(table, requirements, updates).metadata
+        return SimpleNamespace(metadata=done, properties=done.properties, metadata_files=[])
+
     def close(self) -> None:
         self.is_closed = True
 

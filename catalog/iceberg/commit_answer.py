@@ -1,0 +1,47 @@
+"""The catalog's answer to a commit. Its metadata is made from JSON only for those who look at it: few do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pyiceberg.table import CommitTableResponse
+from pyiceberg.table.metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """The catalog made the commit. `told` is the table's metadata after it, as JSON."""
+
+    text: str
+    told: dict[str, Any]
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read an answer. ValidationError where it is none of the protocol: then nobody knows what was done."""
+        try:
+            answer = json.loads(text)
+            metadata, location = answer["metadata"], answer["metadata-location"]
+        except (ValueError, LookupError, TypeError):
+            metadata, location = None, None
+        if not (isinstance(metadata, dict) and isinstance(location, str) and "table-uuid" in metadata):
+            metadata = json.loads(CommitTableResponse.model_validate_json(text).metadata.model_dump_json())
+        return cls(text, metadata)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata after the commit. ValidationError where it can't be read."""
+        metadata: TableMetadata = CommitTableResponse.model_validate_json(self.text).metadata
+        return metadata
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties after the commit."""
+        return dict(self.told.get("properties") or {})
+
+    @property
+    def metadata_files(self) -> Sequence[str]:
+        """The metadata files before this one that the table still knows."""
+        return [each["metadata-file"] for each in self.told.get("metadata-log") or ()]
