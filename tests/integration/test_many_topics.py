@@ -15,6 +15,7 @@ import pytest
 from archiver.config import load_config
 from archiver.errors import TopicBusy
 from archiver.ingest import job
+from archiver.ingest.events import TopicsOpened
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.topic.opening import LEASE_WAIT_SECONDS
 from catalog.registry import Registry
@@ -120,3 +121,29 @@ def test_a_run_whose_leases_are_lost_goes_on_and_says_so(stack: Stack, caplog: p
     again = ArchiveJob(settings, [topic], engine=InlineEngine()).run_once()
     assert (again.succeeded, again.records) == (True, 1)
     assert "leases of" not in caplog.text
+
+
+def test_what_a_rival_archives_between_opening_and_planning_is_there_once(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    settings = load_config(config)
+    stack.produce(topic, {"value": b"one"})
+    assert ArchiveJob(settings, [topic], engine=InlineEngine()).run_once().records == 1
+    stack.produce(topic, {"value": b"two"}, {"value": b"three"})
+    rivals: list[tuple[bool, int]] = []
+
+    def overtake(event: Any) -> None:
+        if isinstance(event, TopicsOpened) and not rivals:
+            with psycopg.connect(settings.registry.dsn, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            rival = ArchiveJob(settings, [topic], engine=InlineEngine()).run_once()
+            rivals.append((rival.succeeded, rival.records))
+
+    report = ArchiveJob(settings, [topic], overtake, engine=InlineEngine()).run_once()
+    assert rivals == [(True, 2)], "the rival was first, on the table that the run had opened before"
+    assert report.succeeded, report
+    rows = stack.catalog().load_table(settings.topic(topic).table).scan().to_arrow().to_pylist()
+    assert sorted(row["kafka"]["offset"] for row in rows) == [0, 1, 2]
