@@ -1,13 +1,14 @@
 """How fast Kafka clients read an archive through `archiver serve kafka`, compared with the broker that it came from.
 
-Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--stack DIR] [--no-java] [--json
-FILE] [--first-of BYTES]`; the orders of bench/data.py (260 bytes, Protobuf, zstd) in 4 partitions on an embedded stack,
-which is started and stopped unless one is named, archived as typed columns. Each consumer is a process of its own, has
-its share of the partitions assigned, and waits until all are there; then seconds count until the last has read
-everything. Sides take turns: the broker, ours with nothing in memory (a server just started), and ours again from its
-cache. CPU is user and system time of the server's process. `first record` is from a new consumer's assignment in the
-middle of a partition to its first record, at a server that has read nothing yet. Java is Kafka's own
-ConsumerPerformance, one consumer. Results are medians of the rounds, with the least and the most.
+Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--compression original] [--stack
+DIR] [--no-java] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py (260 bytes, Protobuf, zstd) in 4
+partitions on an embedded stack, which is started and stopped unless one is named, archived as typed columns. Each
+consumer is a process of its own, has its share of the partitions assigned, and waits until all are there; then seconds
+count until the last has read everything. Sides take turns: the broker, ours with nothing in memory (a server just
+started), and ours again from its cache. CPU is user and system time of the server's process. `first record` is from a
+new consumer's assignment in the middle of a partition to its first record, at a server that has read nothing yet. Java
+is Kafka's own ConsumerPerformance, one consumer. `--compression` names one or several settings of `serve.compression`,
+whose servers take turns, too. Results are medians of the rounds, with the least and the most.
 
 `--first-of BYTES`, such as 10GB, asks for first records only: of one partition with values of so many bytes (its orders
 come again and again), at places in its middle third, two each at a server just started, in turns with the broker. 10 GB
@@ -51,6 +52,7 @@ FIRST_RECORDS = 5
 DISTINCT = 200_000
 """How many orders are made for a large topic. To make each anew takes longer than to produce it."""
 CACHE = "1GiB"
+ORIGINAL = "original"
 READ_AT_ONCE = 10_000
 MILLION = 1_000_000
 GB = 1_000_000_000
@@ -157,9 +159,24 @@ def archived(endpoints: Endpoints, folder: Path, topic: str) -> Path:
     message_type().file.CopyToProto(files.file.add())
     descriptors.write_bytes(files.SerializeToString())
     value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(descriptors)}
-    config = Stack(endpoints, folder).config({topic: {"value": value}}, serve={"cache_size": CACHE})
+    serve = {"cache_size": CACHE, "compression": ORIGINAL}
+    config = Stack(endpoints, folder).config({topic: {"value": value}}, serve=serve)
     archive_once(config)
     return config
+
+
+def serving(config: Path, compression: str) -> Path:
+    """The same configuration for a server whose batches have another codec."""
+    if compression == ORIGINAL:
+        return config
+    other = config.with_name(f"{compression}.toml")
+    text = config.read_text()
+    line = '"compression" = "{}"'.format
+    if text.count(line(ORIGINAL)) != 1:
+        raise RuntimeError(f"{config} doesn't say its compression once")
+    other.write_text(text.replace(line(ORIGINAL), line(compression)))
+    other.chmod(0o600)
+    return other
 
 
 def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
@@ -190,6 +207,7 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
     create_topic(broker, topic, PARTITIONS)
     produce(broker, topic, options.records)
     config = archived(endpoints, folder, topic)
+    servers = {f"ours, {each}" if each != ORIGINAL else "ours": serving(config, each) for each in options.compression}
     asking = consumer(broker)
     ends = {each: asking.get_watermark_offsets(TopicPartition(topic, each), 30)[1] for each in range(PARTITIONS)}
     asking.close()
@@ -206,15 +224,17 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
                 return all_read(address, topic, ends, readers)
 
             measured(found, (name, "broker"), brokers, lambda turn=turn: turn(broker))
-            with server(config, log) as (address, process):
-                measured(found, (name, "ours, cold"), process, lambda turn=turn, address=address: turn(address))
-                measured(found, (name, "ours, cached"), process, lambda turn=turn, address=address: turn(address))
+            for ours, served in servers.items():
+                with server(served, log) as (address, process):
+                    for side in (f"{ours}, cold", f"{ours}, cached"):
+                        measured(found, (name, side), process, lambda turn=turn, address=address: turn(address))
         if options.java:
             measured(found, ("Java", "broker"), brokers, lambda: read_by_java(broker, topic, count))
-            with server(config, log) as (address, process):
-                for side in ("ours, cold", "ours, cached"):
-                    by_java = lambda address=address: read_by_java(address, topic, count)  # noqa: E731
-                    measured(found, ("Java", side), process, by_java)
+            for ours, served in servers.items():
+                with server(served, log) as (address, process):
+                    for side in (f"{ours}, cold", f"{ours}, cached"):
+                        by_java = lambda address=address: read_by_java(address, topic, count)  # noqa: E731
+                        measured(found, ("Java", side), process, by_java)
     firsts: dict[str, list[float]] = {"broker": [], "ours": []}
     with server(config, log) as (address, _):
         for number in range(FIRST_RECORDS):
@@ -266,6 +286,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first-of", type=parse_bytes, metavar="BYTES", help="only first records, of so many bytes")
     parser.add_argument("--stack", type=Path, help="the folder of a running stack")
     parser.add_argument("--java", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--compression", nargs="+", default=[ORIGINAL], help="settings of serve.compression")
     parser.add_argument("--json", type=Path, help="a file for all the numbers")
     return parser.parse_args(given)
 
