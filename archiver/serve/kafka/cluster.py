@@ -128,16 +128,20 @@ async def _asked(service: Service, request: Request, wanted: Any) -> Values:
     if topic is None:
         name = None if request.version >= 12 else ""  # noqa: PLR2004 - since then a topic may have no name
         return _unknown(name, ErrorCode.unknown_topic_id) | {"topic_id": topic_id}
-    return _topic(service.cluster.members, topic)
+    return _about_to_be_read(service, topic)
 
 
 async def _named(service: Service, name: str) -> dict[str, Any]:
     topic = await service.topics.named(name)
-    return (
-        _unknown(name, ErrorCode.unknown_topic_or_partition)
-        if topic is None
-        else _topic(service.cluster.members, topic)
-    )
+    if topic is None:
+        return _unknown(name, ErrorCode.unknown_topic_or_partition)
+    return _about_to_be_read(service, topic)
+
+
+def _about_to_be_read(service: Service, topic: ServedTopic) -> dict[str, Any]:
+    """What there is to tell of a topic that a client names. Its first fetch finds the begins of partitions known."""
+    topic.learn_begins()
+    return _topic(service.cluster.members, topic)
 
 
 def _unknown(name: str | None, error: ErrorCode) -> dict[str, Any]:

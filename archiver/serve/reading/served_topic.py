@@ -31,6 +31,8 @@ _HURRIED_SECONDS: Final = 0.1
 """The least time between two looks at a table, however many ask for one."""
 _UNSEEN_SECONDS: Final = 30.0
 """How old a look at a table gets while clients ask about the topic, and fetch from other nodes only."""
+_ASKED_FOR_BEGINS: Final = 2
+"""The first question may have been on its way before a partition was seen, and so not know where that one begins."""
 _IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
 """The namespace of topic ids for archives that don't know their topic's own."""
 
@@ -83,6 +85,7 @@ class ServedTopic:
         self._ahead: dict[int, int] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._learning: asyncio.Task[None] | None = None
         self._take_in(self._seen)
 
     @property
@@ -123,14 +126,21 @@ class ServedTopic:
         known = self._lows.get(partition)
         if known is not None and known[1] == snapshot.snapshot_id:
             return known[0]
-        if not self._begins_failed and (not self._knows_begins or partition not in self._begins):
-            await self._learn_begins()
+        for _ in range(_ASKED_FOR_BEGINS):
+            if self._begins_failed or (self._knows_begins and partition in self._begins):
+                break
+            await asyncio.shield(self._asked_begins())
         low, _ = await self._workers.lookup(self._archive.watermarks, partition)
         begin = self._begins.get(partition)
         # Where the archive began, there may be no record. Where retention moved the start, there is none before it.
         low = low if begin is None else max(min(low, begin), self._archive.first_offset(partition))
         self._lows[partition] = low, snapshot.snapshot_id
         return low
+
+    def learn_begins(self) -> None:
+        """Ask where the partitions begin, if nobody did. Nobody waits for that until a client reads."""
+        if not (self._knows_begins or self._begins_failed):
+            self._asked_begins()
 
     def may_begin_before(self, partition: int, offset: int) -> bool:
         """Whether the log may begin at an offset or before, though its first record is later: the registry is away."""
@@ -269,9 +279,16 @@ class ServedTopic:
         finally:
             self._looked_at = loop.time()
         if self._begins_failed:
-            await self._learn_begins()
+            await asyncio.shield(self._asked_begins())
+
+    def _asked_begins(self) -> asyncio.Task[None]:
+        """The question where partitions begin. All who wait for its answer share it."""
+        if self._learning is None or self._learning.done():
+            self._learning = asyncio.get_running_loop().create_task(self._learn_begins())
+        return self._learning
 
     async def _learn_begins(self) -> None:
+        partitions = range(self.partitions)  # one that comes meanwhile may be missing in the answer
         try:
             found = await self._workers.lookup(self._ask_begins)
         except ContextError as error:
@@ -279,7 +296,7 @@ class ServedTopic:
                 _LOG.warning("topic %s is taken to begin at its first records", self.name, exc_info=error)
             self._begins_failed = True
             return
-        self._begins |= {**dict.fromkeys(range(self.partitions)), **found}
+        self._begins |= {**dict.fromkeys(partitions), **found}
         self._lows.clear()
         self._knows_begins, self._begins_failed = True, False
 

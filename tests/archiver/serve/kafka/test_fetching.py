@@ -176,6 +176,41 @@ def test_a_begin_that_is_not_known_puts_nobody_out_of_range(tmp_path: Path) -> N
         assert fetch(wire, 100).error_code == ErrorCode.none
 
 
+def test_begins_are_asked_for_once_and_before_the_first_fetch(lake: Lake) -> None:
+    """A client asks for a topic's leaders before it reads: it doesn't wait for the registry after that."""
+    asked = threading.Event()
+    questions: list[str] = []
+
+    def begins() -> dict[int, int]:
+        questions.append("begins")
+        asked.set()
+        return {0: 0}
+
+    with served(lake) as (endpoint, wire):
+        endpoint.topics.open[0]._ask_begins = begins
+        wire.ask(request(3, 12, topic_id=None, name=ORDERS))
+        assert asked.wait(10)
+        assert fetch(wire, 0).error_code == ErrorCode.none
+        assert questions == ["begins"]
+
+
+def test_a_begin_is_asked_for_again_where_the_question_was_older_than_its_partition(lake: Lake) -> None:
+    answers: list[dict[int, int]] = [{}, {0: 0, 1: 7}]
+
+    async def play() -> dict[int, int | None]:
+        topic = endpoint.topics.open[0]
+        topic._ask_begins = lambda: answers.pop(0)
+        topic.learn_begins()
+        await asyncio.sleep(0)
+        topic._ends[1] = 9
+        await topic.start(1)
+        return topic._begins
+
+    with ServedLake(lake) as endpoint:
+        assert endpoint.call(play()) == {0: 0, 1: 7}
+    assert answers == []
+
+
 def test_unknown_topics_partitions_and_sessions_are_told(lake: Lake) -> None:
     with served(lake) as (_, wire):
         assert fetch(wire, 0, topic="none").error_code == ErrorCode.unknown_topic_or_partition
