@@ -43,6 +43,9 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, send: Send) -> Non
     io = table.io
     metadata = table.iceberg.metadata
     before = _manifests(io, metadata, going)
+    gone = {one.snapshot_id for one in going}
+    # A list that can't be read stops it here: later, snapshots would have gone, and their manifests been left behind.
+    _manifests(io, metadata, (each for each in metadata.snapshots if each.snapshot_id not in gone))
     after = send(table, *removal(metadata, going))
     kept = _manifests(io, metadata, after.snapshots)
     delete(io, [*sorted(before - kept), *(one.manifest_list for one in going)])

@@ -7,7 +7,7 @@ a whole one, and only the snapshot's summary can tell:
   newer versions of Iceberg's Java library (Spark, Trino, Flink).
 - Else `total-data-files` and `total-delete-files` are compared with what the list counts. Engines carry these totals on
   from snapshot to snapshot, so a mistake stays, and not all engines write them. They are evidence where the parent's
-  list agrees with its own totals; without a parent, those of data files are.
+  list agrees with its own totals. Those of data files also are in a table's first snapshot, and if nothing is listed.
 
 What remains: a list of a snapshot without any of these, written by a library that makes several blocks of it.
 """
@@ -86,8 +86,17 @@ def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> lis
             raise _cut_short(snapshot.manifest_list, manifests=len(found), counted=created + kept)
         return found
     lacking = _lacking(found, told)
-    if lacking and (sure := _sure(lacking, io, metadata, snapshot)):
-        raise _cut_short(snapshot.manifest_list, **{f"{name} too few": count for name, count in sure.items()})
+    if lacking and (sure := _sure(lacking, found, io, metadata, snapshot)):
+        raise MetadataDamaged(
+            "a manifest list has fewer files than its snapshot's totals say: it was cut short, and files would "
+            "be missed in silence, or the engine that wrote the snapshot counted wrong. If the store has a "
+            "longer version of the list, restore it. If the list is whole, have that engine rewrite the "
+            "manifests or commit again. Expire the snapshot if it is an old one; setting the table back to one "
+            "before it takes records away",
+            file=snapshot.manifest_list,
+            snapshot=snapshot.snapshot_id,
+            **{f"{name} too few": count for name, count in sure.items()},
+        )
     return found
 
 
@@ -132,27 +141,29 @@ def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict
     return lacking
 
 
-def _sure(lacking: Mapping[str, int], io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> dict[str, int]:
+def _sure(
+    lacking: Mapping[str, int], found: Sequence[ManifestFile], io: FileIO, metadata: TableMetadata, snapshot: Snapshot
+) -> dict[str, int]:
     """What is lacking because the list was cut short, and not because the totals were wrong before."""
     if any(_DUPLICATES in summary_of(each) for each in metadata.snapshots):
         return {}
     before = _lacking_before(lacking, io, metadata, snapshot)
-    if before is None:
-        return {name: count for name, count in lacking.items() if name == _TOTALS[ManifestContent.DATA]}
-    return {name: count for name, count in lacking.items() if count > before.get(name, 0)}
+    if snapshot.parent_snapshot_id is None or not found:
+        before = {_TOTALS[ManifestContent.DATA]: 0} | before
+    return {name: count for name, count in lacking.items() if name in before and count > before[name]}
 
 
-def _lacking_before(
-    names: Iterable[str], io: FileIO, metadata: TableMetadata, snapshot: Snapshot
-) -> dict[str, int] | None:
-    """What the parent's list lacks; None where there is no parent any more, or it has no totals of these names."""
+def _lacking_before(names: Iterable[str], io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> dict[str, int]:
+    """What the parent's list lacks of these totals. Without those that nobody knows: it has none, or is gone."""
     parent = None if snapshot.parent_snapshot_id is None else metadata.snapshot_by_id(snapshot.parent_snapshot_id)
-    if parent is None or any(_number(summary_of(parent), name) is None for name in names):
-        return None
+    if parent is None:
+        return {}
+    told = summary_of(parent)
     try:
-        return _lacking(manifest_list(io, parent.manifest_list), summary_of(parent))
+        lacking = _lacking(manifest_list(io, parent.manifest_list), told)
     except (FileNotFoundError, MetadataDamaged):
-        return None
+        return {}
+    return {name: lacking.get(name, 0) for name in names if _number(told, name) is not None}
 
 
 def _number(told: Mapping[str, str], name: str) -> int | None:

@@ -134,6 +134,23 @@ def test_a_parent_that_is_gone_says_nothing(listed: ListedTable) -> None:
     assert read(listed.table(parent=before, total_data_files=4 * FILES, total_delete_files=1))
 
 
+def test_totals_that_were_counted_wrong_before_the_parent_was_expired_say_nothing(listed: ListedTable) -> None:
+    """Every table with expiry has a snapshot whose parent is gone: none may stop it for an old mistake of others."""
+    before = listed.table(total_data_files=4 * FILES + 1)
+    table = listed.table(parent=before, total_data_files=4 * FILES + 1)
+    alone = table.metadata.model_copy(update={"snapshots": table.metadata.snapshots[1:]})
+    assert len(manifests_of(listed.io, alone, alone.snapshots[0])) == 4
+
+
+def test_a_parent_that_tells_no_deletes_is_believed_of_data(listed: ListedTable) -> None:
+    before = listed.table(total_data_files=4 * FILES)
+    table = listed.table(parent=before, total_data_files=4 * FILES + 1, total_delete_files=1)
+    with pytest.raises(MetadataDamaged, match="counted wrong") as told:
+        read(table)
+    assert told.value.context["total-data-files too few"] == 1
+    assert "total-delete-files too few" not in told.value.context
+
+
 def test_an_empty_list_is_taken_where_there_are_no_files(tmp_path: Path) -> None:
     listed = ListedTable(tmp_path)
     assert read(listed.table(total_data_files=0)) == []
