@@ -60,7 +60,7 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
     path = manifest.manifest_path
     live = read = 0
     with _in_our_words(path):
-        content = _whole(io, manifest)
+        content = manifest_lists.manifest_content(io, manifest)
         records = records_of(content, path)
         with AvroFile[ManifestEntry](
             cast("InputFile", manifest_lists.BytesFile(content)),
@@ -75,8 +75,8 @@ def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
                 live += 1
                 yield _inherited(entry, manifest)
         manifest_lists.check_entries(manifest, live)
-    if read != records:
-        raise _cut_short(manifest, entries=read, counted=records)
+        if read != records:
+            raise manifest_lists.manifest_cut_short(manifest, entries=read, counted=records)
 
 
 def _version(manifest: ManifestFile) -> TableVersion:
@@ -92,23 +92,6 @@ def _in_our_words(path: str) -> Iterator[None]:
         raise StorageError(error.message, **error.context) from error
     except _UNREADABLE as error:
         raise storage_error(error, verb="read", path=path) from error
-
-
-def _whole(io: FileIO, manifest: ManifestFile) -> bytes:
-    """Read a manifest into memory and check its length: the decoder doesn't notice if the input was cut short."""
-    content = manifest_lists.whole(io, manifest.manifest_path)
-    if len(content) < manifest.manifest_length:
-        raise _cut_short(manifest, bytes=len(content), listed=manifest.manifest_length)
-    return content
-
-
-def _cut_short(manifest: ManifestFile, **found: int) -> StorageError:
-    return StorageError(
-        "a manifest holds less than its list says, so files would be missed in silence: it was cut short; restore it "
-        "from a backup or the store's versions; setting the table back to a snapshot without it takes records away",
-        file=manifest.manifest_path,
-        **found,
-    )
 
 
 def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:

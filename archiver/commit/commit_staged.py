@@ -25,6 +25,10 @@ from catalog.registry import Registry
 ATTEMPTS = 5
 """How often ranges are settled again because the table moved on before their commit."""
 
+_FRESH_SECONDS = 5.0
+"""How old the table may be that a commit is first tried on. The catalog doesn't refuse what others changed without a
+snapshot, such as a property that a person repairs."""
+
 OnLanded = Callable[[Sequence[TranslatedRange]], None]
 
 
@@ -72,9 +76,8 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
         if not waiting:
             return CommitReport(is_new=False, ahead=ahead)
         pass_point(FaultPoint.BEFORE_COMMIT)
-        match catalog.commit(
-            seen, waiting, change=opened.change, commit_id=new_id(), is_fresh=seen is not opened.table
-        ):
+        is_fresh = seen is not opened.table and seen.age < _FRESH_SECONDS
+        match catalog.commit(seen, waiting, change=opened.change, commit_id=new_id(), is_fresh=is_fresh):
             case Committed(commit_id=commit_id, snapshot_id=snapshot_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
                 opened.journal.keep_commit(commit_id, waiting)

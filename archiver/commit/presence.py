@@ -15,9 +15,9 @@ from itertools import groupby, islice
 from typing import Final
 from urllib.parse import urlsplit
 
+from archiver.archive.manifests import live_entries, manifests_of
 from archiver.errors import ObjectMissing, StorageError, StorageUnavailable
 from archiver.storage.objects import ObjectStore
-from archiver.storage.store_errors import storage_error
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.registry import MissingObjects
@@ -160,8 +160,5 @@ def _witnesses(table: ArchiveTable, store: str) -> Iterator[str]:
 
 def _data_paths(table: ArchiveTable) -> Iterator[str]:
     snapshot = table.iceberg.current_snapshot()
-    try:
-        for manifest in snapshot.manifests(table.io) if snapshot else ():
-            yield from (entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io))
-    except (OSError, ValueError) as error:
-        raise storage_error(error, verb="read", path=table.metadata_location) from error
+    for manifest in manifests_of(table.iceberg, snapshot) if snapshot else ():
+        yield from (entry.data_file.file_path for entry in live_entries(table.io, manifest))

@@ -26,7 +26,7 @@ class CommitAnswer:
             metadata, location = answer["metadata"], answer["metadata-location"]
         except (ValueError, LookupError, TypeError):
             metadata, location = None, None
-        if not (isinstance(metadata, dict) and isinstance(location, str) and "table-uuid" in metadata):
+        if not (isinstance(metadata, dict) and isinstance(location, str) and _is_of_protocol(metadata)):
             metadata = json.loads(CommitTableResponse.model_validate_json(text).metadata.model_dump_json())
         return cls(text, metadata)
 
@@ -45,3 +45,15 @@ class CommitAnswer:
     def metadata_files(self) -> Sequence[str]:
         """The metadata files before this one that the table still knows."""
         return [each["metadata-file"] for each in self.told.get("metadata-log") or ()]
+
+
+def _is_of_protocol(metadata: dict[str, Any]) -> bool:
+    """Whether all that is looked at here is as the protocol has it."""
+    properties, log = metadata.get("properties") or {}, metadata.get("metadata-log") or []
+    return (
+        "table-uuid" in metadata
+        and isinstance(properties, dict)
+        and all(isinstance(each, str) for each in properties.values())
+        and isinstance(log, list)
+        and all(isinstance(each, dict) and isinstance(each.get("metadata-file"), str) for each in log)
+    )

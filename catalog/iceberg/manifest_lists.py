@@ -22,7 +22,13 @@ from typing import Final, cast
 
 from pyiceberg.exceptions import ResolveError
 from pyiceberg.io import FileIO, InputFile
-from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile, read_manifest_list
+from pyiceberg.manifest import (
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    read_manifest_list,
+)
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
@@ -49,6 +55,16 @@ class BytesFile:
     def open(self, seekable: bool = True) -> BytesIO:  # noqa: ARG002 - InputFile's
         """The bytes from the first on."""
         return BytesIO(self._content)
+
+
+class _OneFile:
+    """A FileIO for one object that was read."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def new_input(self, location: str) -> BytesFile:  # noqa: ARG002 - FileIO's
+        return BytesFile(self._content)
 
 
 def whole(io: FileIO, path: str) -> bytes:
@@ -100,14 +116,26 @@ def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> lis
     return found
 
 
-def entries_of(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
-    """Read a manifest's live entries. MetadataDamaged where they are fewer than its list says."""
+def manifest_content(io: FileIO, manifest: ManifestFile) -> bytes:
+    """All bytes of a manifest: no decoder notices where they end too early.
+
+    MetadataDamaged where they are fewer than its list says; raises what `whole` raises.
+    """
+    content = whole(io, manifest.manifest_path)
+    if len(content) < manifest.manifest_length:
+        raise manifest_cut_short(manifest, bytes=len(content), listed=manifest.manifest_length)
+    return content
+
+
+def entries_of(io: FileIO, manifest: ManifestFile, *, only_live: bool = True) -> list[ManifestEntry]:
+    """Read a manifest's entries. MetadataDamaged where fewer of them are live than its list says."""
+    content = manifest_content(io, manifest)
     try:
-        found = manifest.fetch_manifest_entry(io, discard_deleted=True)
+        found = manifest.fetch_manifest_entry(cast("FileIO", _OneFile(content)), discard_deleted=only_live)
     except UNREADABLE as error:
         msg = "a manifest can't be read; restore it from a backup or the store's versions"
         raise MetadataDamaged(msg, file=manifest.manifest_path, cause=str(error)) from error
-    check_entries(manifest, len(found))
+    check_entries(manifest, sum(each.status != ManifestEntryStatus.DELETED for each in found))
     return found
 
 
@@ -115,14 +143,17 @@ def check_entries(manifest: ManifestFile, live: int) -> None:
     """Raise MetadataDamaged where a manifest has fewer live entries than its list says."""
     counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     if live < counted:
-        raise MetadataDamaged(
-            "a manifest holds less than its list says, so files would be missed in silence: it was cut short; restore "
-            "it from a backup or the store's versions; setting the table back to a snapshot without it takes records "
-            "away",
-            file=manifest.manifest_path,
-            entries=live,
-            counted=counted,
-        )
+        raise manifest_cut_short(manifest, entries=live, counted=counted)
+
+
+def manifest_cut_short(manifest: ManifestFile, **found: int) -> MetadataDamaged:
+    """The error of a manifest that lacks something; `found` says what."""
+    return MetadataDamaged(
+        "a manifest holds less than its list says, so files would be missed in silence: it was cut short; restore it "
+        "from a backup or the store's versions; setting the table back to a snapshot without it takes records away",
+        file=manifest.manifest_path,
+        **found,
+    )
 
 
 def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict[str, int]:

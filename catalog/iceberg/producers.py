@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summa
 from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles, _SnapshotProducer
 
 from catalog.errors import MetadataDamaged
-from catalog.iceberg.manifest_lists import CREATED, KEPT, check_entries, entries_of, manifests_of
+from catalog.iceberg.manifest_lists import CREATED, KEPT, entries_of, manifests_of
 from catalog.iceberg.whole_files import WholeFiles
 
 _SUMMARY_LIMIT: Final = TableProperties.WRITE_PARTITION_SUMMARY_LIMIT
@@ -74,9 +74,7 @@ class _Sound(_Producer):
 
     def fetch_manifest_entry(self, manifest: ManifestFile, discard_deleted: bool = True) -> list[ManifestEntry]:
         """The entries of a manifest that is merged with others."""
-        found = super().fetch_manifest_entry(manifest, discard_deleted)
-        check_entries(manifest, sum(each.status != ManifestEntryStatus.DELETED for each in found))
-        return found
+        return entries_of(self._io, manifest, only_live=discard_deleted)
 
     def _added_manifest(self, spec_id: int, files: list[DataFile]) -> ManifestFile:
         with self.new_manifest_writer(self.spec(spec_id)) as writer:

@@ -57,7 +57,7 @@ def assign_columns(
     from schema_mapping.field_ids import assign
 
     row = _locked(connection, topic)
-    before = _loaded(connection, topic, row.last_id, row.returning)
+    before = _state(*_columns_and_versions(connection, topic), row.last_id, row.returning)
     newest = max((each.version for each in before.versions), default=0)
     if table is None or row.table_uuid != table.uuid:
         topics.check_table(connection, topic, table.uuid if table else None)
@@ -121,11 +121,15 @@ def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTa
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:
     """The ledger of the topic's columns."""
+    entries, versions = _columns_and_versions(connection, topic)
+    # Last: without a lock, others may assign ids in between. Then the highest is too high, which does no harm.
     last = connection.execute(f"SELECT {_LAST} FROM topics WHERE id = %s", (topic.id,)).fetchone()  # noqa: S608 - no input
-    return _loaded(connection, topic, last[0], _returning(*last[1:])) if last else _loaded(connection, topic, 0, None)
+    return _state(entries, versions, last[0] if last else 0, _returning(*last[1:]) if last else None)
 
 
-def _loaded(connection: Connection, topic: TopicRow, last_id: int, returning: Returning | None) -> LedgerState:
+def _columns_and_versions(
+    connection: Connection, topic: TopicRow
+) -> tuple[tuple[LedgerEntry, ...], tuple[SchemaVersion, ...]]:
     entries = connection.execute(
         "SELECT root, path, generation, parent_id, field_id, name, source_name, type, state, since_version,"
         " deleted_version, doc FROM field_ids WHERE topic_id = %s ORDER BY field_id",
@@ -135,15 +139,16 @@ def _loaded(connection: Connection, topic: TopicRow, last_id: int, returning: Re
         "SELECT version, fingerprint, row_mapping::text FROM schema_versions WHERE topic_id = %s ORDER BY version",
         (topic.id,),
     ).fetchall()
-    return LedgerState(
-        entries=tuple(_entry(row) for row in entries),
-        versions=tuple(
-            SchemaVersion(version=version, fingerprint=fingerprint, mapping=mapping)
-            for version, fingerprint, mapping in versions
-        ),
-        last_id=max(LAST_FIXED_ID, last_id),
-        returning=returning,
+    return tuple(map(_entry, entries)), tuple(
+        SchemaVersion(version=version, fingerprint=fingerprint, mapping=mapping)
+        for version, fingerprint, mapping in versions
     )
+
+
+def _state(
+    entries: tuple[LedgerEntry, ...], versions: tuple[SchemaVersion, ...], last_id: int, returning: Returning | None
+) -> LedgerState:
+    return LedgerState(entries=entries, versions=versions, last_id=max(LAST_FIXED_ID, last_id), returning=returning)
 
 
 def _returning(version: int | None, since: datetime | None, asks: int | None) -> Returning | None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from archiver.commit.commit_staged import StagedTopic, commit_pending
+from archiver.storage.journal import TableJournal
 from catalog.errors import TableMissing
-from tests.support.catalog.memory import MemoryCatalog
-from tests.support.catalog.staging import StagedRanges, commit_staged, set_offset
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.settle import Settled
+from catalog.model import TranslatedRange
+from tests.support.catalog.memory import TOPIC, MemoryCatalog, change
+from tests.support.catalog.staging import CatalogOfOne, NoneMissing, StagedRanges, commit_staged, set_offset
 
 
 @pytest.fixture
@@ -71,3 +79,25 @@ def test_a_table_made_anew_says_nothing_about_what_is_staged(
 
     assert staged.pending(None) == tuple(waiting)
     assert (staged.landed, staged.refused) == (set(), set())
+
+
+def test_an_offset_that_a_person_repairs_before_a_slow_commit_stays_repaired(
+    tmp_path: Path, memory: MemoryCatalog, staged: StagedRanges, monkeypatch: pytest.MonkeyPatch
+):
+    """No snapshot is made by it, so the catalog would take a commit that was prepared on the state before."""
+
+    class Repaired(CatalogOfOne):
+        def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange], **options: bool) -> Settled:
+            found = super().settle(table, ranges, **options)
+            set_offset(memory, 1, 2)
+            return found
+
+    for partition in (0, 1):
+        staged.stage(tmp_path, partition, 5)
+    commit_staged(memory, staged)
+    staged.stage(tmp_path, 0, 5)
+    monkeypatch.setattr(ArchiveTable, "age", property(lambda _: 6.0))
+    opened = StagedTopic(topic=TOPIC, table=memory.load(), change=change(), journal=TableJournal())
+    registry = SimpleNamespace(files=staged, missing=NoneMissing())
+    commit_pending(opened, cast("Any", registry), cast("Any", Repaired(memory, memory.apply)), lambda _: None)
+    assert {partition: each.next_offset for partition, each in memory.load().offsets.items()} == {0: 10, 1: 2}

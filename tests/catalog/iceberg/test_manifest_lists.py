@@ -15,7 +15,7 @@ from archiver.archive.table_files import ManifestReader
 from archiver.errors import StorageError
 from catalog.errors import MetadataDamaged
 from catalog.iceberg.avro_blocks import records_of
-from catalog.iceberg.manifest_lists import manifest_list, manifests_of
+from catalog.iceberg.manifest_lists import entries_of, manifest_list, manifests_of
 from tests.support.archive.listed_table import ListedTable, data_file, position_deletes
 from tests.support.catalog.avro_blocks import in_blocks, without_last_block
 
@@ -159,39 +159,61 @@ def test_an_empty_list_is_taken_where_there_are_no_files(tmp_path: Path) -> None
         read(listed.table(total_data_files=1))
 
 
+class Short:
+    """A stream that gives less than there is."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def open(self) -> Any:
+        return self
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._stream.seek(offset, whence))
+
+    def read(self, size: int) -> bytes:
+        return bytes(self._stream.read(size)[:-1])
+
+
+class ShortIO:
+    def __init__(self, io: Any) -> None:
+        self._io = io
+
+    def new_input(self, path: str) -> Short:
+        return Short(self._io.new_input(path).open())
+
+
 def test_a_short_answer_of_the_store_says_nothing_against_the_list(listed: ListedTable) -> None:
     table = listed.table()
-    real = listed.io.new_input
-
-    class Short:
-        def __init__(self, path: str) -> None:
-            self._stream = real(path).open()
-
-        def open(self) -> Any:
-            return self
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self._stream.close()
-
-        def seek(self, offset: int, whence: int = 0) -> int:
-            return int(self._stream.seek(offset, whence))
-
-        def read(self, size: int) -> bytes:
-            return self._stream.read(size)[:-1]
-
-    class ShortIO:
-        def new_input(self, path: str) -> Short:
-            return Short(path)
-
-    table.io = ShortIO()  # type: ignore[assignment]
+    table.io = ShortIO(listed.io)  # type: ignore[assignment]
     with pytest.raises(ConnectionError):
         read(table)
     with pytest.raises(StorageError) as told:
         ManifestReader().files(table)
     assert told.value.retryable
+
+
+def test_a_short_answer_of_the_store_says_nothing_against_a_manifest(listed: ListedTable) -> None:
+    with pytest.raises(ConnectionError):
+        entries_of(ShortIO(listed.io), listed.manifests[0])  # type: ignore[arg-type]
+
+
+def test_a_manifest_that_was_cut_short_is_told_at_every_byte(listed: ListedTable) -> None:
+    manifest = listed.manifests[0]
+    path = Path(manifest.manifest_path.removeprefix("file://"))
+    content = path.read_bytes()
+    for end in range(0, len(content), 7):
+        path.write_bytes(content[:end])
+        with pytest.raises(MetadataDamaged, match=path.name):
+            entries_of(listed.io, manifest)
+    path.write_bytes(content)
+    assert len(entries_of(listed.io, manifest)) == FILES
 
 
 def test_blocks_are_counted_as_other_readers_count_them(tmp_path: Path) -> None:

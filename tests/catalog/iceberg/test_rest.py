@@ -203,7 +203,19 @@ def test_a_commit_is_sent_and_judged_as_pyiceberg_does_it(tmp_path: Path, status
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello", "[]", "{}", '{"metadata": {}}', '{"metadata": 1, "metadata-location": "x"}']
+    "text",
+    [
+        "",
+        "hello",
+        "[]",
+        "{}",
+        '{"metadata": {}}',
+        '{"metadata": 1, "metadata-location": "x"}',
+        '{"metadata": {"table-uuid": "x", "properties": [1, 2]}, "metadata-location": "x"}',
+        '{"metadata": {"table-uuid": "x", "properties": {"a": {}}}, "metadata-location": "x"}',
+        '{"metadata": {"table-uuid": "x", "metadata-log": ["x"]}, "metadata-location": "x"}',
+        '{"metadata": {"table-uuid": "x", "metadata-log": [{"timestamp-ms": 1}]}, "metadata-location": "x"}',
+    ],
 )
 def test_an_answer_that_is_none_leaves_the_commit_open(text: str) -> None:
     with pytest.raises(ValidationError):
