@@ -35,6 +35,12 @@ UPDATE audit_chains SET entries = %s, last_hash = %s, digest = %s, schema_versio
 WHERE topic_id = %s
 """
 
+_BEGIN: Final = """
+INSERT INTO audit_chains (topic_id, table_uuid, entries, last_hash, digest, schema_version, config_holds)
+SELECT %s, %s, %s, %s, %s, %s, %s WHERE NOT EXISTS (SELECT FROM audit_chains WHERE topic_id = %s)
+RETURNING 1
+"""
+"""Under the topic's row lock. `ON CONFLICT` would wait there for who changes the chain, who may wait for that lock."""
 _OF_ACT_OR_WAITING: Final = """
 SELECT seq, act_id, range_ids, line FROM audit_entries WHERE topic_id = %s AND (line IS NOT NULL OR act_id = %s)
 ORDER BY seq
@@ -129,8 +135,7 @@ def begin(connection: Connection, topic: TopicRow, start: ChainHead, known: Sequ
     """Begin a chain, or take up one that the store has, with its `known` entries (number and act). Once."""
     topics.lock(connection, topic)
     begun = connection.execute(
-        "INSERT INTO audit_chains (topic_id, table_uuid, entries, last_hash, digest, schema_version, config_holds)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING 1",
+        _BEGIN,
         (
             topic.id,
             start.table_uuid,
@@ -139,6 +144,7 @@ def begin(connection: Connection, topic: TopicRow, start: ChainHead, known: Sequ
             start.digest,
             start.schema_version,
             start.config_holds,
+            topic.id,
         ),
     ).fetchone()
     if begun is not None:

@@ -141,6 +141,22 @@ def test_processes_that_work_at_once_write_one_chain(trail: AuditTrail) -> None:
     assert numbers(trail) == list(range(1, 14))
 
 
+def test_who_begins_a_chain_waits_for_nobody_who_goes_on_with_it(trail: AuditTrail) -> None:
+    """An entry being added needs the topic's row, which who begins has locked: each would wait for the other."""
+    trail.record(appended(0))
+    audit, topic = trail.registry.audit, trail.topic
+    head = audit.head(topic)
+    assert head is not None
+    with psycopg.connect(trail.registry._postgres._conninfo) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("UPDATE audit_chains SET entries = entries WHERE topic_id = %s", (topic.id,))
+        begun = pool.submit(audit.begin, topic, replace(head, entries=0), ())
+        try:
+            begun.result(timeout=10)
+        finally:
+            other.rollback()
+    assert audit.head(topic) == head
+
+
 def test_while_the_store_is_away_entries_wait(trail: AuditTrail, caplog: pytest.LogCaptureFixture) -> None:
     trail.record(appended(0))
     nowhere = ObjectStore.of({"s3.endpoint": "http://127.0.0.1:1", "s3.connect-timeout": "1"}, attempts=1)
