@@ -77,6 +77,7 @@ class OpenFile:
             self.assembler.field_ids | self.deletes.field_ids,
             without=nulls,
             in_dictionaries=self.takes_dictionaries,
+            is_stream=self.assembler.shape.is_streamed and _has_begin(block, wanted),
         )
         for rows, kafka in self._rows(batches, block.first_row, wanted, nulls):
             yield sorted_by_offset(self.assembler.records(rows, kafka, nulls))
@@ -125,6 +126,11 @@ class OpenFile:
             elif kept.any():
                 mask = pa.array(kept)
                 yield rows.filter(mask), kafka.filter(mask)
+
+
+def _has_begin(block: Block, wanted: RowRange) -> bool:
+    """Whether the first rows of a block are wanted. Who begins in its middle waits for all before it to be decoded."""
+    return block.is_sorted and block.low_offset is not None and wanted.start_offset <= block.low_offset
 
 
 def _wanted(kafka: pa.StructArray, wanted: RowRange) -> Mask:

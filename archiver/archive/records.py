@@ -94,12 +94,14 @@ class RecordShape:
     """The columns that archived rows are converted to.
 
     `required` are field ids in `kafka` that every file must have. Columns with the field ids `optional` are null if a
-    file lacks them. `build` makes the columns. `shows` has keys and values shown as JSON, too.
+    file lacks them. `build` makes the columns. `shows` has keys and values shown as JSON, too. `is_streamed` says that
+    several partitions are read in this shape at the same time, so that CPU counts most.
     """
 
     required: frozenset[int]
     optional: frozenset[int] = frozenset()
     shows: bool = False
+    is_streamed: bool = False
     build: Callable[[RecordParts], pa.RecordBatch]
 
     @cached_property

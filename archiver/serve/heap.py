@@ -18,7 +18,8 @@ GIVEN_BACK_EVERY: Final = 10.0
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
-_LARGE_BYTES: Final = 8 << 20
+_LARGE_BYTES: Final = 16 << 20
+"""The texts of 32,768 records of a stream are often above 8 MiB."""
 _KEPT_BYTES: Final = 256 << 20
 _HEAPS: Final = 2
 
@@ -26,7 +27,7 @@ _HEAPS: Final = 2
 def share_one_allocator() -> None:
     """Have Arrow use the C library's allocator, and that few heaps. Call it before Arrow is loaded.
 
-    Pieces of 8 MiB or more come from the system and go back to it. `ARROW_DEFAULT_MEMORY_POOL` is left as it is where
+    Pieces of 16 MiB or more come from the system and go back to it. `ARROW_DEFAULT_MEMORY_POOL` is left as it is where
     somebody has set it.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")

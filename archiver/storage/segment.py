@@ -197,13 +197,15 @@ class SegmentReader(Protocol):
         *,
         without: frozenset[int] = frozenset(),
         in_dictionaries: bool = False,
+        is_stream: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows of one block in file order, in batches of bounded size. `field_ids` selects columns.
 
         An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`). Ids that the file
         doesn't have are ignored. Columns `without`, as `null_columns` gives them, are left out. With `in_dictionaries`,
-        texts below `val` may come as `dictionary<int32, string>`. Raises subclasses of StorageError, which name the
-        file.
+        texts below `val` may come as `dictionary<int32, string>`. `is_stream` says that all rows are wanted, and that
+        other blocks are read at the same time: then CPU counts more than how soon the first batch comes. Raises
+        subclasses of StorageError, which name the file.
         """
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:

@@ -90,6 +90,7 @@ ON_THE_WIRE: Final = RecordShape(
     optional=frozenset(
         (BATCH_START_ID, BATCH_END_ID, PRODUCER_ID_ID, PRODUCER_EPOCH_ID, BASE_SEQUENCE_ID, ATTRIBUTES_ID)
     ),
+    is_streamed=True,
     build=_wire_records,
 )
 """The shape with the columns of `archiver.wire.RECORDS`: records with the fields of their batches."""

@@ -11,14 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.records import AS_CONSUMED, RecordShape
 from archiver.archive.table_files import Bounds, TableFile
 from archiver.errors import BadSegment
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import file_end
+from archiver.storage.parquet.reader import BATCH_ROWS, STREAM_ROWS
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from schema_mapping.errors import ContextError
@@ -47,7 +50,7 @@ def written(archive: Any, path: Path, rows: int) -> Path:
     return path
 
 
-def opened(archive: Any, path: Path) -> OpenFile:
+def opened(archive: Any, path: Path, shape: RecordShape = AS_CONSUMED) -> OpenFile:
     objects = ObjectStore.of({})
     storage = TopicStorage(
         deletes=DeleteFiles(objects, FORMATS),
@@ -66,7 +69,7 @@ def opened(archive: Any, path: Path) -> OpenFile:
         offsets=Bounds(0, ROWS - 1),
         latest=None,
     )
-    return OpenFile.open(storage, file)
+    return OpenFile.open(storage, file, shape)
 
 
 def records_of(archive: Any, path: Path) -> pa.Table:
@@ -202,3 +205,15 @@ def test_damage_in_a_footer_says_what_to_do(archive: Any, local: Path):
         records_of(archive, local)
     assert raised.value.context["file"] == local.as_uri()
     assert not raised.value.retryable
+
+
+@pytest.mark.parametrize("start", [0, 1, 20_000, MANY - 1])
+def test_a_server_reads_from_a_blocks_begin_in_larger_pieces(archive: Any, tmp_path: Path, start: int) -> None:
+    path = written(archive, tmp_path / "many.parquet", MANY)
+    wanted = RowRange(partition=0, start_offset=start, end_offset=MANY)
+    with closing(opened(archive, path, ON_THE_WIRE)) as file:
+        (block,) = file.reader.blocks()
+        found = list(file.records(block, wanted))
+    assert [offset for each in found for offset in each.column("offset").to_pylist()] == list(range(start, MANY))
+    assert max(each.num_rows for each in found) <= (STREAM_ROWS if start == 0 else BATCH_ROWS)
+    assert (found[0].num_rows == STREAM_ROWS) is (start == 0)

@@ -163,6 +163,7 @@ class ArrowReader:
         *,
         without: frozenset[int] = frozenset(),
         in_dictionaries: bool = False,
+        is_stream: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         assert not without
         batch = self._ipc.get_batch(block.index)
