@@ -45,8 +45,11 @@ def late_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[st
 
 
 @contextmanager
-def quick_imports() -> Iterator[None]:
-    """Import with no collection in between. What was imported then counts as old, as after many collections."""
+def quick_imports(*, for_good: bool = False) -> Iterator[None]:
+    """Import with no collection in between. What was imported then counts as old, as after many collections.
+
+    With `for_good` collections pass over it from then on, and over all else that there is: for a process that goes on.
+    """
     if not gc.isenabled():
         yield
         return
@@ -55,7 +58,8 @@ def quick_imports() -> Iterator[None]:
         yield
     finally:
         gc.freeze()
-        gc.unfreeze()  # both at once move all objects to the oldest generation, without going through them
+        if not for_good:
+            gc.unfreeze()  # both at once move all objects to the oldest generation, without going through them
         gc.enable()
 
 

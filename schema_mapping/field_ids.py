@@ -11,6 +11,8 @@ import json
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from typing import Final
 
 from pyiceberg.schema import Schema
 
@@ -28,6 +30,9 @@ from schema_mapping.formats import format_called
 from schema_mapping.raw_mapping import RawMapping
 from schema_mapping.row import PartitionSource, RowMapping, row_mapping_from_text, table_schema
 from schema_mapping.value_format import DeclaredSchema, ValueMapping, ValueSchema
+
+_KEPT: Final = 64
+"""How many schemas are kept. A large one takes a megabyte."""
 
 __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]
 
@@ -111,16 +116,21 @@ def assign(
 
 
 def _unchanged(state: LedgerState, seen: SchemaVersion) -> Assignment:
-    row = row_mapping_from_text(seen.mapping)
-    newest = row_mapping_from_text(state.versions[-1].mapping)
     return Assignment(
         state=state,
-        row=row,
-        iceberg_schema=ledger_schema(state.entries, newest, written=row.column_ids),
+        row=row_mapping_from_text(seen.mapping),
+        iceberg_schema=_schema_seen(state.entries, state.versions[-1].mapping, seen.mapping),
         changes=(),
         version=seen.version,
         fingerprint=seen.fingerprint,
     )
+
+
+@lru_cache(maxsize=_KEPT)
+def _schema_seen(entries: tuple[LedgerEntry, ...], newest: str, seen: str) -> Schema:
+    """The table's schema where a version that was seen before is written. Tables with the same columns share it."""
+    written = row_mapping_from_text(seen).column_ids
+    return ledger_schema(entries, row_mapping_from_text(newest), written=written)
 
 
 def row_fingerprint(

@@ -40,7 +40,7 @@ def archive(
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         # only now: to import these takes seconds, and a mistake in the configuration is told at once
-        with quick_imports():
+        with quick_imports(for_good=True):
             spare_pandas()
             from archiver.ingest.idle import in_turn
             from archiver.ingest.job import ArchiveJob

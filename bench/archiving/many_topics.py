@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import json
 import pstats
 import sys
@@ -66,6 +67,7 @@ def main() -> None:
             from archiver.engine.spark import SparkEngine
 
             engine = closing.enter_context(SparkEngine.start({"master": SLOTS}, preloaded=MODULES))
+        gc.freeze()  # as the command does
         answer({"ready": True})
         archive: Callable[[], int] | None = None
         for line in sys.stdin:

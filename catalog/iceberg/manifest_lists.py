@@ -27,13 +27,13 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    read_manifest_list,
 )
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from catalog.errors import MetadataDamaged
 from catalog.iceberg.avro_blocks import records_of
+from catalog.iceberg.avro_files import ManifestListFile
 from catalog.iceberg.lineage import summary_of
 
 CREATED: Final = "manifests-created"
@@ -83,7 +83,7 @@ def manifest_list(io: FileIO, path: str) -> list[ManifestFile]:
     content = whole(io, path)
     records = records_of(content, path)
     try:
-        found = list(read_manifest_list(cast("InputFile", BytesFile(content))))
+        found = ManifestListFile.read(cast("InputFile", BytesFile(content)))
     except UNREADABLE as error:
         msg = "a manifest list can't be read; restore it from a backup or the store's versions"
         raise MetadataDamaged(msg, file=path, cause=str(error)) from error

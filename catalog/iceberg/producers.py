@@ -12,15 +12,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile, ManifestWriter
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import TableProperties, Transaction
 from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles, _SnapshotProducer
 
 from catalog.errors import MetadataDamaged
+from catalog.iceberg.avro_files import ManifestFileWriter
 from catalog.iceberg.manifest_lists import CREATED, KEPT, entries_of, manifests_of
 from catalog.iceberg.whole_files import WholeFiles
 
+_KEPT_FORMAT: Final = 2
+"""The format of tables for whose manifests schemas are kept."""
 _SUMMARY_LIMIT: Final = TableProperties.WRITE_PARTITION_SUMMARY_LIMIT
 
 if TYPE_CHECKING:
@@ -45,13 +49,17 @@ class _Sound(_Producer):
         self._added_data_files = by_spec.pop(self._transaction.table_metadata.default_spec_id, [])
         try:
             others = [self._added_manifest(spec_id, files) for spec_id, files in sorted(by_spec.items())]
-            found = [*others, *super()._manifests()]
+            found = [*others, *self._with_older()]
         finally:
             self._added_data_files = added
         self._check_complete(found)
         created = sum(each.added_snapshot_id == self._snapshot_id for each in found)
         self._listed = created, len(found) - created
         return found
+
+    def _with_older(self) -> list[ManifestFile]:
+        """The manifest of added files of the current spec, and what stays of older ones."""
+        return super()._manifests()
 
     def _of_parent(self) -> list[ManifestFile]:
         metadata, parent_id = self._transaction.table_metadata, self._parent_snapshot_id
@@ -75,6 +83,12 @@ class _Sound(_Producer):
     def fetch_manifest_entry(self, manifest: ManifestFile, discard_deleted: bool = True) -> list[ManifestEntry]:
         """The entries of a manifest that is merged with others."""
         return entries_of(self._io, manifest, only_live=discard_deleted)
+
+    def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriter:
+        """The writer of a new manifest."""
+        if self._transaction.table_metadata.format_version != _KEPT_FORMAT:
+            return super().new_manifest_writer(spec)
+        return ManifestFileWriter(spec, self.schema(), self.new_manifest_output(), self._snapshot_id, self._compression)
 
     def _added_manifest(self, spec_id: int, files: list[DataFile]) -> ManifestFile:
         with self.new_manifest_writer(self.spec(spec_id)) as writer:
@@ -107,6 +121,12 @@ class _Sound(_Producer):
 
 
 class _MergeAppend(_Sound, _MergeAppendFiles):
+    def _with_older(self) -> list[ManifestFile]:
+        """As pyiceberg does it, without three threads, of which one has something to do."""
+        spec_id, files = self._transaction.table_metadata.default_spec_id, self._added_data_files
+        added = [self._added_manifest(spec_id, files)] if files else []
+        return self._process_manifests(added + self._existing_manifests())
+
     def _existing_manifests(self) -> list[ManifestFile]:
         """The manifests of the snapshot before, but those whose files have all gone."""
         return [each for each in self._before if each.has_added_files() or each.has_existing_files()]

@@ -6,9 +6,8 @@ credential.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
@@ -25,7 +24,6 @@ from pyiceberg.catalog.rest import (
     Capability,
     Endpoints,
     RestCatalog,
-    TableResponse,
 )
 from pyiceberg.catalog.rest.response import _handle_non_200_response
 from pyiceberg.io import FileIO
@@ -39,6 +37,7 @@ from catalog.iceberg.commit_answer import CommitAnswer
 from catalog.iceberg.credentials import for_clients
 from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
+from catalog.iceberg.load_answer import table_of
 from catalog.iceberg.retry_after import AskedPause
 
 CONNECT_SECONDS: Final = 10.0
@@ -102,15 +101,20 @@ class BoundedRestCatalog(RestCatalog):
         self.asked_pause = AskedPause()
         super().__init__(name, **properties)
 
+    @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
         """The table as it is now. What is still as in `known` isn't made from JSON again: that is most of the work."""
-        if known is None or SNAPSHOT_LOADING_MODE in self.properties:
-            return self._load_whole(identifier)
+        if SNAPSHOT_LOADING_MODE in self.properties:
+            found: Table = super().load_table(identifier)
+            return found
+        self._check_endpoint(Capability.V1_LOAD_TABLE)
         place = self.url(Endpoints.load_table, prefixed=True, **self._split_identifier_for_path(identifier))
         answer = self._session.get(place)
-        if answer.status_code != requests.codes.ok:
-            return self._load_whole(identifier)  # which knows all errors, and what to do about them
-        return self._response_to_table(self.identifier_to_tuple(identifier), _table_of(answer.text, known))
+        try:
+            answer.raise_for_status()
+        except requests.HTTPError as error:
+            _handle_non_200_response(error, {404: exceptions.NoSuchTableError})
+        return self._response_to_table(self.identifier_to_tuple(identifier), table_of(answer.text, known))
 
     @_with_new_token
     def send_commit(
@@ -131,10 +135,6 @@ class BoundedRestCatalog(RestCatalog):
         except requests.HTTPError as error:
             _handle_non_200_response(error, _COMMIT_ERRORS)
         return CommitAnswer.read(answer.text)
-
-    def _load_whole(self, identifier: str | Identifier) -> Table:
-        table: Table = super().load_table(identifier)
-        return table
 
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
         given = for_clients(properties, location)
@@ -157,27 +157,6 @@ class BoundedRestCatalog(RestCatalog):
             session.merge_environment_settings
         )
         session.hooks["response"].append(self.asked_pause.note)
-
-
-def _table_of(text: str, known: Table) -> TableResponse:
-    """The catalog's answer. A metadata file never changes; so what it had is taken from `known`, if that is of it."""
-    with suppress(ValueError):
-        told = json.loads(text)
-        if isinstance(told, dict) and known.metadata_location and _is_of(told, known):
-            return TableResponse.model_validate({**told, "metadata": known.metadata})
-    return TableResponse.model_validate_json(text)
-
-
-def _is_of(told: Mapping[str, Any], known: Table) -> bool:
-    """Whether an answer is about this very metadata file. Some catalogs number them, for each table anew."""
-    there, here = told.get("metadata"), known.metadata
-    return (
-        told.get("metadata-location") == known.metadata_location
-        and isinstance(there, dict)
-        and there.get("table-uuid") == str(here.table_uuid)
-        and there.get("last-updated-ms") == here.last_updated_ms
-        and there.get("current-snapshot-id") in {here.current_snapshot_id, here.current_snapshot_id or -1}
-    )
 
 
 def _once_for_each_server(merge: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:

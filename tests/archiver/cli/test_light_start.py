@@ -180,6 +180,16 @@ def test_imports_are_not_collected_in_between_and_count_as_old_then() -> None:
     assert gc.get_freeze_count() == 0
 
 
+def test_collections_pass_over_what_is_imported_for_good() -> None:
+    try:
+        with quick_imports(for_good=True):
+            many = [[] for _ in range(20_000)]
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > len(many)
+    finally:
+        gc.unfreeze()
+
+
 def test_collections_go_on_after_an_import_that_fails() -> None:
     with pytest.raises(ImportError), quick_imports():
         importlib.import_module("archiver.no_such_module")

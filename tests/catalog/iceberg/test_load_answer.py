@@ -1,0 +1,68 @@
+"""What a catalog answers reads as pyiceberg reads it, and tables with the same columns share their schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pydantic import ValidationError
+from pyiceberg.catalog.rest import TableResponse
+
+from catalog.iceberg.load_answer import table_of
+from tests.support.catalog.memory import MemoryCatalog
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> dict[str, Any]:
+    metadata = json.loads(MemoryCatalog(tmp_path).load().iceberg.metadata.model_dump_json())
+    return {"metadata-location": "s3://lake/v1.metadata.json", "metadata": metadata, "config": {"a": "b"}}
+
+
+def test_it_reads_as_pyiceberg_reads_it(told: dict[str, Any]) -> None:
+    text = json.dumps(told)
+    assert table_of(text) == table_of(text) == TableResponse.model_validate_json(text)
+
+
+def test_tables_with_the_same_columns_share_them(told: dict[str, Any]) -> None:
+    one = table_of(json.dumps(told)).metadata
+    other = table_of(json.dumps({**told, "metadata": told["metadata"] | {"table-uuid": str(uuid4())}})).metadata
+    assert other.table_uuid != one.table_uuid
+    assert other.schema() is one.schema()
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"id": 4_000}, {"doc": "other"}, {"required": True}])
+def test_other_columns_are_others(told: dict[str, Any], change: dict[str, Any]) -> None:
+    one = table_of(json.dumps(told)).metadata
+    told["metadata"]["schemas"][0]["fields"][-1] |= change
+    text = json.dumps(told)
+    other = table_of(text).metadata
+    assert other == TableResponse.model_validate_json(text).metadata
+    assert other.schema() != one.schema()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schemas": [{"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "a", "type": "nonsense"}]}]},
+        {"schemas": [1]},
+        {"schemas": {}},
+        {"schemas": None},
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_told_as_by_pyiceberg(told: dict[str, Any], change: dict[str, Any]) -> None:
+    text = json.dumps({**told, "metadata": told["metadata"] | change})
+    errors = []
+    for read in (table_of, TableResponse.model_validate_json):
+        with pytest.raises(ValidationError) as caught:
+            read(text)
+        errors.append(caught.value.errors(include_url=False, include_context=False))
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "[]", "{}", '{"metadata": 1, "metadata-location": "x"}'])
+def test_what_is_no_answer_is_none(text: str) -> None:
+    with pytest.raises(ValidationError):
+        table_of(text)

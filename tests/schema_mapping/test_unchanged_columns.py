@@ -1,0 +1,39 @@
+"""A schema that was seen before has its table's columns from before, and tables with the same columns share them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from schema_mapping.columns.ledger import LedgerState
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.field_ids import Assignment, assign, ledger_schema
+from tests.support.schemas.proto_text import fields
+
+STEPS = ("int32 a = 1; string b = 2;", "int64 a = 1; string c = 3;", "map<string, int32> by = 4;")
+
+
+def test_tables_with_the_same_columns_share_them() -> None:
+    first = [assign(LedgerState(), value=fields(STEPS[0])) for _ in range(2)]
+    again = [assign(each.state, value=fields(STEPS[0])) for each in first]
+    assert again[0].iceberg_schema is again[1].iceberg_schema
+    assert again[0].iceberg_schema == first[0].iceberg_schema
+
+
+def test_an_older_schema_has_all_columns_that_it_writes() -> None:
+    for options in (MappingOptions(), replace(MappingOptions(), keep_removed=False)):
+        made: list[Assignment] = []
+        for body in STEPS:
+            state = made[-1].state if made else LedgerState()
+            made.append(assign(state, value=fields(body), options=options))
+        newest = made[-1]
+        for old, body in zip(made, STEPS, strict=True):
+            found = assign(newest.state, value=fields(body), options=options)
+            wanted = ledger_schema(newest.state.entries, newest.row, written=old.row.column_ids)
+            assert (found.iceberg_schema, found.version) == (wanted, old.version)
+
+
+def test_columns_that_differ_in_a_comment_are_others() -> None:
+    state = assign(LedgerState(), value=fields(STEPS[0])).state
+    told = replace(state, entries=tuple(replace(entry, doc=f"of {entry.name}") for entry in state.entries))
+    schemas = [assign(each, value=fields(STEPS[0])).iceberg_schema for each in (state, told)]
+    assert [each.find_field("val.a").doc for each in schemas] == [None, "of a"]
