@@ -1,12 +1,23 @@
-"""Measures the CPU seconds (user and system) of a process and all processes that it started."""
+"""Measures the CPU seconds (user and system) of a process and all processes that it started, ended ones included."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 import psutil
+
+Key: TypeAlias = tuple[int, float]
+"""A process: its id, and when it began."""
+
+DRIVER: Final = "driver"
+JVM: Final = "JVM"
+WORKERS: Final = "workers"
+_STARTED_BY: Final = {DRIVER: JVM, JVM: WORKERS, WORKERS: WORKERS}
+"""What a process is that came and went unseen, by what its parent is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,27 +30,75 @@ class Cost:
     split: dict[str, float]
 
 
-def cpu_seconds() -> dict[str, float]:
-    """Return the CPU seconds of this process (`driver`) and of its descendants, by program.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A process as it was seen: its own CPU seconds, and those of children that ended and that it waited for."""
 
-    Descendants that ended are counted if somebody waited for them.
-    """
-    this = psutil.Process()
-    found: dict[str, float] = {}
-    for each in (this, *this.children(recursive=True)):
-        try:
-            times, name = each.cpu_times(), "driver" if each == this else each.name()
-        except psutil.NoSuchProcess:
-            continue
-        spent = times.user + times.system + times.children_user + times.children_system
-        found[name] = found.get(name, 0.0) + spent
-    return found
+    kind: str
+    parent: Key | None
+    own: float
+    ended: float
 
 
 def measured(turn: Callable[[], int]) -> Cost:
     """Measure the cost of a turn. The turn returns how many records it archived."""
-    before, wall = cpu_seconds(), time.perf_counter()
+    before, wall = family(), time.perf_counter()
     records = turn()
     wall = time.perf_counter() - wall
-    split = {name: round(spent - before.get(name, 0.0), 2) for name, spent in cpu_seconds().items()}
+    split = {kind: round(seconds, 2) for kind, seconds in spent(before, family()).items()}
     return Cost(cpu_seconds=sum(split.values()), wall_seconds=wall, records=records, split=split)
+
+
+def family() -> dict[Key, Seen]:
+    """This process (`driver`) and its descendants as they are now."""
+    this = psutil.Process()
+    alive = {each.pid: each for each in (this, *this.children(recursive=True))}
+    found: dict[Key, Seen] = {}
+    for each in alive.values():
+        try:
+            times, name, parent = each.cpu_times(), each.name(), alive.get(each.ppid())
+        except psutil.NoSuchProcess:
+            continue
+        found[_key(each)] = Seen(
+            kind=DRIVER if each == this else _kind(name),
+            parent=None if parent is None or each == this else _key(parent),
+            own=times.user + times.system,
+            ended=times.children_user + times.children_system,
+        )
+    return found
+
+
+def spent(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[str, float]:
+    """The CPU seconds between two looks, by kind.
+
+    What a process spent that has ended is with the next ancestor that goes on, unless nobody waited for it.
+    """
+    seconds: Counter[str] = Counter({DRIVER: 0.0, JVM: 0.0, WORKERS: 0.0})
+    known: Counter[Key] = Counter()
+    kinds: dict[Key, str] = {}
+    for key, was in before.items():
+        if key not in after and (heir := _heir(key, before, after)) is not None:
+            known[heir] += was.own + was.ended
+            kinds[heir] = was.kind
+    for key, now in after.items():
+        began = before.get(key)
+        seconds[now.kind] += now.own - (began.own if began else 0.0)
+        unseen = now.ended - (began.ended if began else 0.0) - known[key]
+        seconds[kinds.get(key, _STARTED_BY[now.kind])] += max(0.0, unseen)
+    return dict(seconds)
+
+
+def _heir(key: Key, before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Key | None:
+    """The next ancestor of an ended process that goes on."""
+    parent = before[key].parent
+    while parent is not None and parent not in after:
+        parent = before[parent].parent if parent in before else None
+    return parent
+
+
+def _key(process: psutil.Process) -> Key:
+    return process.pid, process.create_time()
+
+
+def _kind(name: str) -> str:
+    return JVM if name in {"java", "bash"} else WORKERS  # a shell starts the JVM
