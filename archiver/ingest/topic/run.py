@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from archiver.commit.commit_staged import commit_pending
-from archiver.commit.compare_rows import Allowance, compare_rows
-from archiver.commit.table_check import check_archive, rows_altered
+from archiver.commit.compare_rows import Allowance
 from archiver.commit.tidying import tidy_by_chance
 from archiver.config.model import TopicConfig
 from archiver.errors import LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
@@ -31,19 +29,18 @@ from archiver.ingest.topic.inspection import (
     archived_offsets,
     inspect_partitions,
 )
+from archiver.ingest.topic.kept_rows import KeptRows
 from archiver.ingest.topic.opening import OpenedTopic
 from archiver.ingest.topic.report_builder import TopicReportBuilder
 from archiver.kafka.broker import BrokerClient
 from archiver.storage.formats import FORMATS, SegmentFormats
-from catalog.errors import CatalogUnreachable, RolledBack, RowsAltered
+from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, Staged, TranslatedRange
 from catalog.registry import Registry
 from catalog.registry.last_known import KnownSchemas
 from schema_mapping.errors import ContextError
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +97,8 @@ class TopicRun:
         self._is_waiting = self._is_as_opened = False
         self._in_table: dict[int, int] = {}
         self._has_uncommitted = False
-        self._altered: RowsAltered | None = None
-        self._has_uncompared = False
         self._report = TopicReportBuilder(self.name, config.table, observer, accept_gaps=accept_gaps)
+        self._kept = KeptRows(registry, catalog, self._report, formats=formats)
 
     @property
     def name(self) -> str:
@@ -145,49 +141,11 @@ class TopicRun:
         if has_staged:
             with suppress(RolledBack):  # told below, with all that is missing
                 self.commit()
-        error: ContextError | None
-        try:
-            found = check_archive(
-                self.opened.topic,
-                self._registry,
-                partial(self._catalog.reload, self.opened.table),
-                known=None if self.opened.table.is_recalled else self.opened.table,
-                formats=self._formats,
-            )
-            error, self._has_uncompared = found.error, found.has_uncompared
-        except CatalogUnreachable:
-            return
-        except ContextError as unreadable:
-            error = unreadable
-        if isinstance(error, RolledBack):
-            raise error
-        if isinstance(error, RowsAltered):
-            self._altered = error  # told by `compare`, which may find them mended
-        elif error is not None:
-            self._report.warn(error)
+        self._kept.look(self.opened)
 
     def compare(self, allowance: Allowance) -> None:
         """Compare rows that others may have written, once everything is archived. Tell which are altered."""
-        told, waiting = self._altered, 0
-        load = partial(self._catalog.reload, self.opened.table)
-        try:
-            if self._has_uncompared and not self.failed:
-                found = compare_rows(self.opened.topic, self._registry, load, allowance, formats=self._formats)
-                if found is not None:
-                    told = rows_altered(load(), found) if found.altered else None
-                    waiting = found.uncompared_rows
-        except CatalogUnreachable:
-            pass
-        except ContextError as unreadable:
-            self._report.warn(unreadable)
-        if told is not None:
-            self._report.warn(told)
-        if waiting:
-            _LOG.warning(
-                "%s: %d records that others may have changed are not compared yet; the next run goes on",
-                self.name,
-                waiting,
-            )
+        self._kept.compare(self.opened, allowance)
 
     @property
     def given_up(self) -> tuple[int, ...]:

@@ -1,0 +1,78 @@
+"""Whether a topic's table still has what was archived: looked at as a run begins, and rows compared as it ends."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from archiver.commit.compare_rows import Allowance, compare_rows
+from archiver.commit.table_check import check_archive, rows_altered
+from archiver.ingest.topic.opening import OpenedTopic
+from archiver.ingest.topic.report_builder import TopicReportBuilder
+from archiver.storage.formats import SegmentFormats
+from catalog.errors import CatalogUnreachable, RolledBack, RowsAltered
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.registry import Registry
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+
+
+class KeptRows:
+    """One topic's check in one run. What is wrong comes into the report; while the catalog is away, nothing is."""
+
+    def __init__(
+        self, registry: Registry, catalog: TableCatalog, report: TopicReportBuilder, *, formats: SegmentFormats
+    ) -> None:
+        self._registry = registry
+        self._catalog = catalog
+        self._report = report
+        self._formats = formats
+        self._altered: RowsAltered | None = None
+        self._has_uncompared = False
+
+    def look(self, opened: OpenedTopic) -> None:
+        """Look whether the table has what was committed. Raises RolledBack where it was set back."""
+        error: ContextError | None
+        try:
+            found = check_archive(
+                opened.topic,
+                self._registry,
+                partial(self._catalog.reload, opened.table),
+                known=None if opened.table.is_recalled else opened.table,
+                formats=self._formats,
+            )
+            error, self._has_uncompared = found.error, found.has_uncompared
+        except CatalogUnreachable:
+            return
+        except ContextError as unreadable:
+            error = unreadable
+        if isinstance(error, RolledBack):
+            raise error
+        if isinstance(error, RowsAltered):
+            self._altered = error  # told by `compare`, which may find them mended
+        elif error is not None:
+            self._report.warn(error)
+
+    def compare(self, opened: OpenedTopic, allowance: Allowance) -> None:
+        """Compare rows that others may have written, unless the topic failed. Tell which are altered."""
+        told, waiting = self._altered, 0
+        load = partial(self._catalog.reload, opened.table)
+        try:
+            if self._has_uncompared and not self._report.failed:
+                found = compare_rows(opened.topic, self._registry, load, allowance, formats=self._formats)
+                if found is not None:
+                    told = rows_altered(load(), found) if found.altered else None
+                    waiting = found.uncompared_rows
+        except CatalogUnreachable:
+            pass
+        except ContextError as unreadable:
+            self._report.warn(unreadable)
+        if told is not None:
+            self._report.warn(told)
+        if waiting:
+            _LOG.warning(
+                "%s: %d records that others may have changed are not compared yet; the next run goes on",
+                opened.topic.topic,
+                waiting,
+            )
