@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -64,7 +65,7 @@ class RawMapping:
     @property
     def arrow_type(self) -> pa.StructType:
         """The Arrow struct of decoded rows, with its field id."""
-        return pa.struct([arrow_field(names.RAW, pa.binary(), self.raw_id)])
+        return _struct(self.raw_id)
 
     @property
     def iceberg_type(self) -> StructType:
@@ -106,6 +107,11 @@ class RawMapping:
     def _wrap(self, values: pa.BinaryArray) -> pa.StructArray:
         fields = list(self.arrow_type)
         return pa.StructArray.from_arrays([values], fields=fields, mask=values.is_null())
+
+
+@lru_cache(maxsize=64)
+def _struct(raw_id: int) -> pa.StructType:
+    return pa.struct([arrow_field(names.RAW, pa.binary(), raw_id)])
 
 
 class RawFormat:

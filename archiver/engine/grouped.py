@@ -11,7 +11,7 @@ import logging
 import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import Final, cast
 
@@ -34,9 +34,12 @@ def run_grouped(
     groups: Sequence[Sequence[int]],
     *,
     is_stopped: Callable[[], bool],
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
     seconds: float = GROUP_SECONDS,
 ) -> Iterator[Outcome[Result]]:
     """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
+
+    The tasks of a group run in a context that `around` makes for them, in their thread. A task alone has none.
 
     As with `Engine.run_tasks`, the engine can be interrupted from this call on. Once `is_stopped`, none begins again.
     """
@@ -48,7 +51,7 @@ def run_grouped(
     if all(len(group) == 1 for group in groups):
         return alone([index for (index,) in groups])
     bundles = [tuple(tasks[index] for index in group) for group in groups]
-    outcomes = engine.run_tasks(bundles, partial(_run_each, run, seconds))
+    outcomes = engine.run_tasks(bundles, partial(_run_each, run, around, seconds))
 
     def unbundled() -> Iterator[Outcome[Result]]:
         left: list[int] = []
@@ -88,14 +91,21 @@ def _parts(tasks: Sequence[Task], group: Sequence[int]) -> Iterator[tuple[int, .
         yield tuple(part)
 
 
-def _run_each(run: Callable[[Task], Result], seconds: float, bundle: Sequence[Task]) -> tuple[bytes | None, ...]:
+def _run_each(
+    run: Callable[[Task], Result],
+    around: Callable[[], AbstractContextManager[None]],
+    seconds: float,
+    bundle: Sequence[Task],
+) -> tuple[bytes | None, ...]:
     """Run the tasks of a group one after the other, in the engine's worker; their outcomes, pickled.
 
     None for each task that didn't begin, because those before it took longer than `seconds`.
     """
     until = time.monotonic() + seconds
     first, *others = bundle
-    return run_captured(run, first), *(run_captured(run, one) if time.monotonic() < until else None for one in others)
+    with around():
+        done = [run_captured(run, first)]
+        return *done, *(run_captured(run, one) if time.monotonic() < until else None for one in others)
 
 
 def _renumbered(outcomes: Iterator[Outcome[Result]], order: Sequence[int]) -> Iterator[Outcome[Result]]:

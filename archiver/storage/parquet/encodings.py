@@ -97,6 +97,8 @@ def _choice(leaf: Leaf, values: pa.Array) -> str:
 
 def _repeat(values: pa.Array) -> bool:
     """Whether the values repeat, or are too few to tell. The first ones often say enough."""
+    if len(values) < ENOUGH:
+        return True
     sample = values.slice(0, SAMPLE).drop_null()
     for size in (ENOUGH, 4 * ENOUGH, SAMPLE) if len(sample) >= ENOUGH else ():
         part = sample.slice(0, size)

@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -57,6 +58,7 @@ class ColumnMetrics:
     split_offsets: tuple[int, ...]
 
 
+@lru_cache(maxsize=64)
 def metrics_mode(text: str) -> MetricsMode:
     """Parse one of Iceberg's mode names: none, counts, full, truncate(n)."""
     mode = text.strip().lower()

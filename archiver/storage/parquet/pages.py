@@ -24,6 +24,8 @@ VALUES_PER_CHECK = 2048
 
 def page_slices(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
     """Slice `rows` so that pages stay within 1 MiB, or within PAGE_LIMIT and one value."""
+    if rows.nbytes <= SLICE_BYTES:
+        return [rows]
     heavy = [column for column in _row_aligned(rows.columns) if not _fits(column)]
     if not heavy:
         return [rows]

@@ -21,7 +21,7 @@ from archiver.storage.footer import footer_of
 from archiver.storage.parquet.bloom_filters import bloom_filter_options, filter_bytes
 from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
 from archiver.storage.parquet.file_end import FileEnd
-from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
 from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
 from archiver.storage.row_columns import RowTotals
@@ -52,7 +52,7 @@ class ParquetSegmentWriter:
     def __init__(self, spool_file: SpoolFile, layout: SegmentLayout, *, compression_level: int) -> None:
         self._file = spool_file
         self._layout = layout
-        self._leaves = leaves_of(layout.schema)
+        self._leaves, _ = leaves_and_paths(layout.schema)
         self._modes = measured_modes(self._leaves, layout.table_properties)
         self._discount = (1 - FIXED_WEIGHT) * fixed_row_bytes(self._leaves)
         self._sink = _sink(spool_file)

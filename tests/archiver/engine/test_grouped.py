@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -50,6 +52,27 @@ def found(engine: InlineEngine, groups: Sequence[Sequence[int]], **more: Any) ->
 
 def test_each_task_of_a_group_has_its_own_outcome() -> None:
     assert found(InlineEngine(), GROUPS) == {0: 0, 1: 2, 2: 4, 3: 6, 4: 8, 5: "no five"}
+
+
+ENTERED: list[str] = []
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    ENTERED.append(f"in {threading.current_thread().name}")
+    yield
+    ENTERED.append(f"out {threading.current_thread().name}")
+
+
+def test_the_tasks_of_a_group_run_in_a_context_of_their_own() -> None:
+    ENTERED.clear()
+    engine = InlineEngine()
+    assert found(engine, [(0, 1, 2), (4, 5), (3,)], around=noted)[5] == "no five"
+    assert sorted(each.split()[0] for each in ENTERED) == ["in"] * 3 + ["out"] * 3
+    assert all(ENTERED.count(each) == ENTERED.count(each.replace("in ", "out ")) for each in ENTERED)
+    ENTERED.clear()
+    assert found(engine, [(index,) for index in range(6)], around=noted)[5] == "no five"
+    assert not ENTERED
 
 
 def test_tasks_alone_are_given_to_the_engine_as_they_are() -> None:

@@ -38,6 +38,36 @@ def test_memory_is_kept_until_it_is_given_back() -> None:
     assert left <= 20
 
 
+PARTS = """
+import ctypes, resource, sys
+from archiver.engine.worker_memory import keep_memory
+
+keep_memory()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+
+def take(size):
+    part = libc.malloc(size)
+    ctypes.memset(part, 0, size)
+    libc.free(part)
+
+size = int(sys.argv[1]) << 20
+take(size)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    take(size)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc")
+@pytest.mark.parametrize(("mebibytes", "is_kept"), [(10, True), (12, False)])
+def test_a_part_of_an_upload_finds_the_memory_of_the_one_before(mebibytes: int, is_kept: bool) -> None:
+    command = [sys.executable, "-c", PARTS, str(mebibytes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert (int(done.stdout) < 100) == is_kept, f"{done.stdout} pages were new"
+
+
 THREADS = """
 import ctypes, sys, threading
 from pathlib import Path
