@@ -34,7 +34,7 @@ def run_grouped(
     groups: Sequence[Sequence[int]],
     *,
     is_stopped: Callable[[], bool],
-    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    around: Callable[[Sequence[Task]], AbstractContextManager[object]] = nullcontext,
     seconds: float = GROUP_SECONDS,
 ) -> Iterator[Outcome[Result]]:
     """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
@@ -93,7 +93,7 @@ def _parts(tasks: Sequence[Task], group: Sequence[int]) -> Iterator[tuple[int, .
 
 def _run_each(
     run: Callable[[Task], Result],
-    around: Callable[[], AbstractContextManager[None]],
+    around: Callable[[Sequence[Task]], AbstractContextManager[object]],
     seconds: float,
     bundle: Sequence[Task],
 ) -> tuple[bytes | None, ...]:
@@ -103,7 +103,7 @@ def _run_each(
     """
     until = time.monotonic() + seconds
     first, *others = bundle
-    with around():
+    with around(bundle):
         done = [run_captured(run, first)]
         return *done, *(run_captured(run, one) if time.monotonic() < until else None for one in others)
 

@@ -18,10 +18,9 @@ from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.plan.wave import WaveLimits, WavePlanner, small_together, time_shares
 from archiver.ingest.stopping import interrupt_on
 from archiver.ingest.task.values import TaskResult, TopicTarget, TranslateTask
-from archiver.ingest.task.work import translate_range
+from archiver.ingest.task.work import together, translate_range
 from archiver.ingest.topic.inspection import Prefetched
 from archiver.ingest.topic.run import TopicRun
-from archiver.kafka.shared_clients import sharing_clients
 from schema_mapping.errors import ContextError
 
 _LEAST_BUDGET_SECONDS = 1.0
@@ -99,9 +98,7 @@ class Waves:
         engine: Engine,
     ) -> None:
         left = Counter(run for run, _ in owners)
-        outcomes = run_grouped(
-            engine, tasks, translate_range, groups, is_stopped=self._stop.is_set, around=sharing_clients
-        )
+        outcomes = run_grouped(engine, tasks, translate_range, groups, is_stopped=self._stop.is_set, around=together)
         with interrupt_on(self._stop, engine):  # only now: `run_grouped` clears earlier interrupts
             for outcome in outcomes:
                 run, one = owners[outcome.index]

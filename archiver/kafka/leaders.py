@@ -53,6 +53,7 @@ class Leaders:
         self._cluster = cluster
         self._known: dict[str, TopicDescription | kafka.KafkaError] = {}
         self._newest: dict[str, TopicDescription] = {}
+        self._outdated: set[str] = set()
 
     def refresh(self, topics: Iterable[str]) -> None:
         """Ask any broker to describe the topics, and cache the answers."""
@@ -61,10 +62,19 @@ class Leaders:
             if isinstance(found, TopicDescription):
                 found = self._newest[topic.name] = found.beside(self._newest.get(topic.name))
             self._known[topic.name] = found
+            self._outdated.discard(topic.name)
 
     def forget(self, topic: str) -> None:
         """Drop the topic from the cache: the next question about it refreshes it first."""
         self._known.pop(topic, None)
+
+    def outdate(self, topic: str) -> None:
+        """Remember that what is known of the topic was asked for somebody else, earlier. It stays in the cache."""
+        self._outdated.add(topic)
+
+    def is_outdated(self, topic: str) -> bool:
+        """Whether nobody asked about the topic since it was outdated. By now its name may be another topic's."""
+        return topic in self._outdated
 
     def topic(self, name: str) -> TopicDescription:
         """The topic as last described. An error of that description is raised once; the next call asks again."""

@@ -72,14 +72,13 @@ def read_range(
     fetching = _Fetching(source, end_offset, stall_seconds, where, limits=limits, last_epoch=last_epoch)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
         try:
-            pending = pool.submit(fetching.piece, start_offset)
+            piece = fetching.piece(start_offset)  # nothing can be done meanwhile, and most ranges have no other
             while True:
-                piece = pending.result()
-                if not piece.last:
-                    pending = pool.submit(fetching.piece, piece.next_offset)
+                pending = None if piece.last else pool.submit(fetching.piece, piece.next_offset)
                 yield from _decode(piece, end_offset, cut_head=cut_head, limits=limits, where=where)
-                if piece.last:
+                if pending is None:
                     return
+                piece = pending.result()
         finally:
             fetching.stop.set()
 

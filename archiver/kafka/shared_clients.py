@@ -1,4 +1,4 @@
-"""One client after the other for tasks that run one after the other: connections and their hellos are made once.
+"""One client for tasks that run one after the other: it connects once, and asks about all their topics at once.
 
 A new client connects twice, to find the cluster and to ask a leader, and each time asks what the broker understands.
 For a small range that costs more than its records.
@@ -6,50 +6,82 @@ For a small range that costs more than its records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from kafka.errors import KafkaError
 
 from archiver.kafka.broker import BrokerClient
 
 _Options: TypeAlias = tuple[tuple[str, str], ...]
 
-_IDLE: Final = ContextVar[dict[_Options, BrokerClient] | None]("clients that nobody uses now", default=None)
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block's topics, and its clients that nobody uses now."""
+
+    topics: Mapping[_Options, set[str]]
+    idle: dict[_Options, BrokerClient] = field(default_factory=dict)
+
+
+_BLOCK: Final = ContextVar[_Block | None]("the block of sharing_clients", default=None)
 
 
 @contextmanager
-def sharing_clients() -> Iterator[None]:
+def sharing_clients(topics: Iterable[tuple[Mapping[str, str], str]]) -> Iterator[None]:
     """In this block, keep clients that are no longer used for the next user. The end of the block closes them.
 
-    The block belongs to its thread: others neither see nor use its clients.
+    `topics` are those that will be read, each with the options that lead to it. The block belongs to its thread: others
+    neither see nor use its clients.
     """
-    idle: dict[_Options, BrokerClient] = {}
-    before = _IDLE.set(idle)
+    named = defaultdict[_Options, set[str]](set)
+    for options, topic in topics:
+        named[_key(options)].add(topic)
+    block = _Block(named)
+    before = _BLOCK.set(block)
     try:
         yield
     finally:
-        _IDLE.reset(before)
-        for client in idle.values():
+        _BLOCK.reset(before)
+        for client in block.idle.values():
             client.close()
 
 
 @contextmanager
-def client_of(options: Mapping[str, str]) -> Iterator[BrokerClient]:
-    """A client that nobody else uses in this block. `options` have librdkafka's names.
+def client_for(options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]:
+    """A client to read this topic with, which nobody else uses. `options` have librdkafka's names.
 
-    It may come from an earlier user with the same options, if both are in one block of `sharing_clients`. It is closed
-    if the block ends with an exception: what failed in it, or is still under way, is nothing that the next one is told.
+    It may come from an earlier user with the same options, if both are in one block of `sharing_clients`. What it knows
+    of the topic is outdated then. It is closed if this block ends with an exception: what failed in it, or is still
+    under way, is nothing that the next one is told.
     """
-    idle = _IDLE.get()
-    key = tuple(sorted(options.items()))
-    client = (idle or {}).pop(key, None) or BrokerClient(options)
+    block = _BLOCK.get()
+    if block is None:
+        with BrokerClient(options) as own:
+            yield own
+        return
+    key = _key(options)
+    client = block.idle.pop(key, None)
     try:
+        if client is None:
+            client = BrokerClient(options)
+            with suppress(KafkaError):  # then each of them is asked about by who reads it
+                client.leaders.refresh(sorted(block.topics.get(key, set()) | {topic}))
+        client.leaders.outdate(topic)
         yield client
     except BaseException:
-        client.close()
+        if client is not None:
+            client.close()
         raise
-    if idle is None or key in idle:
+    if key in block.idle:
         client.close()
     else:
-        idle[key] = client
+        block.idle[key] = client
+
+
+def _key(options: Mapping[str, str]) -> _Options:
+    return tuple(sorted(options.items()))

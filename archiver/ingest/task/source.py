@@ -8,7 +8,7 @@ from uuid import UUID
 
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.kafka.fetch import PartitionFetcher
-from archiver.kafka.shared_clients import client_of
+from archiver.kafka.shared_clients import client_for
 from archiver.wire.columns import DecodedBatches
 
 
@@ -22,8 +22,7 @@ class KafkaSource:
 
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
         """Decoded pieces of the range; the next one is fetched while the caller works on this one."""
-        with client_of(self.options) as client:
-            client.leaders.forget(self.topic)  # each range asks who leads, and whether the topic is the same one
+        with client_for(self.options, self.topic) as client:
             fetcher = PartitionFetcher(client, self.topic, self.topic_id, planned.partition)
             yield from fetcher.batches(
                 planned.start_offset, planned.end_offset, cut_head=planned.owns_head, last_epoch=planned.last_epoch

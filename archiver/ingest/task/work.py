@@ -7,21 +7,22 @@ partition. Nothing is committed here. Running a task twice does no harm: staging
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from typing import Final
 
 from archiver.files.grouping import Grouper
 from archiver.files.range_writer import RangeWriter
 from archiver.files.upload import Uploader
+from archiver.ingest.task.source import KafkaSource
 from archiver.ingest.task.values import TaskMetrics, TaskResult, TopicTarget, TranslateTask
+from archiver.kafka.shared_clients import sharing_clients
 from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
 from schema_mapping.errors import ContextError
 
 MODULES: Final = (
     __name__,
-    "archiver.ingest.task.source",
     "archiver.kafka.range_reader",
     "archiver.storage.formats",
     "schema_mapping.protobuf.format",
@@ -74,6 +75,12 @@ def translate_range(task: TranslateTask) -> TaskResult:
         finished_ns=time.time_ns(),
         learned=_learned(task.target, writer.schema_ids),
     )
+
+
+def together(tasks: Sequence[TranslateTask]) -> AbstractContextManager[None]:
+    """A context in which tasks that are done one after the other share what is the same for all of them."""
+    sources = (task.target.source for task in tasks)
+    return sharing_clients((each.options, each.topic) for each in sources if isinstance(each, KafkaSource))
 
 
 def _learned(target: TopicTarget, schema_ids: frozenset[int]) -> Mapping[int, bytes]:

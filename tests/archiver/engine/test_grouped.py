@@ -54,22 +54,22 @@ def test_each_task_of_a_group_has_its_own_outcome() -> None:
     assert found(InlineEngine(), GROUPS) == {0: 0, 1: 2, 2: 4, 3: 6, 4: 8, 5: "no five"}
 
 
-ENTERED: list[str] = []
+ENTERED: list[tuple[str, tuple[int, ...], str]] = []
 
 
 @contextmanager
-def noted() -> Iterator[None]:
-    ENTERED.append(f"in {threading.current_thread().name}")
+def noted(tasks: Sequence[int]) -> Iterator[None]:
+    ENTERED.append(("in", tuple(tasks), threading.current_thread().name))
     yield
-    ENTERED.append(f"out {threading.current_thread().name}")
+    ENTERED.append(("out", tuple(tasks), threading.current_thread().name))
 
 
 def test_the_tasks_of_a_group_run_in_a_context_of_their_own() -> None:
     ENTERED.clear()
     engine = InlineEngine()
     assert found(engine, [(0, 1, 2), (4, 5), (3,)], around=noted)[5] == "no five"
-    assert sorted(each.split()[0] for each in ENTERED) == ["in"] * 3 + ["out"] * 3
-    assert all(ENTERED.count(each) == ENTERED.count(each.replace("in ", "out ")) for each in ENTERED)
+    assert {tasks for way, tasks, _ in ENTERED if way == "in"} == {(0, 1, 2), (4, 5), (3,)}
+    assert {each[1:] for each in ENTERED if each[0] == "in"} == {each[1:] for each in ENTERED if each[0] == "out"}
     ENTERED.clear()
     assert found(engine, [(index,) for index in range(6)], around=noted)[5] == "no five"
     assert not ENTERED

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
 
 import pytest
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from archiver.errors import DataLoss
+from archiver.errors import BrokerUnavailable, DataLoss
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.source import KafkaSource
-from archiver.kafka.shared_clients import client_of, sharing_clients
+from archiver.kafka.shared_clients import client_for, sharing_clients
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched
 from tests.support.kafka.record_batches import Record, build
 
+UNKNOWN_TOPIC_ID = 100
 BATCH = build([Record()] * 5)
 PLANNED = PlannedRange(partition=0, start_offset=0, end_offset=5, leader_epoch=0, last_epoch=-1, owns_head=True)
 
@@ -33,41 +36,97 @@ def rows(cluster: FakeCluster) -> int:
 
 
 def test_ranges_one_after_the_other_connect_once(cluster: FakeCluster) -> None:
-    with sharing_clients():
+    with sharing_clients([(cluster.options, "t")]):
         assert [rows(cluster) for _ in range(3)] == [5, 5, 5]
     assert len(cluster.asked_for(ApiVersionsRequest)) == 2, "the first one looks for the cluster, then asks its leader"
+    assert len(cluster.asked_for(FetchRequest)) == 3
     assert [rows(cluster), rows(cluster)] == [5, 5]
     assert len(cluster.asked_for(ApiVersionsRequest)) == 6, "without a block each has a client of its own"
 
 
-def test_each_range_asks_who_leads_its_topic_and_whether_it_is_the_same(cluster: FakeCluster) -> None:
-    with sharing_clients():
+def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
+    asked: list[list[str]] = []
+
+    def metadata(broker: int, request: Any) -> Any:
+        asked.append([each.name for each in request.topics])
+        return cluster._metadata(request)
+
+    cluster.answers[MetadataRequest] = metadata
+    other = cluster.options | {"client.id": "other"}
+    with sharing_clients([(cluster.options, "u"), (cluster.options, "t"), (other, "v"), (cluster.options, "t")]):
+        assert [rows(cluster), rows(cluster)] == [5, 5]
+        with client_for(cluster.options, "w") as client:
+            client.described("t")
+    assert asked == [["t", "u"]]
+
+
+def test_a_range_asks_by_itself_where_nobody_could_tell_about_all(cluster: FakeCluster) -> None:
+    def metadata(broker: int, request: Any) -> Any:
+        found = cluster._metadata(request)
+        if len(cluster.asked_for(MetadataRequest)) == 1:
+            found.brokers = []  # of a broker that has just started
+        return found
+
+    cluster.answers[MetadataRequest] = metadata
+    with sharing_clients([(cluster.options, "t")]):
+        assert [rows(cluster), rows(cluster)] == [5, 5]
+    assert len(cluster.asked_for(MetadataRequest)) == 2
+
+
+def test_a_topic_that_was_made_anew_between_two_ranges_is_refused_by_its_id(cluster: FakeCluster) -> None:
+    def answer(broker: int, request: Any) -> Any:
+        is_there = request.topics[0].topic_id == cluster.topic_id
+        return fetched(BATCH, end=5) if is_there else fetched(error=UNKNOWN_TOPIC_ID)
+
+    cluster.answers[FetchRequest] = answer
+    with sharing_clients([(cluster.options, "t")]):
         assert rows(cluster) == 5
-        assert len(cluster.asked_for(MetadataRequest)) == 1
-        cluster.topic_id = type(TOPIC_ID)(int=8)
+        cluster.topic_id = UUID(int=8)
         with pytest.raises(DataLoss, match="created again"):
             rows(cluster)
 
 
+def test_and_by_its_description_where_brokers_know_names_only(cluster: FakeCluster) -> None:
+    cluster.versions[FetchRequest] = (4, 12)
+    with sharing_clients([(cluster.options, "t")]):
+        assert [rows(cluster), rows(cluster)] == [5, 5]
+        assert len(cluster.asked_for(MetadataRequest)) == 3, "both ask again, for what was known is older than they"
+        cluster.topic_id = UUID(int=8)
+        with pytest.raises(DataLoss, match="created again"):
+            rows(cluster)
+    before = len(cluster.asked_for(MetadataRequest))
+    cluster.topic_id = TOPIC_ID
+    assert rows(cluster) == 5
+    assert len(cluster.asked_for(MetadataRequest)) == before + 1, "a client of its own knows nothing older"
+
+
 def test_a_client_is_lent_to_one_user_at_a_time(cluster: FakeCluster) -> None:
-    with sharing_clients():
-        with client_of(cluster.options) as first, client_of(cluster.options) as second:
+    other_options = cluster.options | {"client.id": "other"}
+    with sharing_clients([]):
+        with client_for(cluster.options, "t") as first, client_for(cluster.options, "t") as second:
             assert first is not second
-        with client_of(cluster.options) as again, client_of(cluster.options | {"client.id": "other"}) as other:
+        with client_for(cluster.options, "t") as again, client_for(other_options, "t") as other:
             assert again is second  # the one that came back first
             assert other.options.client_id == "other"
 
 
 def test_a_client_whose_user_failed_is_not_lent_again(cluster: FakeCluster) -> None:
-    with sharing_clients():
-        with pytest.raises(ValueError, match="broken"), client_of(cluster.options) as failed:
+    with sharing_clients([]):
+        with pytest.raises(ValueError, match="broken"), client_for(cluster.options, "t") as failed:
             raise ValueError("broken")
-        with client_of(cluster.options) as next_one:
+        with client_for(cluster.options, "t") as next_one:
             assert next_one is not failed
 
 
+def test_where_no_broker_answers_the_range_says_so(cluster: FakeCluster) -> None:
+    options = cluster.options | {"bootstrap.servers": "127.0.0.1:1"}
+    source = KafkaSource(options=options, topic="t", topic_id=TOPIC_ID)
+    with sharing_clients([(options, "t")]), pytest.raises(BrokerUnavailable):
+        next(source.batches(PLANNED))
+
+
 def test_the_end_of_the_block_closes_its_clients(cluster: FakeCluster) -> None:
-    with sharing_clients(), client_of(cluster.options) as client:
+    with sharing_clients([]), client_for(cluster.options, "t") as client:
         assert client.topics() == ("t",)
     with pytest.raises(RuntimeError, match="closed"):
         client.topics()
@@ -77,10 +136,10 @@ def test_another_thread_has_its_own_clients(cluster: FakeCluster) -> None:
     seen: list[object] = []
 
     def look() -> None:
-        with client_of(cluster.options) as client:
+        with client_for(cluster.options, "t") as client:
             seen.append(client)
 
-    with sharing_clients():
+    with sharing_clients([]):
         look()
         thread = threading.Thread(target=look)
         thread.start()
