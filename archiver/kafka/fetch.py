@@ -139,12 +139,14 @@ class PartitionFetcher:
 
     def _fetch(self, offset: int, max_bytes: int, isolation_level: int, last_epoch: int) -> Fetched:
         leaders = self._broker.leaders
+        if leaders.fetches_by_name and leaders.is_outdated(self._topic):
+            leaders.forget(self._topic)
         node, epoch = leaders.leader(self._topic, self._partition)
         losses.check_topic_id(self._topic, archived=self._topic_id, found=leaders.topic(self._topic).topic_id)
         request = self._request(offset, max_bytes, isolation_level, epoch, last_epoch)
         response = leaders.ask(node, self._topic, request)
         if self._topic_id and request.API_VERSION <= _LAST_VERSION_BY_NAME and leaders.is_outdated(self._topic):
-            leaders.forget(self._topic)  # the answer may be another topic's that has the name by now
+            leaders.fetches_by_name = True  # so the answer may be another topic's that has the name by now
             return self._fetch(offset, max_bytes, isolation_level, last_epoch)
         leaders.check(self._topic, response.error_code)
         if not response.responses:

@@ -47,9 +47,13 @@ class TopicDescription:
 
 
 class Leaders:
-    """A cache of topic descriptions, and requests to the partitions' leaders. Raises the protocol library's errors."""
+    """A cache of topic descriptions, and requests to the partitions' leaders. Raises the protocol library's errors.
+
+    `fetches_by_name` says that a broker was seen that knows topics by name only when it is fetched from.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
+        self.fetches_by_name = False
         self._cluster = cluster
         self._known: dict[str, TopicDescription | kafka.KafkaError] = {}
         self._newest: dict[str, TopicDescription] = {}

@@ -71,7 +71,8 @@ def client_for(options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]
             client = BrokerClient(options)
             with suppress(KafkaError):  # then each of them is asked about by who reads it
                 client.leaders.refresh(sorted(block.topics.get(key, set()) | {topic}))
-        client.leaders.outdate(topic)
+        else:
+            client.leaders.outdate(topic)
         yield client
     except BaseException:
         if client is not None:

@@ -41,6 +41,7 @@ from catalog.iceberg.load_answer import table_of
 from catalog.iceberg.retry_after import AskedPause
 
 CONNECT_SECONDS: Final = 10.0
+_SERVER_ERROR: Final = 500
 
 UNANSWERED = (
     requests.RequestException,
@@ -103,13 +104,18 @@ class BoundedRestCatalog(RestCatalog):
 
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
-        """The table as it is now. What is still as in `known` isn't made from JSON again: that is most of the work."""
+        """The table as it is now. What is still as in `known` isn't made from JSON again: that is most of the work.
+
+        Who knows a table looks for changes by others, and is asked to do so once more by a passing error.
+        """
         if SNAPSHOT_LOADING_MODE in self.properties:
             found: Table = super().load_table(identifier)
             return found
         self._check_endpoint(Capability.V1_LOAD_TABLE)
         place = self.url(Endpoints.load_table, prefixed=True, **self._split_identifier_for_path(identifier))
         answer = self._session.get(place)
+        if known is not None and answer.status_code >= _SERVER_ERROR:
+            answer = self._session.get(place)
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:

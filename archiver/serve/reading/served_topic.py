@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final
 from uuid import UUID, uuid5
@@ -33,6 +34,7 @@ _UNSEEN_SECONDS: Final = 30.0
 """How old a look at a table gets while clients ask about the topic, and fetch from other nodes only."""
 _ASKED_FOR_BEGINS: Final = 2
 """The first question may have been on its way before a partition was seen, and so not know where that one begins."""
+_ONE_RECORD: Final = replace(ON_THE_WIRE, is_streamed=False)
 _IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
 """The namespace of topic ids for archives that don't know their topic's own."""
 
@@ -355,7 +357,7 @@ class ServedTopic:
 
     def _epoch_at(self, partition: int, start: int, end: int) -> tuple[int, int] | None:
         """The first record from `start` up to `end`: its offset and leader epoch."""
-        for records in self._archive.records(partition, start, end, shape=ON_THE_WIRE):
+        for records in self._archive.records(partition, start, end, shape=_ONE_RECORD):
             return records.column("offset")[0].as_py(), records.column("leader_epoch")[0].as_py()
         return None
 

@@ -166,6 +166,28 @@ def test_errors_are_those_of_any_load(tmp_path: Path) -> None:
                 catalog.load_table("kafka.orders", known)
 
 
+@pytest.mark.parametrize(("failures", "is_known"), [(1, True), (2, True), (1, False)])
+def test_who_knows_a_table_asks_again_after_a_passing_error(tmp_path: Path, failures: int, *, is_known: bool) -> None:
+    metadata = json.loads(MemoryCatalog(tmp_path).load().iceberg.metadata.model_dump_json())
+    answer = {"metadata-location": "s3://lake/v1.metadata.json", "metadata": metadata, "defaults": {}, "overrides": {}}
+    with answering(200, answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
+        known = catalog.load_table("kafka.orders")
+        get, left = catalog._session.get, iter(range(failures))
+
+        def failing(place: str) -> requests.Response:
+            found = get(place)
+            found.status_code = 503 if next(left, None) is not None else 200
+            return found
+
+        catalog._session.get = failing
+        if is_known and failures == 1:
+            assert catalog.load_table("kafka.orders", known).metadata is known.metadata
+        else:
+            with pytest.raises(exceptions.ServiceUnavailableError):
+                catalog.load_table("kafka.orders", known if is_known else None)
+        assert next(left, None) is None
+
+
 STATUSES = (200, 400, 401, 403, 404, 409, 418, 419, 429, 500, 501, 502, 503, 504)
 
 
