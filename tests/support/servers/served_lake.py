@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from types import NoneType, TracebackType
@@ -139,7 +139,8 @@ class ServedLake:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        with suppress(RuntimeError):  # a test may have ended it, and its loop is closed by now
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(SECONDS)
         assert not self._thread.is_alive()
 
