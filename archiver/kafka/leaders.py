@@ -49,7 +49,7 @@ class TopicDescription:
 class Leaders:
     """A cache of topic descriptions, and requests to the partitions' leaders. Raises the protocol library's errors.
 
-    `fetches_by_name` says that a broker was seen that knows topics by name only when it is fetched from.
+    `fetches_by_name` says whether a broker was seen whose fetches name topics, instead of giving their ids.
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -106,7 +106,7 @@ class BoundedRestCatalog(RestCatalog):
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
         """The table as it is now. What is still as in `known` isn't made from JSON again: that is most of the work.
 
-        Who knows a table looks for changes by others, and is asked to do so once more by a passing error.
+        With `known`, the catalog is asked once more after an error of the server: by this load changes by others are noticed.
         """
         if SNAPSHOT_LOADING_MODE in self.properties:
             found: Table = super().load_table(identifier)
