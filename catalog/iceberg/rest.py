@@ -106,7 +106,7 @@ class BoundedRestCatalog(RestCatalog):
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
         """The table as it is now. What is still as in `known` isn't made from JSON again: that is most of the work.
 
-        With `known`, the catalog is asked once more after an error of the server: by this load changes by others are noticed.
+        With `known`, the catalog is asked once more after an error of the server: this load shows what others changed.
         """
         if SNAPSHOT_LOADING_MODE in self.properties:
             found: Table = super().load_table(identifier)
