@@ -1,14 +1,16 @@
 """How fast Kafka clients read an archive through `archiver serve kafka`, compared with the broker that it came from.
 
 Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--compression original] [--stack
-DIR] [--no-java] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py (260 bytes, Protobuf, zstd) in 4
-partitions on an embedded stack, which is started and stopped unless one is named, archived as typed columns. Each
-consumer is a process of its own, has its share of the partitions assigned, and waits until all are there; then seconds
-count until the last has read everything. Sides take turns: the broker, ours with nothing in memory (a server just
-started), and ours again from its cache. CPU is user and system time of the server's process. `first record` is from a
-new consumer's assignment in the middle of a partition to its first record, at a server that has read nothing yet. Java
-is Kafka's own ConsumerPerformance, one consumer. `--compression` names one or several settings of `serve.compression`,
-whose servers take turns, too. Results are medians of the rounds, with the least and the most.
+DIR] [--no-java] [--backoff MS] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py (260 bytes, Protobuf,
+zstd) in 4 partitions on an embedded stack, which is started and stopped unless one is named, archived as typed columns.
+Each consumer is a process of its own, has its share of the partitions assigned, and waits until all are there; then
+seconds count until the last has read everything. Sides take turns: the broker, ours with nothing in memory (a server
+just started), and ours again from its cache. CPU is user and system time of the server's process. `first record` is
+from a new consumer's assignment in the middle of a partition to its first record, at a server that has read nothing
+yet. Java is Kafka's own ConsumerPerformance, one consumer. librdkafka stops asking for a second when 100,000 records of
+a partition wait for the program; `--backoff` sets another pause, for broker and archive alike. `--compression` names
+one or several settings of `serve.compression`, whose servers take turns, too. Results are medians of the rounds, with
+the least and the most.
 
 `--first-of BYTES`, such as 10GB, asks for first records only: of one partition with values of so many bytes (its orders
 come again and again), at places in its middle third, two each at a server just started, in turns with the broker. 10 GB
@@ -54,20 +56,23 @@ DISTINCT = 200_000
 CACHE = "1GiB"
 ORIGINAL = "original"
 READ_AT_ONCE = 10_000
+BACKOFF_MS = 1000
+"""librdkafka's own `fetch.queue.backoff.ms`."""
 MILLION = 1_000_000
 GB = 1_000_000_000
 SPAWN = multiprocessing.get_context("spawn")
 
 
-def consumer(address: str) -> Consumer:
+def consumer(address: str, backoff: int = BACKOFF_MS) -> Consumer:
     """A consumer that reads all that is committed, as confluent-kafka does by itself."""
     options = {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False}
-    return Consumer({**options, "isolation.level": "read_committed", "auto.offset.reset": "error"})
+    reads = {"isolation.level": "read_committed", "auto.offset.reset": "error", "fetch.queue.backoff.ms": backoff}
+    return Consumer({**options, **reads})
 
 
-def read(address: str, topic: str, ends: dict[int, int], ready: Barrier, over: Any) -> None:
+def read(address: str, topic: str, ends: dict[int, int], *, backoff: int, ready: Barrier, over: Any) -> None:
     """Read partitions up to these ends, once all readers are there."""
-    reading = consumer(address)
+    reading = consumer(address, backoff)
     reading.list_topics(topic, 30)
     ready.wait()
     reading.assign([TopicPartition(topic, each, 0) for each in ends])
@@ -82,11 +87,12 @@ def read(address: str, topic: str, ends: dict[int, int], ready: Barrier, over: A
     reading.close()
 
 
-def all_read(address: str, topic: str, ends: dict[int, int], readers: int) -> float:
+def all_read(address: str, topic: str, ends: dict[int, int], readers: int, backoff: int) -> float:
     """Seconds until so many readers together have read everything."""
     ready, over = SPAWN.Barrier(readers + 1), SPAWN.Queue()
     shares = [{each: end for each, end in ends.items() if each % readers == number} for number in range(readers)]
-    running = [SPAWN.Process(target=read, args=(address, topic, share, ready, over)) for share in shares]
+    settings = {"backoff": backoff, "ready": ready, "over": over}
+    running = [SPAWN.Process(target=read, args=(address, topic, share), kwargs=settings) for share in shares]
     for each in running:
         each.start()
     ready.wait()
@@ -221,7 +227,7 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
             name = f"{readers} x confluent-kafka"
 
             def turn(address: str, readers: int = readers) -> float:
-                return all_read(address, topic, ends, readers)
+                return all_read(address, topic, ends, readers, options.backoff)
 
             measured(found, (name, "broker"), brokers, lambda turn=turn: turn(broker))
             for ours, served in servers.items():
@@ -286,6 +292,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first-of", type=parse_bytes, metavar="BYTES", help="only first records, of so many bytes")
     parser.add_argument("--stack", type=Path, help="the folder of a running stack")
     parser.add_argument("--java", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--backoff", type=int, default=BACKOFF_MS, metavar="MS", help="librdkafka's pause")
     parser.add_argument("--compression", nargs="+", default=[ORIGINAL], help="settings of serve.compression")
     parser.add_argument("--json", type=Path, help="a file for all the numbers")
     return parser.parse_args(given)
