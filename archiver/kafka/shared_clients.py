@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -35,6 +35,8 @@ _BLOCK: Final = ContextVar[_Block | None]("the block of sharing_clients", defaul
 def sharing_clients(topics: Iterable[tuple[Mapping[str, str], str]]) -> Iterator[None]:
     """In this block, keep clients that are no longer used for the next user. The end of the block closes them.
 
+    If one of them can't be closed, the others are closed all the same before its error is raised.
+
     `topics` are those that will be read, each with the options that lead to it. The block belongs to its thread: others
     neither see nor use its clients.
     """
@@ -47,8 +49,9 @@ def sharing_clients(topics: Iterable[tuple[Mapping[str, str], str]]) -> Iterator
         yield
     finally:
         _BLOCK.reset(before)
-        for client in block.idle.values():
-            client.close()
+        with ExitStack() as ending:
+            for client in block.idle.values():
+                ending.callback(client.close)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from archiver.errors import BrokerUnavailable, DataLoss
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.source import KafkaSource
+from archiver.kafka.broker import BrokerClient
 from archiver.kafka.shared_clients import client_for, sharing_clients
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched
 from tests.support.kafka.record_batches import Record, build
@@ -147,3 +148,25 @@ def test_another_thread_has_its_own_clients(cluster: FakeCluster) -> None:
         thread.join()
         look()
     assert seen[0] is seen[2] is not seen[1]
+
+
+def test_all_are_closed_though_one_of_them_fails_to(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[BrokerClient] = []
+    close = BrokerClient.close
+
+    def fails_first(client: BrokerClient) -> None:
+        closed.append(client)
+        close(client)
+        if len(closed) == 1:
+            raise OSError("the socket is gone")
+
+    monkeypatch.setattr(BrokerClient, "close", fails_first)
+    other = cluster.options | {"client.id": "other"}
+    with (
+        pytest.raises(OSError, match="is gone"),
+        sharing_clients([]),
+        client_for(cluster.options, "t") as first,
+        client_for(other, "t") as second,
+    ):
+        pass
+    assert set(closed) == {first, second}
