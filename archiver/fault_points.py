@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 import time
 from collections import Counter
 from enum import StrEnum
@@ -22,6 +23,7 @@ VARIABLE: Final = "ARCHIVER_FAULT"
 _FAULT = re.compile(r"(?P<point>\w+):(?P<action>kill|raise|pause|stop)(@(?P<passage>\d+))?")
 _PAUSE_SECONDS: Final = 3600
 _passages: Counter[str] = Counter()
+_counting = threading.Lock()
 
 
 class FaultPoint(StrEnum):
@@ -89,8 +91,10 @@ def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint | J
         )
     if fault["point"] != point:
         return
-    _passages[point] += 1
-    if fault["passage"] is not None and _passages[point] != int(fault["passage"]):
+    with _counting:
+        _passages[point] += 1
+        passage = _passages[point]
+    if fault["passage"] is not None and passage != int(fault["passage"]):
         return
     match fault["action"]:
         case "kill":

@@ -1,12 +1,13 @@
 """Observers: functions that are called with each event of a job while it works.
 
-An observer never stops the job. If one raises, this is logged once, and it gets no more events (docs/adr/0036). All
-calls come from the job's own thread, so an observer must return soon.
+An observer never stops the job. If one raises, this is logged once, and it gets no more events (docs/adr/0036). Calls
+come one at a time, each from the thread that did what the event is about, which waits: so an observer must return soon.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
@@ -23,10 +24,18 @@ def ignore(event: object) -> None:
 
 
 def all_of(*observers: Observer[E]) -> Observer[E]:
-    """Make one observer that calls `observers` in turn with every event. It never raises an Exception."""
+    """Make one observer that calls `observers` in turn with every event. It never raises an Exception.
+
+    Threads take turns with it. What an observer itself tells within a call comes before what others wait to tell.
+    """
     working = list(observers)
+    turn = threading.RLock()
 
     def tell(event: E) -> None:
+        with turn:
+            tell_each(event)
+
+    def tell_each(event: E) -> None:
         for each in tuple(working):
             try:
                 each(event)

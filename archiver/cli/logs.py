@@ -39,7 +39,7 @@ def logs_to_stderr(*, as_json: bool) -> Iterator[None]:
     """Write warnings and errors to standard error while the context is open: as text, or as JSON lines."""
     handler = _StderrHandler()
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(JsonLines() if as_json else TextLines())
+    handler.setFormatter(JsonLines() if as_json else TextLines(verbose=is_verbose()))
     if not is_verbose():
         handler.addFilter(is_ours)
     root = logging.getLogger()
@@ -70,16 +70,17 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
 class TextLines(logging.Formatter):
     """Formats records as plain lines, with secrets in URIs hidden.
 
-    A warning names its cause on the same line. Its traceback is only there with `--verbose`.
+    A warning names its cause on the same line. Its traceback is only there if `verbose`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, verbose: bool = False) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._is_verbose = verbose  # a thread of a job doesn't see what its command was told
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as text."""
         cause = record.exc_info[1] if record.exc_info else None
-        if cause is None or is_verbose() or record.levelno > logging.WARNING:
+        if cause is None or self._is_verbose or record.levelno > logging.WARNING:
             return without_secrets(super().format(record))
         line = f"{record.levelname} {record.name}: {record.getMessage()}: {type(cause).__name__}: {cause}"
         return without_secrets(line)

@@ -25,6 +25,7 @@ from archiver.config.topics import unmatched
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark, runs_here
 from archiver.errors import ConfigError, SourceError, TopicBusy, UnknownTopic
+from archiver.ingest.commits import failing
 from archiver.ingest.events import (
     Failed,
     JobEvent,
@@ -43,7 +44,7 @@ from archiver.ingest.topic.catalog_pool import CatalogPool
 from archiver.ingest.topic.opening import OpenedTopic, TopicLeases, open_topic, target_of
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
-from archiver.ingest.waves import Waves, failing
+from archiver.ingest.waves import Waves
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.options import parse_kafka_options
 from archiver.observer import all_of, ignore
@@ -199,7 +200,8 @@ class ArchiveJob:
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
             brokers.cluster_id()  # Kafka is asked before Postgres, so that errors come in this order
-            registry = closing.enter_context(Registry(self._config.registry.dsn))
+            threads = 1 + self._config.archive.catalog_connections
+            registry = closing.enter_context(Registry(self._config.registry.dsn, connections=threads))
             catalog = closing.enter_context(TableCatalog(self._config.catalog, may_be_away=True))
             yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
@@ -241,6 +243,7 @@ class ArchiveJob:
             waves = Waves(
                 runs,
                 prefetch=partial(prefetch, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
+                in_thread=connected.catalogs.begin,
                 targets=self._target,
                 engine=lambda: self._engine or connected.engine,
                 settings=self._config.archive,

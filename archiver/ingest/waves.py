@@ -1,17 +1,21 @@
-"""Run waves over all topics of a run: plan all, run all tasks together, commit each topic once its tasks end."""
+"""Run waves over all topics of a run: plan all, run all tasks together, commit each topic once its tasks end.
+
+Some topics are committed at once, beside the tasks of others. A topic's own steps never overlap, and a wave ends when
+its commits have ended.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 from archiver.config.model import ArchiveSection
 from archiver.engine.grouped import run_grouped
 from archiver.engine.runner import Engine
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.ingest.commits import Commits, InThread, failing
 from archiver.ingest.events import JobObserver, WavePlanned
 from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
@@ -21,7 +25,6 @@ from archiver.ingest.task.values import TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.task.work import together, translate_range
 from archiver.ingest.topic.inspection import Prefetched
 from archiver.ingest.topic.run import TopicRun
-from schema_mapping.errors import ContextError
 
 _LEAST_BUDGET_SECONDS = 1.0
 
@@ -29,7 +32,8 @@ _LEAST_BUDGET_SECONDS = 1.0
 class Waves:
     """Runs waves until every topic is archived up to where its log ended, or until `stop` is set.
 
-    `prefetch` asks for what the plans of all topics need, for all of them together.
+    `prefetch` asks for what the plans of all topics need, for all of them together. `in_thread` has work on a
+    topic, its commit, done by another thread.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class Waves:
         runs: Sequence[TopicRun],
         *,
         prefetch: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Prefetched]],
+        in_thread: InThread,
         targets: Callable[[TopicRun], TopicTarget],
         engine: Callable[[], Engine],
         settings: ArchiveSection,
@@ -46,6 +51,7 @@ class Waves:
         self._runs = runs
         self._left = list(runs)
         self._prefetch = prefetch
+        self._in_thread = in_thread
         self._targets = targets
         self._engine = engine
         self._settings = settings
@@ -99,15 +105,15 @@ class Waves:
     ) -> None:
         left = Counter(run for run, _ in owners)
         outcomes = run_grouped(engine, tasks, translate_range, groups, is_stopped=self._stop.is_set, around=together)
-        with interrupt_on(self._stop, engine):  # only now: `run_grouped` clears earlier interrupts
+        # `interrupt_on` only now: `run_grouped` clears earlier interrupts
+        with Commits(self._in_thread) as commits, interrupt_on(self._stop, engine):
             for outcome in outcomes:
                 run, one = owners[outcome.index]
                 with failing(run):
                     run.take(one, outcome.result or TaskResult(ranges=(), error=outcome.error))
                 left[run] -= 1
                 if not left[run] and not run.failed:
-                    with failing(run):
-                        run.commit()
+                    commits.begin(run)
 
     def _tasks(
         self, owners: Sequence[tuple[TopicRun, PlannedRange]], shares: Sequence[float], slots: int
@@ -133,12 +139,3 @@ def _by_topic(owners: Sequence[tuple[TopicRun, PlannedRange]]) -> dict[str, tupl
         name: tuple(one for run, one in owners if run.name == name)
         for name in dict.fromkeys(run.name for run, _ in owners)
     }
-
-
-@contextmanager
-def failing(run: TopicRun) -> Iterator[None]:
-    """Let an error of the block end only this topic's run."""
-    try:
-        yield
-    except ContextError as error:
-        run.fail(error)

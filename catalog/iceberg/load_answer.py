@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from pyiceberg.catalog.rest import TableResponse
@@ -54,4 +54,12 @@ def _with_kept_schemas(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=_KEPT)
 def _schema(text: str) -> Schema:
-    return Schema.model_validate_json(text)
+    """A schema that has already what pyiceberg works out when it is first used.
+
+    Threads share it, and Python can't copy an object while another thread adds to it.
+    """
+    schema = Schema.model_validate_json(text)
+    for name, member in vars(Schema).items():
+        if isinstance(member, cached_property):
+            getattr(schema, name)
+    return schema

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 
 import pytest
 
@@ -56,3 +58,22 @@ def test_who_stops_the_process_is_heard() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         all_of(interrupt)(1)
+
+
+def test_threads_take_turns() -> None:
+    told: list[int] = []
+    inside = threading.Lock()
+
+    def one_at_a_time(event: int) -> None:
+        assert inside.acquire(blocking=False)
+        time.sleep(0.001)
+        inside.release()
+        told.append(event)
+
+    tell = all_of(one_at_a_time)
+    threads = [threading.Thread(target=lambda: [tell(each) for each in range(20)]) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(told) == sorted([*range(20)] * 4)

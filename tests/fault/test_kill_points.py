@@ -57,6 +57,22 @@ def test_kill_after_kill_while_records_keep_coming(stack: Stack, point: FaultPoi
     assert_each_once(stack, config, topic, 3 * EACH)
 
 
+@pytest.mark.parametrize(
+    "fault", ["after_stage:kill@5", "before_commit:kill@3", "after_commit:kill@2", "after_confirm:kill@4"]
+)
+def test_a_kill_amid_the_commits_of_several_topics(stack: Stack, fault: str) -> None:
+    topics = [stack.topic(PARTITIONS) for _ in range(6)]
+    config = stack.config({topic: {} for topic in topics})
+    for topic in topics:
+        produce(stack, topic, 0)
+    killed = archive(config, fault)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    healed = archive(config)
+    assert healed.returncode == 0, healed.stderr
+    for topic in topics:
+        assert_each_once(stack, config, topic, EACH)
+
+
 def test_workers_of_spark_that_die_are_named_and_nothing_is_lost(stack: Stack) -> None:
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}})

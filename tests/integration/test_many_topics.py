@@ -15,7 +15,7 @@ import pytest
 from archiver.config import load_config
 from archiver.errors import TopicBusy
 from archiver.ingest import job
-from archiver.ingest.events import TopicsOpened
+from archiver.ingest.events import RangesCommitted, TopicsOpened
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.topic.opening import LEASE_WAIT_SECONDS
 from catalog.registry import Registry
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 
 TOPICS = 150
 MOST_CONNECTIONS = 6
-"""A session for all leases, and a small pool."""
+"""A session for all leases, and a small pool: one for each topic that is committed at once, and one for the job."""
 
 
 @contextmanager
@@ -80,6 +80,31 @@ def test_leases_of_many_topics_take_one_connection(registered: tuple[Path, list[
         assert leases.take(registry.topics.every()) == ()
         time.sleep(0.1)
     assert len(names) == TOPICS
+    assert 0 < most[0] <= MOST_CONNECTIONS
+
+
+def test_commits_at_once_take_a_connection_each_and_leave_no_topic_behind(stack: Stack) -> None:
+    topics = [stack.topic() for _ in range(12)]
+    config = stack.config({topic: {} for topic in topics})
+    settings = load_config(config)
+    for topic in topics:
+        stack.produce(topic, {"value": b"one"}, {"value": b"two"})
+    seen: dict[str, set[int]] = {"committed": set(), "told": set()}
+    told: list[str] = []
+
+    def watch(event: Any) -> None:
+        seen["told"].add(threading.get_ident())
+        if isinstance(event, RangesCommitted):
+            seen["committed"].add(threading.get_ident())
+            told.append(event.topic)
+
+    with connections(settings.registry.dsn) as most:
+        report = ArchiveJob(settings, topics, watch, engine=InlineEngine()).run_once()
+    assert report.succeeded, report
+    assert (report.records, sorted(told)) == (24, sorted(topics))
+    assert threading.get_ident() in seen["told"]
+    assert 1 < len(seen["committed"]) <= settings.archive.catalog_connections
+    assert threading.get_ident() not in seen["committed"]
     assert 0 < most[0] <= MOST_CONNECTIONS
 
 

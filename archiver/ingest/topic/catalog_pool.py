@@ -1,4 +1,4 @@
-"""Connections to the catalog, for questions about many topics at once."""
+"""Connections to the catalog, for questions about many topics and commits of many topics at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AHEAD = 4
 
 
 class CatalogPool:
-    """Connections to the catalog for questions about many topics: up to `most` at once, each made when first needed."""
+    """Connections to the catalog for work on many topics: up to `most` at once, each made when first needed."""
 
     def __init__(self, connect: Callable[[], TableCatalog], *, most: int) -> None:
         self._connect = connect
@@ -54,6 +54,10 @@ class CatalogPool:
         finally:
             for _, answer in waiting:
                 answer.cancel()
+
+    def begin(self, topic: Topic, work: Callable[[Topic, TableCatalog], Found]) -> Future[Found]:
+        """Have `work` done for one topic in another thread, beside that for other topics."""
+        return self._pool.submit(self._ask, topic, work)
 
     @contextmanager
     def one(self) -> Iterator[TableCatalog]:

@@ -246,16 +246,18 @@ class TopicRun:
                 ),
             )
 
-    def commit(self) -> None:
+    def commit(self, catalog: TableCatalog | None = None) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included.
 
         While the catalog doesn't answer it stays staged, and the run goes on. So does what is staged of a partition
-        that is ahead of the table.
+        that is ahead of the table. Another thread may call this, with a `catalog` of its own, while nothing else is
+        asked of the topic.
         """
+        catalog = catalog or self._catalog
         started = time.perf_counter()
         self._has_uncommitted = False
         try:
-            done = commit_pending(self.opened.staged, self._registry, self._catalog, self._landed)
+            done = commit_pending(self.opened.staged, self._registry, catalog, self._landed)
         except CatalogUnreachable as error:
             self._report.catalog_away(error)
             return
@@ -264,7 +266,7 @@ class TopicRun:
         if done.is_new:
             self._report.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
-            self._catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
+            catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
             tidy_by_chance(self.opened.staged, self._registry)
 
     def finish(self) -> None:

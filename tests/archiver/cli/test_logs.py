@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,6 +75,20 @@ def test_a_warning_names_its_cause_in_its_line(monkeypatch: pytest.MonkeyPatch, 
     assert out.getvalue().startswith("WARNING archiver.commit: old rows stay")
     assert "StorageUnavailable" in out.getvalue()
     assert ("Traceback" in out.getvalue()) is verbose
+
+
+def test_other_threads_write_as_the_command_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def speak_up() -> None:
+        cause = StorageUnavailable("no answer", store="s3://b")
+        logging.getLogger("archiver.commit").warning("old rows stay", exc_info=cause)
+        logging.getLogger("pyiceberg.io").warning("falling back")
+
+    with heard(monkeypatch, verbose=True) as out:
+        thread = threading.Thread(target=speak_up)
+        thread.start()
+        thread.join()
+    assert "StorageUnavailable" in out.getvalue().splitlines()[1]
+    assert "falling back" in out.getvalue()
 
 
 def test_an_error_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +21,14 @@ from archiver.ingest.topic.inspection import Prefetched
 from archiver.ingest.topic.run import TopicRun
 from archiver.ingest.waves import Waves
 from archiver.observer import ignore
+from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.logs import Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record
 
 PLACE = BrokerUnavailable("not looked at")
+THREADS = ThreadPoolExecutor(2)
 
 
 class FakeRun:
@@ -50,7 +55,7 @@ class FakeRun:
         assert [(each.start_offset, each.end_offset) for each in result.ranges] == [(0, 1)]
         self._do("take")
 
-    def commit(self) -> None:
+    def commit(self, catalog: TableCatalog) -> None:
         self._do("commit")
 
     def finish(self) -> None:
@@ -76,6 +81,10 @@ def settings(tmp_path: Path) -> ArchiveSection:
     return ArchiveSection(spool=tmp_path / "spool", max_commit_interval=100)
 
 
+def in_a_thread(run: TopicRun, commit: Callable[[TopicRun, Any], None]) -> Future[None]:
+    return THREADS.submit(commit, run, None)
+
+
 def waves(
     runs: list[FakeRun],
     target: TopicTarget,
@@ -90,6 +99,7 @@ def waves(
     return Waves(
         runs,  # type: ignore[arg-type]
         prefetch=lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE)),
+        in_thread=in_a_thread,
         targets=target_of,
         engine=engine,
         settings=settings,
@@ -120,6 +130,60 @@ def test_a_failing_topic_leaves_the_others(
     waves(runs, target, settings).run()
     assert runs[0].steps == steps
     assert runs[1].steps == ["plan", "take", "take", "commit", "plan", "finish"]
+
+
+def test_topics_are_committed_at_once_and_beside_the_tasks_of_others(
+    target: TopicTarget, settings: ArchiveSection
+) -> None:
+    both, others_task = threading.Barrier(2, timeout=30), threading.Event()
+
+    class Together(FakeRun):
+        def commit(self, catalog: TableCatalog) -> None:
+            both.wait()
+            assert others_task.wait(30)
+            super().commit(catalog)
+
+    class Later(FakeRun):
+        def take(self, planned: PlannedRange, result: TaskResult) -> None:
+            others_task.set()
+            super().take(planned, result)
+
+    runs = [Together("a"), Together("b"), Later("c")]
+    assert waves(runs, target, settings).run() == 1
+    assert {tuple(run.steps) for run in runs} == {("plan", "take", "take", "commit", "plan", "finish")}
+
+
+def test_no_topic_is_planned_while_it_is_committed(target: TopicTarget, settings: ArchiveSection) -> None:
+    class Slow(FakeRun):
+        def commit(self, catalog: TableCatalog) -> None:
+            time.sleep(0.1)
+            super().commit(catalog)
+
+    runs = [Slow(name, partitions=1) for name in "abc"]
+    waves(runs, target, settings).run()
+    assert {tuple(run.steps) for run in runs} == {("plan", "take", "commit", "plan", "finish")}
+
+
+def test_if_tasks_break_off_no_other_commit_begins(target: TopicTarget, settings: ArchiveSection) -> None:
+    busy, broken = threading.Barrier(3, timeout=30), threading.Event()
+
+    class Held(FakeRun):
+        def commit(self, catalog: TableCatalog) -> None:
+            busy.wait()
+            assert broken.wait(30)
+            super().commit(catalog)
+
+    class Breaking(InlineEngine):
+        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+            yield from super().run_tasks(tasks, run)
+            busy.wait()
+            threading.Timer(0.1, broken.set).start()
+            raise KeyboardInterrupt
+
+    runs = [Held(name, partitions=1) for name in "abc"]
+    with pytest.raises(KeyboardInterrupt):
+        waves(runs, target, settings, engine=Breaking).run()
+    assert [run.steps[-1] for run in runs] == ["commit", "commit", "take"]
 
 
 def test_without_work_no_engine_is_started(target: TopicTarget, settings: ArchiveSection) -> None:
@@ -171,8 +235,8 @@ def test_a_topic_that_is_done_is_not_looked_at_in_later_waves(target: TopicTarge
 
 def test_who_is_done_is_not_asked_about_again(target: TopicTarget, settings: ArchiveSection) -> None:
     class Done(FakeRun):
-        def commit(self) -> None:
-            super().commit()
+        def commit(self, catalog: TableCatalog) -> None:
+            super().commit(catalog)
             self.is_done = True
 
     runs = [FakeRun("a"), Done("b"), Done("c")]

@@ -10,7 +10,9 @@ from uuid import uuid4
 import pytest
 from pydantic import ValidationError
 from pyiceberg.catalog.rest import TableResponse
+from pyiceberg.typedef import IcebergBaseModel
 
+from catalog.iceberg.bloom_filters import filter_properties
 from catalog.iceberg.load_answer import table_of
 from tests.support.catalog.memory import MemoryCatalog
 
@@ -31,6 +33,46 @@ def test_tables_with_the_same_columns_share_them(told: dict[str, Any]) -> None:
     other = table_of(json.dumps({**told, "metadata": told["metadata"] | {"table-uuid": str(uuid4())}})).metadata
     assert other.table_uuid != one.table_uuid
     assert other.schema() is one.schema()
+
+
+def test_nothing_is_added_to_shared_columns_by_using_them(told: dict[str, Any]) -> None:
+    """Threads share them. Python can't copy an object while another thread adds something to it."""
+    told["metadata"]["schemas"][0]["fields"] += [
+        {"id": number, "name": uuid4().hex, "required": False, "type": kind}
+        for number, kind in (
+            (900, {"type": "list", "element-id": 901, "element": "string", "element-required": False}),
+            (
+                902,
+                {"type": "map", "key-id": 903, "key": "int", "value-id": 904, "value": "date", "value-required": True},
+            ),
+        )
+    ]
+    metadata = table_of(json.dumps(told)).metadata
+    schema = metadata.schema()
+    before = _members(schema)
+    assert {"ListType", "MapType"} <= {kind for kind, _ in before}
+    schema.find_field("KAFKA", case_sensitive=False)
+    schema.find_column_name(schema.highest_field_id)
+    schema.as_arrow()
+    metadata.spec().partition_type(schema)
+    for each in schema.field_ids:
+        schema.find_type(each)
+    schema.accessor_for_field(schema.fields[0].field_id)
+    schema.check_format_version_compatibility(2)
+    assert schema.model_copy(deep=True) == schema
+    assert schema.model_dump_json()
+    assert filter_properties(schema, {schema.highest_field_id: 0.01}) is not None
+    assert _members(schema) == before
+
+
+def _members(part: object) -> set[tuple[str, tuple[str, ...]]]:
+    """What each object of a schema has."""
+    found = {(type(part).__name__, tuple(sorted(vars(part))))}
+    for each in vars(part).values():
+        for below in each if isinstance(each, tuple) else (each,):
+            if isinstance(below, IcebergBaseModel):
+                found |= _members(below)
+    return found
 
 
 @pytest.mark.parametrize("change", [{"name": "other"}, {"id": 4_000}, {"doc": "other"}, {"required": True}])
