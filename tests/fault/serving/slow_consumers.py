@@ -194,7 +194,15 @@ class Played:
 
 
 def played(
-    bootstrap: str, scene: Scene, folder: Path, *, minutes: float, slow: int, idle: int, say: Callable[[str], None]
+    bootstrap: str,
+    scene: Scene,
+    folder: Path,
+    *,
+    minutes: float,
+    slow: int,
+    idle: int,
+    say: Callable[[str], None],
+    may_be_cut: bool = False,
 ) -> Played:
     """Fast consumers alone, then beside so many slow ones and idle connections for so long, then alone again."""
     polled = round(slow * POLLED_SLOWLY)
@@ -207,7 +215,13 @@ def played(
         say(f"alone: {alone:,.0f} records/s")
         with (
             SlowReaders(
-                bootstrap, scene.topic, scene.ends, slow=slow - polled, idle=idle, bytes_per_second=BYTES_PER_SECOND
+                bootstrap,
+                scene.topic,
+                scene.ends,
+                slow=slow - polled,
+                idle=idle,
+                bytes_per_second=BYTES_PER_SECOND,
+                may_be_cut=may_be_cut,
             ) as readers,
             Pollers(bootstrap, scene.topic, scene.ends, polled) as pollers,
         ):
@@ -243,7 +257,16 @@ def slow_consumers(
     with Nodes(scene.config, 1, log=folder / "server.log") as nodes, Memory(nodes.pid(0)) as memory:
         ours = played(nodes.bootstrap, scene, folder / "ours", minutes=minutes, slow=slow, idle=idle, say=say)
     at_broker = min(minutes, BROKER_MINUTES)
-    broker = played(stack.bootstrap_servers, scene, folder / "broker", minutes=at_broker, slow=slow, idle=idle, say=say)
+    broker = played(
+        stack.bootstrap_servers,
+        scene,
+        folder / "broker",
+        minutes=at_broker,
+        slow=slow,
+        idle=idle,
+        say=say,
+        may_be_cut=True,
+    )
     warm = ours.began + WARM * (ours.ended - ours.began)
     part = (ours.ended - warm) / 4
     first, last = memory.between(warm, warm + part), memory.between(ours.ended - part, ours.ended)
