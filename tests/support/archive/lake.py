@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -116,12 +117,13 @@ class Lake:
 
     def _written(self, rows: RowMapping, batch: pa.RecordBatch, start: int, end: int, partition: int) -> DataFileInfo:
         local = self.path("ours")
-        writer = ParquetFormat().start(SpoolFile.create(local), SegmentLayout.of(rows, self.metadata.properties))
-        writer.write(batch)
         origin = SegmentOrigin(
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
         )
-        return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY)
+        with closing(SpoolFile.create(local)) as file:
+            writer = ParquetFormat().start(file, SegmentLayout.of(rows, self.metadata.properties))
+            writer.write(batch)
+            return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY)
 
     def path(self, name: str) -> Path:
         (self.folder / "data").mkdir(parents=True, exist_ok=True)
