@@ -36,15 +36,16 @@ def run_grouped(
     is_stopped: Callable[[], bool],
     around: Callable[[Sequence[Task]], AbstractContextManager[object]] = nullcontext,
     seconds: float = GROUP_SECONDS,
-) -> Iterator[Outcome[Result]]:
+) -> Generator[Outcome[Result]]:
     """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
 
     The tasks of a group run in a context that `around` makes for them, in their thread. A task alone has none.
 
     As with `Engine.run_tasks`, the engine can be interrupted from this call on. Once `is_stopped`, none begins again.
+    Closing the generator ends what still runs.
     """
 
-    def alone(indices: Sequence[int]) -> Iterator[Outcome[Result]]:
+    def alone(indices: Sequence[int]) -> Generator[Outcome[Result]]:
         return _renumbered(engine.run_tasks([tasks[index] for index in indices], run), indices)
 
     groups = [part for group in groups for part in _parts(tasks, group)]
@@ -53,7 +54,7 @@ def run_grouped(
     bundles = [tuple(tasks[index] for index in group) for group in groups]
     outcomes = engine.run_tasks(bundles, partial(_run_each, run, around, seconds))
 
-    def unbundled() -> Iterator[Outcome[Result]]:
+    def unbundled() -> Generator[Outcome[Result]]:
         left: list[int] = []
         with closing(cast("Generator[Outcome[tuple[bytes | None, ...]]]", outcomes)):
             for outcome in outcomes:
@@ -108,7 +109,7 @@ def _run_each(
         return *done, *(run_captured(run, one) if time.monotonic() < until else None for one in others)
 
 
-def _renumbered(outcomes: Iterator[Outcome[Result]], order: Sequence[int]) -> Iterator[Outcome[Result]]:
+def _renumbered(outcomes: Iterator[Outcome[Result]], order: Sequence[int]) -> Generator[Outcome[Result]]:
     """The outcomes under the numbers that their tasks have in `order`."""
     with closing(cast("Generator[Outcome[Result]]", outcomes)):
         for each in outcomes:

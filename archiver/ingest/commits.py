@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, as_completed, wait
 from contextlib import contextmanager
-from queue import SimpleQueue
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -33,18 +32,17 @@ class Commits:
 
     def __init__(self, in_thread: InThread) -> None:
         self._in_thread = in_thread
-        self._begun: list[Future[None]] = []
-        self._ended = SimpleQueue[tuple[TopicRun, Future[None]]]()
-        self._left = 0
+        self._begun: dict[Future[None], TopicRun] = {}
+        self._is_broken = False
 
     def begin(self, run: TopicRun) -> None:
         """Have a topic committed. Raises what an earlier commit raised, unless it was an error of its topic."""
-        while not self._ended.empty():
-            self._raise_of_next()
+        if self._is_broken:
+            for each in [each for each in self._begun if each.done()]:
+                self._judge(each)
         done = self._in_thread(run, commit)
-        self._begun.append(done)
-        self._left += 1
-        done.add_done_callback(lambda ended: self._ended.put((run, ended)))
+        self._begun[done] = run
+        done.add_done_callback(self._ended)
 
     def __enter__(self) -> Self:
         return self
@@ -52,38 +50,41 @@ class Commits:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            self._break_off()
-            return
         try:
-            while self._left:
-                self._raise_of_next()
-        except BaseException:
-            self._break_off()
-            raise
+            if error is None:
+                for each in as_completed(tuple(self._begun)):
+                    self._judge(each)
+        finally:
+            others = self._broken_off()
+        if others and isinstance(error, ContextError):  # what may be tried again must not hide what may not
+            raise others[0]
 
-    def _break_off(self) -> None:
-        """Leave undone what hasn't begun, and wait for the rest. What it raises is logged: the run ends for another."""
+    def _broken_off(self) -> list[BaseException]:
+        """Leave undone what hasn't begun, wait for the rest, and return what it raised. It is logged."""
         for each in self._begun:
             each.cancel()
-        while self._left:
-            if (error := self._next_error()) is not None:
-                _LOG.error("a commit failed, too, as the run was ended", exc_info=error)
+        wait(self._begun)
+        found = []
+        for each in tuple(self._begun):
+            try:
+                self._judge(each)
+            except BaseException as another:  # noqa: BLE001 - the caller decides
+                _LOG.error("a commit failed, too, as the run was ended", exc_info=another)
+                found.append(another)
+        return found
 
-    def _raise_of_next(self) -> None:
-        error = self._next_error()
-        if error is not None:
-            raise error
-
-    def _next_error(self) -> BaseException | None:
-        """Wait until another commit has ended, and give what it raised, unless it was an error of its topic."""
-        run, ended = self._ended.get()
-        self._left -= 1
+    def _judge(self, ended: Future[None]) -> None:
+        """Raise what a commit raised, unless it was an error of its topic."""
+        run = self._begun.pop(ended)
         error = None if ended.cancelled() else ended.exception()
         if isinstance(error, ContextError):  # no connection could be made
             run.fail(error)
-            return None
-        return error
+        elif error is not None:
+            raise error
+
+    def _ended(self, ended: Future[None]) -> None:
+        if not ended.cancelled() and not isinstance(ended.exception(), ContextError | None):
+            self._is_broken = True
 
 
 def commit(run: TopicRun, catalog: TableCatalog) -> None:

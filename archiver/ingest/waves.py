@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 
 from archiver.config.model import ArchiveSection
 from archiver.engine.grouped import run_grouped
@@ -106,7 +107,7 @@ class Waves:
         left = Counter(run for run, _ in owners)
         outcomes = run_grouped(engine, tasks, translate_range, groups, is_stopped=self._stop.is_set, around=together)
         # `interrupt_on` only now: `run_grouped` clears earlier interrupts
-        with Commits(self._in_thread) as commits, interrupt_on(self._stop, engine):
+        with Commits(self._in_thread) as commits, interrupt_on(self._stop, engine), closing(outcomes):
             for outcome in outcomes:
                 run, one = owners[outcome.index]
                 with failing(run):

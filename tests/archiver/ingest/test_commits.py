@@ -155,3 +155,18 @@ def test_where_the_block_raises_those_that_began_end_and_no_other_begins(
     (record,) = caplog.records
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), SystemExit(3)])
+def test_what_may_be_tried_again_does_not_hide_a_defect(
+    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
+    def away() -> None:
+        with commits_by(threads) as commits:
+            begin(commits, FakeRun("a", raises(error)))
+            raise StorageError("away")
+
+    with caplog.at_level(logging.ERROR), pytest.raises(type(error)) as raised:
+        away()
+    assert isinstance(raised.value.__context__, StorageError)
+    assert len(caplog.records) == 1

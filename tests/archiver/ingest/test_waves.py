@@ -186,6 +186,26 @@ def test_if_tasks_break_off_no_other_commit_begins(target: TopicTarget, settings
     assert [run.steps[-1] for run in runs] == ["commit", "commit", "take"]
 
 
+def test_a_defect_ends_the_tasks_that_still_run(target: TopicTarget, settings: ArchiveSection) -> None:
+    ended: list[str] = []
+
+    class Watched(InlineEngine):
+        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+            try:
+                yield from super().run_tasks(tasks, run)
+            finally:
+                ended.append("tasks")
+
+    class Defect(FakeRun):
+        def take(self, planned: PlannedRange, result: TaskResult) -> None:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        waves([Defect("a")], target, settings, engine=Watched).run()
+    assert ended == ["tasks"], "only once nobody knows the error any more"
+    assert raised.traceback
+
+
 def test_without_work_no_engine_is_started(target: TopicTarget, settings: ArchiveSection) -> None:
     def refuse() -> Engine:
         raise AssertionError
