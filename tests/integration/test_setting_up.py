@@ -43,17 +43,19 @@ def failed(found: dict[tuple[str, str], dict[str, Any]]) -> dict[tuple[str, str]
 
 
 def left(stack: Stack, config: Path) -> tuple[Any, ...]:
-    """All that a check could leave in the servers and on disk. Tables of topics are those of tests beside this one."""
+    """All that a check could leave in the servers and on disk, beside a namespace. Tests beside make tables, too."""
     loaded = load_config(config)
     catalog = stack.catalog()
-    namespaces = sorted(catalog.list_namespaces())
     tables = sorted(
-        table for each in namespaces for table in catalog.list_tables(each) if not table[-1].startswith("t_")
+        table
+        for each in catalog.list_namespaces()
+        for table in catalog.list_tables(each)
+        if table[-1].startswith("archiver_check_")
     )
     objects = {each.path for each in ObjectStore.of(loaded.catalog).list(f"{loaded.archive.journal}")}
     with psycopg.connect(loaded.registry.dsn) as connection:
         relations = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-    return namespaces, tables, objects, relations, loaded.archive.spool.exists()
+    return tables, objects, relations, loaded.archive.spool.exists()
 
 
 def test_all_is_well_and_nothing_is_left_behind(stack: Stack) -> None:
