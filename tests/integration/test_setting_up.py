@@ -42,20 +42,20 @@ def failed(found: dict[tuple[str, str], dict[str, Any]]) -> dict[tuple[str, str]
     return {place: each["error"]["kind"] for place, each in found.items() if each["outcome"] == "failed"}
 
 
+OF_A_TEST = re.compile(r"_\d+_\d+_[0-9a-f]{6}(_|$)")
+
+
 def left(stack: Stack, config: Path) -> tuple[Any, ...]:
-    """All that a check could leave in the servers and on disk, beside a namespace. Tests beside make tables, too."""
+    """All that a check could leave in the servers and on disk. What has a `unique` name is of tests beside this one."""
     loaded = load_config(config)
     catalog = stack.catalog()
-    tables = sorted(
-        table
-        for each in catalog.list_namespaces()
-        for table in catalog.list_tables(each)
-        if table[-1].startswith("archiver_check_")
-    )
+    namespaces = sorted(catalog.list_namespaces())
+    tables = sorted(table for each in namespaces for table in catalog.list_tables(each))
+    kept = [[name for name in names if not OF_A_TEST.search(name[-1])] for names in (namespaces, tables)]
     objects = {each.path for each in ObjectStore.of(loaded.catalog).list(f"{loaded.archive.journal}")}
     with psycopg.connect(loaded.registry.dsn) as connection:
         relations = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-    return tables, objects, relations, loaded.archive.spool.exists()
+    return kept, objects, relations, loaded.archive.spool.exists()
 
 
 def test_all_is_well_and_nothing_is_left_behind(stack: Stack) -> None:
