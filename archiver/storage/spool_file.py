@@ -56,13 +56,6 @@ class SpoolFile:
         stream.seek(0)
         return stream
 
-    def write_at(self, offset: int, data: bytes) -> None:
-        """Write over the file's bytes from `offset` on, and beyond its end. Raises OSError."""
-        left = memoryview(data)
-        while left:
-            done = os.pwrite(self._descriptor, left, offset)
-            offset, left = offset + done, left[done:]
-
     def move(self, folder: int, path: Path) -> None:
         """Move the file to `path` in the folder with this descriptor. A file at `path` is replaced. Raises OSError."""
         os.replace(self._name, path.name, src_dir_fd=self._folder, dst_dir_fd=folder)

@@ -1,14 +1,15 @@
 """Decides how large the bloom filters of a file are, by the values of its first row group.
 
-A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes. pyarrow
-wants one number of values for all row groups before it writes the first, and keeps all filters until the file ends.
+A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes. The
+filters of all row groups of a file have one size.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,13 +26,24 @@ SMALLEST_RATE: Final = 0.0001
 """With 128 Ki values in each row group, smaller rates would take more than 512 KiB a row group."""
 
 
-def bloom_filter_options(leaves: Sequence[Leaf], wanted: Mapping[int, float], first: pa.Table) -> dict[str, Any]:
-    """The `bloom_filter_options` of pyarrow for a file that begins with these rows. `wanted` are rates by field id."""
+@dataclass(frozen=True, slots=True)
+class FilterSize:
+    """A filter for so many distinct values in a row group, with this share of false positives."""
+
+    values: int
+    rate: float
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes (BloomFilter.md)."""
+        bits = -8 * self.values / math.log(1 - self.rate ** (1 / 8))
+        return int(max(_SMALLEST, 2 ** math.ceil(math.log2(bits / 8))))
+
+
+def filter_sizes(leaves: Sequence[Leaf], wanted: Mapping[int, float], first: pa.Table) -> dict[str, FilterSize]:
+    """The filters of a file that begins with these rows, by the paths of columns. `wanted` are rates by field id."""
     return {
-        leaf.path: {
-            "ndv": max(FEWEST, _distinct(leaf.values(first))),
-            "fpp": max(SMALLEST_RATE, rate),
-        }
+        leaf.path: FilterSize(max(FEWEST, _distinct(leaf.values(first))), max(SMALLEST_RATE, rate))
         for leaf in leaves
         if (rate := wanted.get(leaf.field_id or 0)) and can_have_filter(leaf)
     }
@@ -41,16 +53,6 @@ def _distinct(values: pa.ChunkedArray) -> int:
     if isinstance(values.type, pa.BaseExtensionType):  # Arrow counts none of these, such as UUIDs
         values = values.cast(values.type.storage_type)
     return int(pc.count_distinct(values).as_py())
-
-
-def filter_bytes(options: Mapping[str, Any]) -> int:
-    """How many bytes the filters of one row group take, as Parquet's specification sizes them."""
-    return sum(_bytes(each["ndv"], each["fpp"]) for each in options.values())
-
-
-def _bytes(values: int, rate: float) -> int:
-    bits = -8 * values / math.log(1 - rate ** (1 / 8))
-    return int(max(_SMALLEST, 2 ** math.ceil(math.log2(bits / 8))))
 
 
 def can_have_filter(leaf: Leaf) -> bool:

@@ -1,16 +1,22 @@
 """Structs of Thrift's compact protocol, in which Parquet's footers and page headers are written.
 
-`thrift_reader` reads them. A field is found by its id and its kind together: a reader skips a field whose kind isn't
+`thrift_reader` reads them, `packed` writes them. A field is found by its id and its kind together: a reader skips a field whose kind isn't
 the one that it expects, and so must we.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 BOOL, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 """Kinds of values."""
+_FALSE: Final = 2
+_LONG: Final = 15
+"""Lists of so many values have their size behind their kind."""
+_LOW_BITS: Final = 0x7F
+_MORE: Final = 0x80
 
 Field: TypeAlias = tuple[int, int]
 """The id of a field, and its kind."""
@@ -47,3 +53,52 @@ def listed(fields: Fields, field: Field, kind: int) -> Sequence[Any]:
     if values and of_kind != kind:
         raise ThriftError
     return values
+
+
+def packed(fields: Fields) -> bytes:
+    """Write a struct, its fields in the order of their ids. Structs may be bytes already, and binaries anything like bytes."""
+    out = bytearray()
+    _pack_struct(out, fields)
+    return bytes(out)
+
+
+def _pack_struct(out: bytearray, fields: Fields | bytes) -> None:
+    if isinstance(fields, bytes):
+        out += fields
+        return
+    last = 0
+    for (identifier, kind), value in sorted(fields.items(), key=itemgetter(0)):
+        out.append(identifier - last << 4 | (_FALSE if kind == BOOL and not value else kind))
+        last = identifier
+        if kind != BOOL:
+            _pack_value(out, kind, value)
+    out.append(0)
+
+
+def _pack_value(out: bytearray, kind: int, value: Any) -> None:
+    match kind:
+        case 1:
+            out.append(BOOL if value else _FALSE)
+        case 4 | 5 | 6:
+            _pack_varint(out, value << 1 if value >= 0 else ~(value << 1))
+        case 8:
+            _pack_varint(out, len(value))
+            out += value
+        case 9:
+            of_kind, values = value
+            out.append(min(len(values), _LONG) << 4 | of_kind)
+            if len(values) >= _LONG:
+                _pack_varint(out, len(values))
+            for each in values:
+                _pack_value(out, of_kind, each)
+        case 12:
+            _pack_struct(out, value)
+        case _:
+            raise ThriftError
+
+
+def _pack_varint(out: bytearray, value: int) -> None:
+    while value > _LOW_BITS:
+        out.append(value & _LOW_BITS | _MORE)
+        value >>= 7
+    out.append(value)

@@ -7,7 +7,7 @@ share with the string before, if they share much. Only encodings that every engi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, starmap, takewhile
 from operator import eq
@@ -16,12 +16,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.storage.parquet.columns.plan import Encoding
 from archiver.storage.parquet.leaves import Leaf
 from schema_mapping import names
 
 OFFSET: Final = f"{names.KAFKA}.{names.OFFSET}"
-DIFFERENCES: Final = "DELTA_BINARY_PACKED"
-SHARED_STARTS: Final = "DELTA_BYTE_ARRAY"
 ALWAYS_DIFFERENCES: Final = (OFFSET, f"{names.KAFKA}.{names.EVENT_TIMESTAMP}")
 """Columns that rise by small steps. Delta encoding beats a dictionary with as many entries as rows."""
 NEVER_DICTIONARY: Final = (f"{names.VAL}.{names.RAW}",)
@@ -47,52 +46,46 @@ Below it, compression saves almost as much, and is faster.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """The paths of columns with a dictionary, and of columns with an encoding of their own. All others are plain.
+    """The encoding of each column, by its path.
 
     `long` are columns of long strings: compression still finds much in them. `constant` are columns of numbers with one
     value or none: nothing is left to compress. String columns are never `constant`: they may be null at first and hold
     whole messages later.
     """
 
-    dictionary: tuple[str, ...]
-    special: dict[str, str]
+    chosen: Mapping[str, Encoding]
     long: frozenset[str]
     constant: frozenset[str] = frozenset()
 
 
 def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
     """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary."""
-    dictionary: list[str] = []
-    special: dict[str, str] = {}
+    chosen: dict[str, Encoding] = {}
     long, constant = set(), set()
     for leaf, values in zip(leaves, _leaf_values(rows.columns), strict=True):
-        match _choice(leaf, values):
-            case "dictionary":
-                dictionary.append(leaf.path)
-            case "plain":
-                pass
-            case encoding:
-                special[leaf.path] = encoding
+        chosen[leaf.path] = _choice(leaf, values)
         if _is_string(leaf.type) and not _is_short(values):
             long.add(leaf.path)
         if not _is_string(leaf.type) and _is_constant(values):
             constant.add(leaf.path)
-    return Encodings(dictionary=tuple(dictionary), special=special, long=frozenset(long), constant=frozenset(constant))
+    return Encodings(chosen=chosen, long=frozenset(long), constant=frozenset(constant))
 
 
-def _choice(leaf: Leaf, values: pa.Array) -> str:
+def _choice(leaf: Leaf, values: pa.Array) -> Encoding:
     if leaf.name in ALWAYS_DIFFERENCES:
-        return DIFFERENCES
+        return Encoding.DIFFERENCES
     if leaf.name in NEVER_DICTIONARY:
-        return "plain"
+        return Encoding.PLAIN
     if _repeat(values):
-        return "dictionary"
+        return Encoding.DICTIONARY
     # Spark uses Iceberg's vectorized reader if all columns it reads are top-level. That reader knows fewer encodings
     if "." not in leaf.name:
-        return "plain"
+        return Encoding.PLAIN
     if _is_delta_encodable(leaf.type):
-        return DIFFERENCES
-    return SHARED_STARTS if _is_string(leaf.type) and _is_short(values) and _share_starts(values) else "plain"
+        return Encoding.DIFFERENCES
+    if _is_string(leaf.type) and _is_short(values) and _share_starts(values):
+        return Encoding.SHARED_STARTS
+    return Encoding.PLAIN
 
 
 def _repeat(values: pa.Array) -> bool:

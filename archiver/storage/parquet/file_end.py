@@ -18,9 +18,10 @@ from archiver.storage.exact_reads import Stream, read_exactly
 
 TAIL: Final = 64 << 10
 """Most footers are smaller: one read brings them."""
+MAGIC: Final = b"PAR1"
+"""What a file begins and ends with."""
 _LENGTH: Final = struct.Struct("<I")
-_MAGIC_BYTES: Final = 4
-_ENDING: Final = _LENGTH.size + _MAGIC_BYTES
+_ENDING: Final = _LENGTH.size + len(MAGIC)
 """The size of the footer, and the magic bytes."""
 _CHECKSUM: Final = struct.Struct("<I8s")
 _MARK: Final = b"\xa5ArchCRC"
@@ -53,6 +54,11 @@ class FileEnd:
         if wanted < start:
             data, start = read_exactly(stream, wanted, start) + data, wanted
         return cls(data=data, start=start, footer_start=footer_start)
+
+    @classmethod
+    def of(cls, footer: bytes) -> Self:
+        """The end of a file that gets this footer, and whose start isn't known."""
+        return cls(data=footer + _LENGTH.pack(len(footer)) + MAGIC, start=0, footer_start=0)
 
     @property
     def is_whole(self) -> bool:

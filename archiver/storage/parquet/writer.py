@@ -1,8 +1,7 @@
 """Writes one Parquet file of archived rows to the local spool, row group by row group.
 
-A row group ends at 128 Ki rows, or at about 64 MiB encoded. A page ends at 1 MiB, or after one value. Memory holds the
-current row group, which as Arrow data is at most four times as large, and the bloom filters of those before, which
-count towards the file's size.
+A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds the current row group, which as Arrow data is
+at most four times as large.
 
 Everything has zstd, a page index and checksums of pages and footer. Every field has its id.
 """
@@ -10,20 +9,20 @@ Everything has zstd, a page index and checksums of pages and footer. Every field
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from types import MappingProxyType
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
 from archiver.storage.footer import footer_of
-from archiver.storage.parquet.bloom_filters import bloom_filter_options, filter_bytes
+from archiver.storage.parquet.bloom_filters import FilterSize, filter_sizes
+from archiver.storage.parquet.columns.file_writer import FileWriter
+from archiver.storage.parquet.columns.plan import ColumnPlan
 from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
-from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
-from archiver.storage.parquet.pages import PAGE_LIMIT, VALUES_PER_CHECK, halves, page_slices
 from archiver.storage.row_columns import RowTotals
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
@@ -57,13 +56,11 @@ class ParquetSegmentWriter:
         self._discount = (1 - FIXED_WEIGHT) * fixed_row_bytes(self._leaves)
         self._sink = _sink(spool_file)
         self._compression_level = compression_level
-        self._parquet: pq.ParquetWriter | None = None
+        self._writer: FileWriter | None = None
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
         self._flushed_bytes = 0
-        self._groups = 0
-        self._filter_bytes = 0
         self._nans: Counter[int] = Counter()
         self._size = 0
         self._totals = RowTotals()
@@ -77,7 +74,7 @@ class ParquetSegmentWriter:
     @property
     def size_bytes(self) -> int:
         """How many bytes the file has so far. Gathered rows are estimated by the ratio of the row groups before."""
-        written = self._sink.tell() + self._filter_bytes * self._groups
+        written = self._writer.size if self._writer else 0
         ratio = written / self._flushed_bytes if self._flushed_bytes else EXPECTED_RATIO
         self._size = max(self._size, written + int(self._gathered_bytes * ratio))
         return self._size
@@ -87,7 +84,7 @@ class ParquetSegmentWriter:
         if rows.schema != self._layout.schema:
             raise StorageError("rows don't have the columns that the file was started with", file=str(self._file))
         for start in range(0, rows.num_rows, GROUP_ROWS):
-            for part in halves(rows.slice(start, GROUP_ROWS), GROUP_BYTES):
+            for part in _halves(rows.slice(start, GROUP_ROWS), GROUP_BYTES):
                 self._gather(part)
         self._totals.add(rows)
 
@@ -104,15 +101,13 @@ class ParquetSegmentWriter:
         """Write the footer and describe the file."""
         try:
             self._flush()
-            parquet = self._parquet or self._begin(self._layout.schema.empty_table())
-            parquet.add_key_value_metadata(footer_of(self._layout, origin, digest, recognition, partition))
-            parquet.close()
+            writer = self._writer or self._begin(self._layout.schema.empty_table())
+            footer = writer.close(footer_of(self._layout, origin, digest, recognition, partition))
             self._sink.close()
-            self._add_checksum()
         except OSError as error:
             raise spool_error(error, self._file.path) from error
         self._is_closed = True
-        metrics = column_metrics(parquet.writer.metadata, self._leaves, self._modes)
+        metrics = column_metrics(footer, self._leaves, self._modes)
         low, high = self._totals.timestamps or (None, None)
         return DataFileInfo(
             path=path,
@@ -143,19 +138,8 @@ class ParquetSegmentWriter:
         self._is_closed = True
         self._gathered = []
         with suppress(OSError):  # the file can be dropped even if the disk is full
-            if self._parquet:
-                self._parquet.close()
             self._sink.close()
-        if self._parquet:
-            self._parquet.is_open = False
         self._file.remove()
-
-    def _add_checksum(self) -> None:
-        """Put the footer's checksum in front of it."""
-        with self._file.reader() as stream:
-            end = FileEnd.read(stream)
-        assert end.footer_start is not None
-        self._file.write_at(end.footer_start, end.with_checksum)
 
     def _gather(self, part: pa.RecordBatch) -> None:
         size = max(0, part.nbytes - int(self._discount * part.num_rows))
@@ -168,34 +152,33 @@ class ParquetSegmentWriter:
     def _flush(self) -> None:
         if not self._gathered:
             return
-        slices = [piece for part in self._gathered for piece in page_slices(part)]
-        table = pa.Table.from_batches(slices, self._layout.schema)
+        table = pa.Table.from_batches(self._gathered, self._layout.schema)
         try:
-            parquet = self._parquet or self._begin(table)
-            parquet.write_table(table, row_group_size=GROUP_ROWS)
+            writer = self._writer or self._begin(table)
+            writer.write(self._gathered)
         except OSError as error:
             raise spool_error(error, self._file.path) from error
+        except OverflowError as error:
+            raise StorageError("a row is too large for a page of 2 GiB", file=str(self._file)) from error
         self._nans.update(nan_counts(self._leaves, self._modes, table))
-        self._groups += 1
         self._flushed_bytes += self._gathered_bytes
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
 
-    def _begin(self, first: pa.Table) -> pq.ParquetWriter:
+    def _begin(self, first: pa.Table) -> FileWriter:
         """Start the file with encodings that suit its first row group."""
         sample = pa.concat_batches(first.slice(0, SAMPLE).to_batches() or [_no_rows(first.schema)])
-        options = writer_options(
+        plans = column_plans(
             self._leaves,
             choose_encodings(self._leaves, sample),
             self._compression_level,
-            is_sorted=self._layout.is_sorted,
             counted=frozenset(one for one, mode in self._modes.items() if mode.counts),
+            filters=filter_sizes(self._leaves, self._layout.bloom_filters, first),
         )
-        filters = bloom_filter_options(self._leaves, self._layout.bloom_filters, first)
-        self._filter_bytes = filter_bytes(filters)
-        self._parquet = pq.ParquetWriter(
-            self._sink, self._layout.schema, bloom_filter_options=filters or None, **options
-        )
-        return self._parquet
+        by_name = {leaf.name: leaf.index for leaf in self._leaves}
+        order = (PARTITION, OFFSET) if self._layout.is_sorted else ()
+        sorted_by = [by_name[name] for name in order if name in by_name]
+        self._writer = FileWriter(self._sink, self._layout.schema, plans, sorted_by=sorted_by)
+        return self._writer
 
 
 def fixed_row_bytes(leaves: tuple[Leaf, ...]) -> float:
@@ -210,40 +193,46 @@ def _width(kind: pa.DataType) -> float:
         return 4.0
 
 
-def writer_options(
-    leaves: tuple[Leaf, ...],
+def column_plans(
+    leaves: Sequence[Leaf],
     encodings: Encodings,
     compression_level: int,
     *,
-    is_sorted: bool,
     counted: frozenset[int] = frozenset(),
-) -> dict[str, Any]:
-    """The options that make pyarrow write these columns as we want. `is_sorted`: rows are in (partition, offset) order.
+    filters: Mapping[str, FilterSize] = MappingProxyType({}),
+) -> tuple[ColumnPlan, ...]:
+    """How these columns are written.
 
     The compression level is for long strings; numbers and short strings get no smaller above level 1 (measured). Nobody
-    prunes by the bounds of columns inside lists and maps. So pyarrow computes these only for columns whose ids are in
-    `counted`, because the table wants them measured, and for `__unrecognized__`, which mostly is null in all rows.
+    prunes by the bounds of columns inside lists and maps. So these are looked for only in columns whose ids are in
+    `counted`, because the table wants them measured, and in `__unrecognized__`, which mostly is null in all rows.
     """
-    by_name = {leaf.name: leaf for leaf in leaves}
-    compressed = [leaf.path for leaf in leaves if leaf.path not in encodings.constant]
-    order = (PARTITION, OFFSET) if is_sorted else ()
-    sorting = [pq.SortingColumn(by_name[name].index) for name in order if name in by_name]
-    return {
-        "version": "2.6",
-        "compression": {leaf.path: "none" for leaf in leaves} | dict.fromkeys(compressed, "zstd"),
-        "compression_level": {
-            path: compression_level if path in encodings.long else min(1, compression_level) for path in compressed
-        },
-        "use_dictionary": list(encodings.dictionary),
-        "column_encoding": encodings.special,
-        "data_page_size": PAGE_LIMIT,
-        "write_batch_size": VALUES_PER_CHECK,
-        "write_statistics": [leaf.path for leaf in leaves if _has_statistics(leaf, counted)],
-        "write_page_index": True,
-        "write_page_checksum": True,
-        "sorting_columns": sorting or None,
-        "store_schema": False,
-    }
+    return tuple(
+        ColumnPlan(
+            leaf=leaf,
+            encoding=encodings.chosen[leaf.path],
+            level=_level(leaf.path, encodings, compression_level),
+            has_statistics=_has_statistics(leaf, counted),
+            filter_size=filters[leaf.path].size if leaf.path in filters else 0,
+        )
+        for leaf in leaves
+    )
+
+
+def _level(path: str, encodings: Encodings, most: int) -> int | None:
+    if path in encodings.constant:
+        return None
+    return most if path in encodings.long else min(1, most)
+
+
+def _halves(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """Slice `rows` into parts of at most `limit` bytes of Arrow data, or of one row."""
+    if rows.nbytes <= limit or rows.num_rows <= 1:
+        yield rows
+        return
+    middle = rows.num_rows // 2
+    yield from _halves(rows.slice(0, middle), limit)
+    yield from _halves(rows.slice(middle), limit)
 
 
 def _has_statistics(leaf: Leaf, counted: frozenset[int]) -> bool:

@@ -8,13 +8,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from archiver.storage.parquet import ParquetFormat
-from archiver.storage.parquet.bloom_filters import FEWEST, bloom_filter_options, filter_bytes
+from archiver.storage.parquet.bloom_filters import FEWEST, FilterSize, filter_sizes
+from archiver.storage.parquet.columns.file_writer import FileWriter
+from archiver.storage.parquet.encodings import choose_encodings
 from archiver.storage.parquet.leaves import leaves_of
-from archiver.storage.parquet.writer import GROUP_ROWS
+from archiver.storage.parquet.writer import GROUP_ROWS, column_plans
 from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool_file import SpoolFile
 from schema_mapping.columns.arrow import arrow_field
@@ -62,12 +63,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A file with filters on all columns that are asked for, and the same file without."""
     folder = tmp_path_factory.mktemp("filters")
     paths = folder / "with.parquet", folder / "without.parquet"
-    groups = [pa.Table.from_batches([rows(start, GROUP_ROWS // 2)]) for start in (0, GROUP_ROWS // 2)]
-    options = bloom_filter_options(leaves_of(SCHEMA), dict.fromkeys(range(7, 16), 0.01), groups[0])
-    for path, filters in zip(paths, (options, None), strict=True):
-        with pq.ParquetWriter(path, SCHEMA, bloom_filter_options=filters) as writer:
+    groups = [rows(start, GROUP_ROWS // 2) for start in (0, GROUP_ROWS // 2)]
+    leaves = leaves_of(SCHEMA)
+    sizes = filter_sizes(leaves, dict.fromkeys(range(7, 16), 0.01), pa.Table.from_batches(groups[:1]))
+    for path, filters in zip(paths, (sizes, {}), strict=True):
+        plans = column_plans(leaves, choose_encodings(leaves, groups[0]), 3, filters=filters)
+        with pa.OSFile(str(path), "wb") as sink:
+            writer = FileWriter(sink, SCHEMA, plans)
             for group in groups:
-                writer.write_table(group)
+                writer.write([group])
+            writer.close({})
     return paths
 
 
@@ -87,11 +92,11 @@ def test_a_filter_is_as_large_as_its_values_ask_for(written: tuple[Path, Path]) 
     sizes = {length for _, _, offset, length in metadata(written[0]) if offset is not None}
     first = pa.Table.from_batches([rows(0, GROUP_ROWS // 2)])
     leaf = next(each for each in leaves_of(SCHEMA) if each.name == "val.text")
-    options = bloom_filter_options([leaf], {7: 0.01}, first)
-    assert options == {"val.text": {"ndv": GROUP_ROWS // 2, "fpp": 0.01}}
-    assert all(0 < size - filter_bytes(options) < 64 for size in sizes)  # a header comes before the bits
-    few = bloom_filter_options([leaf], {7: 0.01}, first.slice(0, 10))
-    assert (few["val.text"]["ndv"], filter_bytes(few)) == (FEWEST, 2048)
+    found = filter_sizes([leaf], {7: 0.01}, first)
+    assert found == {"val.text": FilterSize(GROUP_ROWS // 2, 0.01)}
+    assert all(0 < size - found["val.text"].size < 64 for size in sizes)  # a header comes before the bits
+    few = filter_sizes([leaf], {7: 0.01}, first.slice(0, 10))["val.text"]
+    assert (few.values, few.size) == (FEWEST, 2048)
 
 
 def excluded(path: Path, value: int) -> list[bool]:
@@ -126,6 +131,6 @@ def test_the_writer_gives_files_the_layouts_filters_and_counts_them(archive: Any
         info = writer.close(origin=None, path="a", partition_value=0)
         assert {name for _, name, offset, _ in metadata(path) if offset} == ({"kafka, offset"} if wanted else set())
         sizes.append((told, info.size_bytes))
-    filters_of_two = 2 * filter_bytes({"offset": {"ndv": GROUP_ROWS, "fpp": 0.01}})
+    filters_of_two = 2 * FilterSize(GROUP_ROWS, 0.01).size
     assert 0 <= sizes[1][0] - sizes[0][0] - filters_of_two < 1_000
     assert sizes[1][1] > sizes[0][1]

@@ -1,0 +1,38 @@
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import zstandard
+
+class Rows:
+    rows: int
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None: ...
+
+class Column:
+    def __init__(
+        self,
+        top: int,
+        steps: Sequence[tuple[int, bool, int]],
+        form: tuple[int, int, int, int],
+        names: Sequence[str],
+        *,
+        encoding: int,
+        compressor: zstandard.ZstdCompressor | None,
+        has_statistics: bool,
+        filter_size: int,
+    ) -> None: ...
+
+class Chunk:
+    entries: int
+    nulls: int
+    size: int
+    unpacked: int
+    start: int
+    column_index: bytes | None
+    offset_index: bytes
+    bloom_filter: bytes | None
+    def metadata(self, filter_offset: int | None, filter_size: int) -> bytes: ...
+
+class ChunkWriter:
+    written: int
+    def __init__(self, sink: pa.NativeFile, written: int) -> None: ...
+    def write(self, column: Column, rows: Rows) -> Chunk: ...

@@ -1,0 +1,128 @@
+"""What a file's schema is in Parquet, and where each of its leaves is in Arrow's memory.
+
+pyarrow translates the schema: its own writer makes a file without rows, whose footer has all that we need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archiver.errors import StorageError
+from archiver.storage.exact_type import Exact
+from archiver.storage.parquet.compact_thrift import I32, LIST, STRUCT, Fields
+from archiver.storage.parquet.file_end import FileEnd
+from archiver.storage.parquet.thrift_reader import read_struct
+
+# Of FileMetaData and SchemaElement in parquet.thrift, by id and kind.
+SCHEMA, COLUMN_ORDERS = (2, LIST), (7, LIST)
+_TYPE, _TYPE_LENGTH, _CHILDREN = (1, I32), (2, I32), (5, I32)
+
+Step: TypeAlias = tuple[int, bool, int]
+"""What lies on the way to a leaf: the kind of column, whether it may be null, and which child comes next."""
+
+# The numbers of walk.pxd and form.pxd.
+_STRUCT, _LIST, _LARGE_LIST, _LEAF = range(4)
+_BITS, _WORDS, _TEXTS, _LARGE_TEXTS, _FIXED, _DECIMALS = range(6)
+_BY_NUMBER, _BY_FLOAT, _BY_BYTES, _BY_DECIMAL = range(4)
+
+_BYTE_ARRAY: Final = 6
+_WIDTHS: Final = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8, _BYTE_ARRAY: 0}
+"""Bytes of a value, by its physical type. Those of the fixed type are in the schema."""
+_KNOWN_SCHEMAS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Which form a leaf's values have: in Arrow's memory, in their order, and in pages. form.pxd has the numbers."""
+
+    memory: int
+    order: int
+    physical_type: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeafPlace:
+    """Where a leaf is: its top-level column, and the steps from it."""
+
+    top: int
+    steps: tuple[Step, ...]
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class FileSchema:
+    """The schema of a file: fields of its FileMetaData that only depend on it, and its leaves in the file's order."""
+
+    fields: Fields
+    leaves: tuple[LeafPlace, ...]
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> FileSchema:
+        """The schema of files with these columns. StorageError for a type that no table's column has."""
+        return _known(Exact.of_schema(schema))
+
+
+@lru_cache(maxsize=_KNOWN_SCHEMAS)
+def _known(columns: Exact) -> FileSchema:
+    sink = pa.BufferOutputStream()
+    schema = pa.schema(list(columns.type))
+    pq.ParquetWriter(sink, schema, version="2.6", store_schema=False).close()
+    footer, _ = read_struct(FileEnd.read(pa.BufferReader(sink.getvalue())).footer)
+    _, elements = footer[SCHEMA]
+    fields = {SCHEMA: (STRUCT, list(elements)), COLUMN_ORDERS: (STRUCT, list(footer[COLUMN_ORDERS][1]))}
+    leaves = (each for each in elements if _CHILDREN not in each)
+    places = [(top, *way) for top, field in enumerate(schema) for way in _ways(field, ())]
+    return FileSchema(
+        fields,
+        tuple(
+            LeafPlace(top, steps, _form(field, element[_TYPE], element.get(_TYPE_LENGTH)))
+            for (top, steps, field), element in zip(places, leaves, strict=True)
+        ),
+    )
+
+
+def _ways(field: pa.Field, before: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], pa.Field]]:
+    """The ways to the leaves below a field."""
+    kind, nullable = field.type, field.nullable
+    if pa.types.is_struct(kind):
+        for index, child in enumerate(kind):
+            yield from _ways(child, (*before, (_STRUCT, nullable, index)))
+    elif pa.types.is_map(kind):
+        for index, child in enumerate((kind.key_field, kind.item_field)):
+            yield from _ways(child, (*before, (_LIST, nullable, 0), (_STRUCT, False, index)))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        step = (_LARGE_LIST if pa.types.is_large_list(kind) else _LIST, nullable, 0)
+        yield from _ways(kind.value_field, (*before, step))
+    else:
+        yield (*before, (_LEAF, nullable, 0)), field
+
+
+def _form(field: pa.Field, physical_type: int, length: int | None) -> Form:
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    width = _WIDTHS.get(physical_type, length or 0)
+    match kind:
+        case _ if pa.types.is_boolean(kind):
+            return Form(_BITS, _BY_NUMBER, physical_type, width)
+        case _ if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+            return Form(_WORDS, _BY_FLOAT, physical_type, width)
+        case _ if pa.types.is_signed_integer(kind) or pa.types.is_temporal(kind):
+            if kind.bit_width == 8 * width:
+                return Form(_WORDS, _BY_NUMBER, physical_type, width)
+        case _ if pa.types.is_string(kind) or pa.types.is_binary(kind):
+            return Form(_TEXTS, _BY_BYTES, physical_type, width)
+        case _ if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+            return Form(_LARGE_TEXTS, _BY_BYTES, physical_type, width)
+        case _ if pa.types.is_fixed_size_binary(kind):
+            return Form(_FIXED, _BY_BYTES, physical_type, width)
+        case _ if pa.types.is_decimal128(kind):
+            return Form(_DECIMALS, _BY_DECIMAL, physical_type, width)
+        case _:
+            pass
+    raise StorageError("a column has a type that the files of a table can't have", column=field.name, type=str(kind))

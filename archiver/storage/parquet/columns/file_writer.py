@@ -1,0 +1,192 @@
+"""Writes a Parquet file: row groups column by column, their bloom filters, page indexes and the footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from archiver.storage.parquet.columns.column_encoder import Chunk, ChunkWriter, Column, Rows
+from archiver.storage.parquet.columns.file_schema import FileSchema, LeafPlace
+from archiver.storage.parquet.columns.plan import ColumnPlan
+from archiver.storage.parquet.compact_thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, Fields, packed
+from archiver.storage.parquet.file_end import MAGIC, FileEnd
+
+CREATED_BY: Final = b"archiver version 1.0.0"
+"""In the form that readers expect: those that know of mistakes in others' files look for names and versions here."""
+_VERSION: Final = 2
+
+# By their ids and kinds in parquet.thrift: of FileMetaData and KeyValue,
+_FILE_VERSION, _ROWS, _GROUPS, _PAIRS, _CREATED_BY = (1, I32), (3, I64), (4, LIST), (5, LIST), (6, BINARY)
+_KEY, _VALUE = (1, BINARY), (2, BINARY)
+# of RowGroup and SortingColumn,
+_COLUMNS, _UNPACKED, _GROUP_ROWS, _SORTING, _START, _SIZE = (1, LIST), (2, I64), (3, I64), (4, LIST), (5, I64), (6, I64)
+_COLUMN, _IS_DESCENDING, _NULLS_FIRST = (1, I32), (2, BOOL), (3, BOOL)
+# of ColumnChunk,
+_FILE_OFFSET, _METADATA = (2, I64), (3, STRUCT)
+_OFFSET_INDEX, _OFFSET_INDEX_SIZE, _COLUMN_INDEX, _COLUMN_INDEX_SIZE = (4, I64), (5, I32), (6, I64), (7, I32)
+# of BloomFilterHeader.
+_FILTER_BYTES, _ALGORITHM, _HASH, _COMPRESSION = (1, I32), (2, STRUCT), (3, STRUCT), (4, STRUCT)
+_FIRST_OF_UNION: Final[Fields] = {(1, STRUCT): {}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    rows: int
+    chunks: tuple[Chunk, ...]
+    filters: Mapping[int, tuple[int, int]]
+    """Where bloom filters are, and their sizes, by their columns' numbers."""
+
+
+class FileWriter:
+    """Writes a file into `sink`, from its start. `sorted_by` are the leaves that rows are sorted by, ascending.
+
+    Memory holds one page and one dictionary beside the rows, and the indexes of all pages so far.
+    """
+
+    def __init__(
+        self, sink: pa.NativeFile, schema: pa.Schema, plans: Sequence[ColumnPlan], *, sorted_by: Sequence[int] = ()
+    ) -> None:
+        self._sink = sink
+        self._schema = FileSchema.of(schema)
+        self._sorted_by = tuple(sorted_by)
+        compressors = {plan.level: zstandard.ZstdCompressor(plan.level) for plan in plans if plan.level is not None}
+        self._columns = tuple(
+            _column(place, plan, None if plan.level is None else compressors[plan.level])
+            for place, plan in zip(self._schema.leaves, plans, strict=True)
+        )
+        self._groups: list[_Group] = []
+        self._size = 0
+        self._put(MAGIC)
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._size
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write batches as one row group, if they have rows.
+
+        Raises OSError if the sink does, and OverflowError where a row alone takes 2 GiB in a column.
+        """
+        rows = Rows(batches)
+        if not rows.rows:
+            return
+        writer = ChunkWriter(self._sink, self._size)
+        chunks = tuple(writer.write(column, rows) for column in self._columns)
+        self._size = writer.written
+        self._groups.append(_Group(rows.rows, chunks, self._put_filters(chunks)))
+
+    def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
+        """Write the page indexes and the footer, which gets these keys and values, and its checksum before it.
+
+        The sink stays open.
+        """
+        column_indexes = self._put_all([chunk.column_index for group in self._groups for chunk in group.chunks])
+        offset_indexes = self._put_all([chunk.offset_index for group in self._groups for chunk in group.chunks])
+        end = FileEnd.of(packed(self._footer(pairs, column_indexes, offset_indexes)))
+        self._put(end.with_checksum)
+        return pq.read_metadata(pa.BufferReader(MAGIC + end.data))
+
+    def _put(self, data: bytes) -> None:
+        self._sink.write(data)
+        self._size += len(data)
+
+    def _put_all(self, parts: Sequence[bytes | None]) -> list[tuple[int, int] | None]:
+        """Write all that is there. Return where each is, and its size."""
+        places: list[tuple[int, int] | None] = []
+        at = self._size
+        for part in parts:
+            places.append(None if part is None else (at, len(part)))
+            at += len(part or b"")
+        self._put(b"".join(filter(None, parts)))
+        return places
+
+    def _put_filters(self, chunks: Sequence[Chunk]) -> Mapping[int, tuple[int, int]]:
+        places = {}
+        for index, chunk in enumerate(chunks):
+            if chunk.bloom_filter is not None:
+                start = self._size
+                self._put(_filter_header(len(chunk.bloom_filter)) + chunk.bloom_filter)
+                places[index] = start, self._size - start
+        return places
+
+    def _footer(
+        self,
+        pairs: Mapping[str, str],
+        column_indexes: Sequence[tuple[int, int] | None],
+        offset_indexes: Sequence[tuple[int, int] | None],
+    ) -> Fields:
+        indexes = iter(zip(column_indexes, offset_indexes, strict=True))
+        groups = [self._group(group, [next(indexes) for _ in group.chunks]) for group in self._groups]
+        fields: Fields = {
+            **self._schema.fields,
+            _FILE_VERSION: _VERSION,
+            _ROWS: sum(group.rows for group in self._groups),
+            _GROUPS: (STRUCT, groups),
+            _CREATED_BY: CREATED_BY,
+        }
+        if pairs:
+            fields[_PAIRS] = STRUCT, [{_KEY: key.encode(), _VALUE: text.encode()} for key, text in pairs.items()]
+        return fields
+
+    def _group(
+        self, group: _Group, indexes: Sequence[tuple[tuple[int, int] | None, tuple[int, int] | None]]
+    ) -> Fields:
+        fields: Fields = {
+            _COLUMNS: (
+                STRUCT,
+                [
+                    _chunk(chunk, group.filters.get(number), *places)
+                    for number, (chunk, places) in enumerate(zip(group.chunks, indexes, strict=True))
+                ],
+            ),
+            _UNPACKED: sum(chunk.unpacked for chunk in group.chunks),
+            _GROUP_ROWS: group.rows,
+            _START: group.chunks[0].start,
+            _SIZE: sum(chunk.size for chunk in group.chunks),
+        }
+        if self._sorted_by:
+            fields[_SORTING] = (
+                STRUCT,
+                [{_COLUMN: index, _IS_DESCENDING: False, _NULLS_FIRST: False} for index in self._sorted_by],
+            )
+        return fields
+
+
+def _chunk(
+    chunk: Chunk,
+    bloom_filter: tuple[int, int] | None,
+    column_index: tuple[int, int] | None,
+    offset_index: tuple[int, int] | None,
+) -> Fields:
+    fields: Fields = {_FILE_OFFSET: 0, _METADATA: chunk.metadata(*(bloom_filter or (None, 0)))}
+    if offset_index:
+        fields[_OFFSET_INDEX], fields[_OFFSET_INDEX_SIZE] = offset_index
+    if column_index:
+        fields[_COLUMN_INDEX], fields[_COLUMN_INDEX_SIZE] = column_index
+    return fields
+
+
+def _filter_header(size: int) -> bytes:
+    return packed(
+        {_FILTER_BYTES: size, _ALGORITHM: _FIRST_OF_UNION, _HASH: _FIRST_OF_UNION, _COMPRESSION: _FIRST_OF_UNION}
+    )
+
+
+def _column(place: LeafPlace, plan: ColumnPlan, compressor: zstandard.ZstdCompressor | None) -> Column:
+    form = place.form
+    return Column(
+        place.top,
+        place.steps,
+        (form.memory, form.order, form.physical_type, form.width),
+        plan.leaf.parts,
+        encoding=int(plan.encoding),
+        compressor=compressor,
+        has_statistics=plan.has_statistics,
+        filter_size=plan.filter_size,
+    )

@@ -1,0 +1,36 @@
+"""How each column of a file is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from archiver.storage.parquet.leaves import Leaf
+
+
+class Encoding(IntEnum):
+    """How values become bytes: Encodings.md of parquet-format. The numbers are those of parquet.thrift.
+
+    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary that passes 1 MiB is
+    given up: the rest of the row group is plain. Booleans have no dictionary.
+    """
+
+    PLAIN = 0
+    DIFFERENCES = 5
+    SHARED_STARTS = 7
+    DICTIONARY = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPlan:
+    """How the pages of one leaf are made.
+
+    `level` is zstd's; None leaves the pages uncompressed. `has_statistics` asks for extremes in the footer and for each
+    page. A bloom filter takes `filter_size` bytes a row group; 0 is none.
+    """
+
+    leaf: Leaf
+    encoding: Encoding
+    level: int | None
+    has_statistics: bool
+    filter_size: int = 0
