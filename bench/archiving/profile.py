@@ -13,14 +13,13 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from archiver.files import range_writer, translate
 from archiver.files.grouping import Grouper
 from archiver.files.translate import Translator
 from archiver.kafka import range_reader
 from archiver.kafka.fetch import PartitionFetcher
 from archiver.storage.objects import ObjectStore
+from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.writer import ParquetSegmentWriter
 from archiver.wire.inflate import Inflater
 
@@ -33,8 +32,8 @@ STAGES: tuple[tuple[Any, str, str], ...] = (
     (translate, "decode_values", "decode values, prove exactness"),
     (Translator, "translate", "other columns"),
     (range_writer.RecordDigest, "of_fetched", "digest"),
-    (pq.ParquetWriter, "write_table", "Parquet writer"),
-    (pq.ParquetWriter, "close", "Parquet writer"),
+    (FileWriter, "write", "Parquet writer"),
+    (FileWriter, "close", "Parquet writer"),
     (ParquetSegmentWriter, "write", "cut row groups, choose encodings"),
     (ParquetSegmentWriter, "close", "cut row groups, choose encodings"),
     (ObjectStore, "upload", "upload"),

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from archiver.storage.parquet.columns.compact_output cimport (
     BINARY, FALSE, Fields, I32, I64, STRUCT, TRUE, begin, end, head, listed, number, truth,
 )
-from archiver.storage.parquet.columns.extremes cimport Extremes, fit, merge, order_of, put_extreme
+from archiver.storage.parquet.columns.extremes cimport Extremes, fits, merge, order_of, put_extreme
 from archiver.storage.parquet.columns.form cimport BYTE_ARRAY, BY_BYTES, BY_DECIMAL, Form
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put, put_byte, put_varint, put_zigzag, release
 from archiver.storage.parquet.columns.page cimport Page
@@ -108,7 +108,7 @@ cdef inline int _add_bounds(ChunkTotals* totals, const Page* page, const Form* f
     if not page.values:
         put_byte(&totals.lows, 0)
         return put_byte(&totals.highs, 0)
-    if not extremes.are_set or not fit(form, extremes):
+    if not fits(form, extremes, False) or not fits(form, extremes, True):
         totals.is_indexed = False
         return 0
     _put_bound(&totals.lows, &totals.spare, form, extremes, False)
@@ -204,20 +204,22 @@ cdef inline int put_offset_index(Bytes* out, const ChunkTotals* totals, const Fo
 cdef inline int put_statistics(Bytes* out, ChunkTotals* totals, const Form* form) except -1 nogil:
     """Statistics. Numbers are there for readers of the fields from before there was an order of columns, too."""
     cdef Fields fields = begin(out)
-    cdef bint has_extremes = totals.extremes.are_set and fit(form, &totals.extremes)
-    cdef bint is_old = has_extremes and form.order != BY_BYTES and form.order != BY_DECIMAL
-    if is_old:
+    cdef bint has_low = fits(form, &totals.extremes, False), has_high = fits(form, &totals.extremes, True)
+    if form.order != BY_BYTES and form.order != BY_DECIMAL and totals.extremes.are_set:
         head(&fields, 1, BINARY)
         _put_bound(out, &totals.spare, form, &totals.extremes, True)
         head(&fields, 2, BINARY)
         _put_bound(out, &totals.spare, form, &totals.extremes, False)
     number(&fields, 3, I64, totals.nulls)
-    if has_extremes:
+    if has_high:
         head(&fields, 5, BINARY)
         _put_bound(out, &totals.spare, form, &totals.extremes, True)
+    if has_low:
         head(&fields, 6, BINARY)
         _put_bound(out, &totals.spare, form, &totals.extremes, False)
+    if has_high:
         truth(&fields, 7, True)
+    if has_low:
         truth(&fields, 8, True)
     return end(&fields)
 

@@ -144,11 +144,13 @@ cdef inline int order_of(const Form* form, const Extremes* one, const Extremes* 
     return (one.low > other.low) - (one.low < other.low)
 
 
-cdef inline bint fit(const Form* form, const Extremes* extremes) noexcept nogil:
-    """Whether the extremes are short enough to be stored."""
+cdef inline bint fits(const Form* form, const Extremes* extremes, bint is_high) noexcept nogil:
+    """Whether an extreme is there, and short enough to be stored."""
+    if not extremes.are_set:
+        return False
     return form.order != BY_BYTES or (
-        extremes.low_text.size <= LONGEST_BOUND and extremes.high_text.size <= LONGEST_BOUND
-    )
+        extremes.high_text.size if is_high else extremes.low_text.size
+    ) <= LONGEST_BOUND
 
 
 cdef inline int put_extreme(Bytes* out, const Form* form, const Extremes* extremes, bint is_high) except -1 nogil:

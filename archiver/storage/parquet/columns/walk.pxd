@@ -159,6 +159,29 @@ cdef inline void _swap(Bytes* one, Bytes* other) noexcept nogil:
     other[0] = held
 
 
+cdef inline int _enter_rows(Walk* walk, const ArrowArray* array, bint is_large, int level) except -1 nogil:
+    """Replace rows side by side, none of which is null, by the elements of their lists, as `_enter_lists` does."""
+    cdef int64_t first = offset_at(array, is_large, walk.base), start = first, end = first, row, made = 0
+    cdef int64_t most = walk.entries + offset_at(array, is_large, walk.base + walk.entries) - first
+    cdef uint8_t* defined
+    cdef uint8_t* repeated
+    walk.defined.size = walk.repeated.size = 0
+    defined, repeated = extend(&walk.defined, most), extend(&walk.repeated, most)
+    memset(defined, ALIVE, <size_t>most)
+    memset(repeated, 1, <size_t>most)
+    for row in range(walk.entries):
+        end = offset_at(array, is_large, walk.base + row + 1)
+        repeated[made] = 0
+        if end == start:
+            defined[made] = <uint8_t>level
+            made += 1
+        made += end - start
+        start = end
+    walk.entries, walk.alive, walk.base, walk.has_levels = made, end - first, first, True
+    walk.defined.size = walk.repeated.size = made
+    return 0
+
+
 cdef inline int _enter_lists(Walk* walk, const ArrowArray* array, bint is_large, int level, int depth) except -1 nogil:
     """Replace each living entry by the elements of its list. Empty lists end with the definition level `level`.
 
@@ -236,7 +259,10 @@ cdef inline int take_walk(Walk* walk, const Path* path, const ArrowArray* column
             break
         if step.kind != IN_STRUCT:
             depth += 1
-            _enter_lists(walk, array, step.kind == IN_LARGE_LIST, level, depth)
+            if depth == 1 and not walk.has_levels:
+                _enter_rows(walk, array, step.kind == IN_LARGE_LIST, level)
+            else:
+                _enter_lists(walk, array, step.kind == IN_LARGE_LIST, level, depth)
             level += 1
         array = array.children[step.child]
         _move(walk, array.offset)
