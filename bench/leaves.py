@@ -1,15 +1,15 @@
-"""What each column costs to write as Parquet, and how much of it Arrow spends on levels of lists and maps.
+"""What each column costs to write as Parquet: by our column writer, and by pyarrow's.
 
 Recipe: `python bench/leaves.py [--records 400000] [--turns 5] [--top 12]`. The orders of bench/data.py, a quarter of
-them (one partition), with the options that the archive job's writer chooses. Each column is written alone to memory,
-below the structs and lists that hold it. A column below a list is also written flat: the same values with the same
-encoding, without lists. The difference is what definition and repetition levels cost. CPU seconds, least of the turns;
-they are given for a million records. No servers are needed.
+them (one partition), by the plans that the archive job's writer makes. Both write all columns to memory in turns, and
+then each column alone: pyarrow below the structs and lists that hold it. CPU seconds, medians of the turns for the
+whole, least for columns; they are given for a million records. No servers are needed.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,14 +24,17 @@ from rich.console import Console
 from rich.table import Table
 from stored_size import one_partition, row_mapping, translated
 
+from archiver.storage.parquet.columns.column_encoder import ChunkWriter, Column, Rows
+from archiver.storage.parquet.columns.file_writer import FileWriter, planned_columns
+from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
 from archiver.storage.parquet.encodings import SAMPLE, choose_encodings
-from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import measured_modes
-from archiver.storage.parquet.writer import writer_options
+from archiver.storage.parquet.writer import column_plans
 from archiver.storage.segment import SegmentLayout
 
 LEVEL = 3
-FLAT = "values"
+ARROWS = {Encoding.DIFFERENCES: "DELTA_BINARY_PACKED", Encoding.SHARED_STARTS: "DELTA_BYTE_ARRAY"}
 
 
 def child(array: pa.Array, steps: Sequence[str]) -> tuple[pa.Array, int]:
@@ -41,14 +44,6 @@ def child(array: pa.Array, steps: Sequence[str]) -> tuple[pa.Array, int]:
     if pa.types.is_list(array.type):
         return array.values, 2
     return array.field(steps[0]), 1
-
-
-def flat(array: pa.Array, steps: Sequence[str]) -> pa.Table:
-    """Return a leaf's values as a column without lists."""
-    while steps:
-        array, taken = child(array, steps)
-        steps = steps[taken:]
-    return pa.table([array], schema=pa.schema([pa.field(FLAT, array.type, array.null_count > 0)]))
 
 
 def alone(field: pa.Field, array: pa.Array, steps: Sequence[str]) -> tuple[pa.Field, pa.Array]:
@@ -67,51 +62,71 @@ def alone(field: pa.Field, array: pa.Array, steps: Sequence[str]) -> tuple[pa.Fi
     return pa.field(field.name, made.type, field.nullable), made
 
 
-def options_of(leaf: str, options: dict[str, Any], name: str) -> dict[str, Any]:
-    """The options of one column, which is called `name`. A map has two columns: both get them."""
-    codec, encoding = options["compression"][leaf], options["column_encoding"].get(leaf)
+def options_of(plans: Sequence[ColumnPlan], name: str | None = None) -> dict[str, Any]:
+    """The options that make pyarrow write the same pages. `name` is what a single column is called, if not by its path.
+
+    pyarrow looks at a page's size after so many values; it takes as many rows to a page as we do.
+    """
+    named = {name or plan.leaf.path: plan for plan in plans}
+    levels = {path: plan.level for path, plan in named.items() if plan.level is not None}
+    special = (Encoding.DIFFERENCES, Encoding.SHARED_STARTS)
     return {
-        **options,
-        "compression": codec,
-        "compression_level": options["compression_level"][leaf] if codec != "none" else None,
-        "use_dictionary": leaf in options["use_dictionary"],
-        "column_encoding": {name: encoding} if encoding else None,
-        "write_statistics": leaf in options["write_statistics"],
-        "sorting_columns": None,
+        "version": "2.6",
+        "compression": {path: "none" if plan.level is None else "zstd" for path, plan in named.items()},
+        "compression_level": levels or None,
+        "use_dictionary": [path for path, plan in named.items() if plan.encoding is Encoding.DICTIONARY],
+        "column_encoding": {path: ARROWS[plan.encoding] for path, plan in named.items() if plan.encoding in special},
+        "data_page_size": 768 << 10,
+        "write_batch_size": 2048,
+        "write_statistics": [path for path, plan in named.items() if plan.has_statistics],
+        "write_page_index": True,
+        "write_page_checksum": True,
+        "store_schema": False,
     }
 
 
-def seconds(table: pa.Table, options: dict[str, Any], turns: int) -> float:
-    """CPU seconds to write the table to memory, for a million of its rows."""
-
-    def write() -> None:
-        with pq.ParquetWriter(pa.BufferOutputStream(), table.schema, **options) as writer:
-            writer.write_table(table, row_group_size=1 << 20)
-
-    return least(write, turns)
+def by_arrow(table: pa.Table, options: dict[str, Any]) -> int:
+    """Write the table to memory. Return its size."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
+        writer.write_table(table, row_group_size=1 << 20)
+    return int(sink.tell())
 
 
-def least(work: Callable[[], None], turns: int) -> float:
-    """CPU seconds of the quickest turn."""
-    found = []
+def by_us(batches: Sequence[pa.RecordBatch], plans: Sequence[ColumnPlan]) -> int:
+    """Write the batches to memory. Return their size."""
+    sink = pa.BufferOutputStream()
+    writer = FileWriter(sink, batches[0].schema, plans)
+    writer.write(batches)
+    writer.close({})
+    return writer.size
+
+
+def seconds(*works: Callable[[], object], turns: int) -> list[list[float]]:
+    """The CPU seconds of each work, in turns."""
+    found: list[list[float]] = [[] for _ in works]
     for _ in range(turns):
-        started = time.process_time()
-        work()
-        found.append(time.process_time() - started)
-    return min(found)
+        for place, work in enumerate(works):
+            started = time.process_time()
+            work()
+            found[place].append(time.process_time() - started)
+    return found
 
 
-def costs(rows: pa.Table, leaf: Leaf, options: dict[str, Any], turns: int) -> tuple[float, float]:
-    """CPU seconds of a column, and of its values without lists, for a million records."""
-    top, *steps = leaf.path.split(".")
-    column = rows.column(top).chunk(0)
-    field, array = alone(rows.schema.field(top), column, steps)
+def costs(batches: Sequence[pa.RecordBatch], plan: ColumnPlan, column: Column, turns: int) -> tuple[float, float]:
+    """CPU seconds of a column by us and by pyarrow, for a million records."""
+    top, *steps = plan.leaf.path.split(".")
+    whole = pa.Table.from_batches(batches).combine_chunks()
+    field, array = alone(whole.schema.field(top), whole.column(top).chunk(0), steps)
     table = pa.table([array], schema=pa.schema([field]))
-    scale = 1e6 / rows.num_rows / (2 if ".key_value." in leaf.path else 1)
-    whole = scale * seconds(table, options_of(leaf.path, options, leaf.path), turns)
-    if not leaf.is_repeated:
-        return whole, whole
-    return whole, 1e6 / rows.num_rows * seconds(flat(column, steps), options_of(leaf.path, options, FLAT), turns)
+    options = options_of([plan], plan.leaf.path)
+    ours, arrows = seconds(
+        lambda: ChunkWriter(pa.BufferOutputStream(), 0).write(column, Rows(batches)),
+        lambda: by_arrow(table, options),
+        turns=turns,
+    )
+    columns = 2 if ".key_value." in plan.leaf.path else 1  # Parquet has no keys without values
+    return min(ours) * 1e6 / whole.num_rows, min(arrows) * 1e6 / whole.num_rows / columns
 
 
 def main() -> None:
@@ -122,28 +137,35 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=12, help="how many columns to list")
     given = parser.parse_args()
     row = row_mapping()
-    rows = pa.Table.from_batches(translated(one_partition(given.records), row)).combine_chunks()
+    batches = list(translated(one_partition(given.records), row))
+    rows = pa.Table.from_batches(batches)
     layout = SegmentLayout.of(row, {})
     leaves = leaves_of(layout.schema)
     encodings = choose_encodings(leaves, rows.slice(0, SAMPLE).combine_chunks().to_batches()[0])
     counted = frozenset(one for one, mode in measured_modes(leaves, layout.table_properties).items() if mode.counts)
-    options = writer_options(leaves, encodings, LEVEL, is_sorted=True, counted=counted)
-    whole = seconds(rows, options, given.turns) * 1e6 / rows.num_rows
-    found = {leaf: costs(rows, leaf, options, given.turns) for leaf in leaves}
+    plans = column_plans(leaves, encodings, LEVEL, counted=counted)
+    scale = 1e6 / rows.num_rows
+    options = options_of(plans)
+    ours, arrows = seconds(lambda: by_us(batches, plans), lambda: by_arrow(rows, options), turns=given.turns)
+    sizes = by_us(batches, plans) / rows.num_rows, by_arrow(rows, options) / rows.num_rows
+    columns = planned_columns(rows.schema, plans)
+    found = {plan: costs(batches, plan, column, given.turns) for plan, column in zip(plans, columns, strict=True)}
 
-    table = Table(title=f"CPU seconds for a million records; all columns together: {whole:.2f}")
-    for heading in ("column", "alone", "its values, flat"):
+    table = Table(title="CPU seconds for a million records")
+    for heading in ("column", "ours", "pyarrow's"):
         table.add_column(heading, justify="left" if heading == "column" else "right")
-    ranked = sorted(found, key=lambda leaf: -found[leaf][0])
-    for leaf in ranked[: given.top]:
-        table.add_row(leaf.path, *(f"{each:.3f}" for each in found[leaf]))
+    for plan in sorted(plans, key=lambda plan: -found[plan][0])[: given.top]:
+        table.add_row(plan.leaf.path, *(f"{each:.3f}" for each in found[plan]))
     groups = {
-        "all below lists and maps": [leaf for leaf in leaves if leaf.is_repeated],
-        "all with one value": [leaf for leaf in leaves if leaf.path in encodings.constant],
-        "all": list(leaves),
+        "all below lists and maps": [plan for plan in plans if plan.leaf.is_repeated],
+        "all with one value": [plan for plan in plans if plan.leaf.path in encodings.constant],
+        "all, each alone": list(plans),
     }
     for name, members in groups.items():
-        table.add_row(name, *(f"{sum(found[leaf][side] for leaf in members):.3f}" for side in (0, 1)))
+        table.add_row(name, *(f"{sum(found[plan][side] for plan in members):.3f}" for side in (0, 1)))
+    spread = [f"{scale * statistics.median(each):.3f} ({scale * min(each):.3f})" for each in (ours, arrows)]
+    table.add_row("all together, median (least)", *spread)
+    table.add_row("bytes a record", *(f"{each:.2f}" for each in sizes))
     Console(width=None if Console().is_terminal else 120).print(table)
 
 

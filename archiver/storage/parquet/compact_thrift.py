@@ -1,7 +1,7 @@
 """Structs of Thrift's compact protocol, in which Parquet's footers and page headers are written.
 
-`thrift_reader` reads them, `packed` writes them. A field is found by its id and its kind together: a reader skips a field whose kind isn't
-the one that it expects, and so must we.
+`thrift_reader` reads them, `packed` writes them. A field is found by its id and its kind together: a reader skips a
+field whose kind isn't the one that it expects, and so must we.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def listed(fields: Fields, field: Field, kind: int) -> Sequence[Any]:
 
 
 def packed(fields: Fields) -> bytes:
-    """Write a struct, its fields in the order of their ids. Structs may be bytes already, and binaries anything like bytes."""
+    """Write a struct. Structs in it may be bytes already."""
     out = bytearray()
     _pack_struct(out, fields)
     return bytes(out)
@@ -68,7 +68,12 @@ def _pack_struct(out: bytearray, fields: Fields | bytes) -> None:
         return
     last = 0
     for (identifier, kind), value in sorted(fields.items(), key=itemgetter(0)):
-        out.append(identifier - last << 4 | (_FALSE if kind == BOOL and not value else kind))
+        shown = _FALSE if kind == BOOL and not value else kind
+        if identifier - last <= _LONG:
+            out.append(identifier - last << 4 | shown)
+        else:
+            out.append(shown)
+            _pack_varint(out, identifier << 1)
         last = identifier
         if kind != BOOL:
             _pack_value(out, kind, value)

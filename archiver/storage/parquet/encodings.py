@@ -76,8 +76,10 @@ def _choice(leaf: Leaf, values: pa.Array) -> Encoding:
         return Encoding.DIFFERENCES
     if leaf.name in NEVER_DICTIONARY:
         return Encoding.PLAIN
-    if _repeat(values):
-        return Encoding.DICTIONARY
+    return Encoding.DICTIONARY if _repeat(values) else _choice_of_distinct(leaf, values)
+
+
+def _choice_of_distinct(leaf: Leaf, values: pa.Array) -> Encoding:
     # Spark uses Iceberg's vectorized reader if all columns it reads are top-level. That reader knows fewer encodings
     if "." not in leaf.name:
         return Encoding.PLAIN

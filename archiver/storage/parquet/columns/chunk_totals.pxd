@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What a footer says of a column chunk, added up page by page: statistics, sizes, the column index and the offset index.
+"""What a footer says of a column chunk, added up page by page: statistics, sizes, the column and the offset index.
 
 Ids are those of parquet.thrift.
 """
@@ -12,7 +12,9 @@ from archiver.storage.parquet.columns.compact_output cimport (
 )
 from archiver.storage.parquet.columns.extremes cimport Extremes, fits, merge, order_of, put_extreme
 from archiver.storage.parquet.columns.form cimport BYTE_ARRAY, BY_BYTES, BY_DECIMAL, Form
-from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put, put_byte, put_varint, put_zigzag, release
+from archiver.storage.parquet.columns.growing_bytes cimport (
+    Bytes, extend, put, put_byte, put_varint, put_zigzag, release,
+)
 from archiver.storage.parquet.columns.page cimport Page
 from archiver.storage.parquet.columns.walk cimport DEEPEST, Path
 
@@ -126,7 +128,9 @@ cdef inline int _add_bounds(ChunkTotals* totals, const Page* page, const Form* f
     return 0
 
 
-cdef inline int _put_bound(Bytes* out, Bytes* spare, const Form* form, const Extremes* extremes, bint is_high) except -1 nogil:
+cdef inline int _put_bound(
+    Bytes* out, Bytes* spare, const Form* form, const Extremes* extremes, bint is_high
+) except -1 nogil:
     spare.size = 0
     put_extreme(spare, form, extremes, is_high)
     put_varint(out, spare.size)
@@ -182,7 +186,9 @@ cdef inline int put_column_index(Bytes* out, const ChunkTotals* totals, const Pa
     return end(&fields)
 
 
-cdef inline int put_offset_index(Bytes* out, const ChunkTotals* totals, const Form* form, int64_t start) except -1 nogil:
+cdef inline int put_offset_index(
+    Bytes* out, const ChunkTotals* totals, const Form* form, int64_t start
+) except -1 nogil:
     """`start` is where the first data page is in the file."""
     cdef const PagePlace* places = <const PagePlace*>totals.places.data
     cdef Fields fields = begin(out), place
@@ -224,7 +230,9 @@ cdef inline int put_statistics(Bytes* out, ChunkTotals* totals, const Form* form
     return end(&fields)
 
 
-cdef inline int put_size_statistics(Bytes* out, const ChunkTotals* totals, const Form* form, const Path* path) except -1 nogil:
+cdef inline int put_size_statistics(
+    Bytes* out, const ChunkTotals* totals, const Form* form, const Path* path
+) except -1 nogil:
     cdef Fields fields = begin(out)
     cdef int level
     if form.type == BYTE_ARRAY:

@@ -13,16 +13,16 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.buffer cimport PyBUF_READ
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from archiver.storage.parquet.columns.bloom_filter cimport add_to_filter
+from archiver.storage.parquet.columns.chunk_metadata cimport (
+    BEFORE_FILTER, DATA_PAGE, DICTIONARY_PAGE, ChunkPlace, put_metadata,
+)
 from archiver.storage.parquet.columns.chunk_totals cimport (
-    ChunkTotals, add_page, give_back_totals, put_column_index, put_offset_index, put_size_statistics, put_statistics,
-    start_totals,
+    ChunkTotals, add_page, give_back_totals, put_column_index, put_offset_index, put_size_statistics, start_totals,
 )
-from archiver.storage.parquet.columns.compact_output cimport (
-    BINARY, Fields, I32, I64, STRUCT, begin, binary, end, head, listed, number, truth,
-)
+from archiver.storage.parquet.columns.compact_output cimport Fields, I32, I64, STRUCT, begin, end, head, number, truth
 from archiver.storage.parquet.columns.dictionary cimport (
     Dictionary, give_back, place_of_text, place_of_word, restart,
 )
@@ -30,9 +30,7 @@ from archiver.storage.parquet.columns.extremes cimport see_numbers, see_view, se
 from archiver.storage.parquet.columns.form cimport (
     AS_DECIMALS, AS_LARGE_TEXTS, AS_WORDS, BOOLEAN, BYTE_ARRAY, BY_NUMBER, DECIMAL_WIDTH, Form,
 )
-from archiver.storage.parquet.columns.growing_bytes cimport (
-    Bytes, extend, put, put_varint, put_zeros, put_zigzag, release,
-)
+from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put, put_zeros, release
 from archiver.storage.parquet.columns.page cimport (
     DIFFERENCES, IN_DICTIONARY, PLAIN, Page, RUNS, SHARED_STARTS, add_levels, add_plain_numbers, add_shared_start,
     gathered_bytes, give_back_page, put_page, put_plain, start_page,
@@ -51,10 +49,6 @@ cdef enum:
     PIECE_BYTES = 1 << 18
     DICTIONARY_BYTES = 1 << 20
     FLUSH_BYTES = 1 << 20
-    UNCOMPRESSED = 0
-    ZSTD = 6
-    DATA_PAGE = 0
-    DICTIONARY_PAGE = 2
 
 
 cdef class Rows:
@@ -117,7 +111,7 @@ cdef class Chunk:
         memset(&out, 0, sizeof(out))
         try:
             put(&out, <const char*>self._before, len(self._before))
-            fields.out, fields.last = &out, 13
+            fields.out, fields.last = &out, BEFORE_FILTER
             if filter_offset is not None:
                 number(&fields, 14, I64, filter_offset)
                 number(&fields, 15, I32, filter_size)
@@ -194,11 +188,6 @@ cdef class ChunkWriter:
             self._put_dictionary()
         self._flush()
         return self._described()
-
-    def put(self, data):
-        """Write bytes that are no pages."""
-        self._sink.write(data)
-        self.written += len(data)
 
     cdef int _begin(self, Column column) except -1:
         self._column, self._path, self._form = column, &column.path, &column.form
@@ -422,6 +411,7 @@ cdef class ChunkWriter:
 
     cdef Chunk _described(self):
         cdef Chunk chunk = Chunk.__new__(Chunk)
+        cdef ChunkPlace place
         cdef int64_t data_start = self._start + self._dictionary_size
         chunk.entries, chunk.nulls = self._totals.entries, self._totals.nulls
         chunk.size, chunk.unpacked, chunk.start = self.written - self._start, self._totals.unpacked, self._start
@@ -435,7 +425,10 @@ cdef class ChunkWriter:
         chunk._sizes = self._taken()
         if self._filter.size:
             chunk.bloom_filter = PyBytes_FromStringAndSize(<char*>self._filter.data, self._filter.size)
-        self._put_metadata(data_start)
+        place.encoding, place.is_compressed = self._column.encoding, self._column.compressor is not None
+        place.has_statistics = self._column.has_statistics
+        place.start, place.data_start, place.end = self._start, data_start, self.written
+        put_metadata(&self._spare, &place, &self._totals, self._form, self._column.names)
         chunk._before = self._taken()
         return chunk
 
@@ -443,48 +436,3 @@ cdef class ChunkWriter:
         found = PyBytes_FromStringAndSize(<char*>self._spare.data, self._spare.size)
         self._spare.size = 0
         return found
-
-    cdef int _put_metadata(self, int64_t data_start) except -1:
-        """The chunk's ColumnMetaData up to field 13."""
-        cdef Fields fields = begin(&self._spare)
-        cdef int64_t plain = self._totals.pages - self._totals.dictionary_pages
-        cdef bint has_dictionary = self._dictionary_size > 0
-        cdef bytes name
-        number(&fields, 1, I32, self._form.type)
-        listed(&fields, 2, I32, 2 + has_dictionary + (has_dictionary and plain > 0))
-        if has_dictionary:
-            put_zigzag(&self._spare, PLAIN)
-        put_zigzag(&self._spare, RUNS)
-        put_zigzag(&self._spare, IN_DICTIONARY if has_dictionary else self._column.encoding)
-        if has_dictionary and plain:
-            put_zigzag(&self._spare, PLAIN)
-        listed(&fields, 3, BINARY, len(self._column.names))
-        for name in self._column.names:
-            put_varint(&self._spare, len(name))
-            put(&self._spare, <const char*>name, len(name))
-        number(&fields, 4, I32, UNCOMPRESSED if self._column.compressor is None else ZSTD)
-        number(&fields, 5, I64, self._totals.entries)
-        number(&fields, 6, I64, self._totals.unpacked)
-        number(&fields, 7, I64, self.written - self._start)
-        number(&fields, 9, I64, data_start)
-        if has_dictionary:
-            number(&fields, 11, I64, self._start)
-        if self._column.has_statistics:
-            head(&fields, 12, STRUCT)
-            put_statistics(&self._spare, &self._totals, self._form)
-        listed(&fields, 13, STRUCT, has_dictionary + (self._totals.dictionary_pages > 0) + (plain > 0))
-        if has_dictionary:
-            self._put_count(DICTIONARY_PAGE, PLAIN, 1)
-        if self._totals.dictionary_pages:
-            self._put_count(DATA_PAGE, IN_DICTIONARY, self._totals.dictionary_pages)
-        if plain:
-            self._put_count(DATA_PAGE, PLAIN if has_dictionary else self._column.encoding, plain)
-        return 0
-
-    cdef int _put_count(self, int kind, int encoding, int64_t pages) except -1:
-        """How many pages of a kind have an encoding."""
-        cdef Fields fields = begin(&self._spare)
-        number(&fields, 1, I32, kind)
-        number(&fields, 2, I32, encoding)
-        number(&fields, 3, I32, pages)
-        return end(&fields)

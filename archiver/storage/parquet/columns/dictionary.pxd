@@ -5,7 +5,7 @@ Values are texts, or numbers as words of 64 bits. A table of open addresses find
 hash beside its place, so that values are compared only where they most likely are equal.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 

@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""The lowest and the highest of some values, in the order that Parquet gives their type (parquet.thrift, ColumnOrder)."""
+"""The lowest and the highest of some values, in the order of their type (parquet.thrift, ColumnOrder)."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from archiver.storage.parquet.columns.form cimport (
-    BY_BYTES, BY_DECIMAL, BY_FLOAT, DECIMAL_WIDTH, Form, decimal_at, decimal_bytes, wide_integer,
+    BY_BYTES, BY_DECIMAL, BY_FLOAT, Form, decimal_at, decimal_bytes, wide_integer,
 )
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put
 from archiver.storage.parquet.columns.texts cimport Text, beginning, compared
@@ -154,7 +154,7 @@ cdef inline bint fits(const Form* form, const Extremes* extremes, bint is_high) 
 
 
 cdef inline int put_extreme(Bytes* out, const Form* form, const Extremes* extremes, bint is_high) except -1 nogil:
-    """An extreme as plain encoding has it, but texts without their size. Zero is -0.0 as the lowest, 0.0 as the highest."""
+    """An extreme as plain encoding has it, but texts without their size. A zero is -0.0 as the lowest, else 0.0."""
     cdef double wide = extremes.high_float if is_high else extremes.low_float
     cdef float narrow
     cdef int64_t number = extremes.high if is_high else extremes.low

@@ -31,6 +31,20 @@ _STRUCT, _LIST, _LARGE_LIST, _LEAF = range(4)
 _BITS, _WORDS, _TEXTS, _LARGE_TEXTS, _FIXED, _DECIMALS = range(6)
 _BY_NUMBER, _BY_FLOAT, _BY_BYTES, _BY_DECIMAL = range(4)
 
+_FORMS: Final = (
+    (pa.types.is_boolean, _BITS, _BY_NUMBER),
+    (pa.types.is_floating, _WORDS, _BY_FLOAT),
+    (pa.types.is_signed_integer, _WORDS, _BY_NUMBER),
+    (pa.types.is_temporal, _WORDS, _BY_NUMBER),
+    (pa.types.is_string, _TEXTS, _BY_BYTES),
+    (pa.types.is_binary, _TEXTS, _BY_BYTES),
+    (pa.types.is_large_string, _LARGE_TEXTS, _BY_BYTES),
+    (pa.types.is_large_binary, _LARGE_TEXTS, _BY_BYTES),
+    (pa.types.is_fixed_size_binary, _FIXED, _BY_BYTES),
+    (pa.types.is_decimal128, _DECIMALS, _BY_DECIMAL),
+)
+"""What a type is, and the memory and order that its values have. Numbers are as wide in pages as in Arrow's memory."""
+
 _BYTE_ARRAY: Final = 6
 _WIDTHS: Final = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8, _BYTE_ARRAY: 0}
 """Bytes of a value, by its physical type. Those of the fixed type are in the schema."""
@@ -107,22 +121,7 @@ def _ways(field: pa.Field, before: tuple[Step, ...]) -> Iterator[tuple[tuple[Ste
 def _form(field: pa.Field, physical_type: int, length: int | None) -> Form:
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     width = _WIDTHS.get(physical_type, length or 0)
-    match kind:
-        case _ if pa.types.is_boolean(kind):
-            return Form(_BITS, _BY_NUMBER, physical_type, width)
-        case _ if pa.types.is_float32(kind) or pa.types.is_float64(kind):
-            return Form(_WORDS, _BY_FLOAT, physical_type, width)
-        case _ if pa.types.is_signed_integer(kind) or pa.types.is_temporal(kind):
-            if kind.bit_width == 8 * width:
-                return Form(_WORDS, _BY_NUMBER, physical_type, width)
-        case _ if pa.types.is_string(kind) or pa.types.is_binary(kind):
-            return Form(_TEXTS, _BY_BYTES, physical_type, width)
-        case _ if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-            return Form(_LARGE_TEXTS, _BY_BYTES, physical_type, width)
-        case _ if pa.types.is_fixed_size_binary(kind):
-            return Form(_FIXED, _BY_BYTES, physical_type, width)
-        case _ if pa.types.is_decimal128(kind):
-            return Form(_DECIMALS, _BY_DECIMAL, physical_type, width)
-        case _:
-            pass
+    for is_kind, memory, order in _FORMS:
+        if is_kind(kind) and (memory != _WORDS or kind.bit_width == 8 * width):
+            return Form(memory, order, physical_type, width)
     raise StorageError("a column has a type that the files of a table can't have", column=field.name, type=str(kind))

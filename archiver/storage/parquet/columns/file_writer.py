@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from archiver.storage.parquet.columns.column_encoder import Chunk, ChunkWriter, Column, Rows
-from archiver.storage.parquet.columns.file_schema import FileSchema, LeafPlace
+from archiver.storage.parquet.columns.file_schema import FileSchema
 from archiver.storage.parquet.columns.plan import ColumnPlan
 from archiver.storage.parquet.compact_thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, Fields, packed
 from archiver.storage.parquet.file_end import MAGIC, FileEnd
@@ -54,11 +54,7 @@ class FileWriter:
         self._sink = sink
         self._schema = FileSchema.of(schema)
         self._sorted_by = tuple(sorted_by)
-        compressors = {plan.level: zstandard.ZstdCompressor(plan.level) for plan in plans if plan.level is not None}
-        self._columns = tuple(
-            _column(place, plan, None if plan.level is None else compressors[plan.level])
-            for place, plan in zip(self._schema.leaves, plans, strict=True)
-        )
+        self._columns = planned_columns(schema, plans)
         self._groups: list[_Group] = []
         self._size = 0
         self._put(MAGIC)
@@ -134,9 +130,7 @@ class FileWriter:
             fields[_PAIRS] = STRUCT, [{_KEY: key.encode(), _VALUE: text.encode()} for key, text in pairs.items()]
         return fields
 
-    def _group(
-        self, group: _Group, indexes: Sequence[tuple[tuple[int, int] | None, tuple[int, int] | None]]
-    ) -> Fields:
+    def _group(self, group: _Group, indexes: Sequence[tuple[tuple[int, int] | None, tuple[int, int] | None]]) -> Fields:
         fields: Fields = {
             _COLUMNS: (
                 STRUCT,
@@ -178,15 +172,19 @@ def _filter_header(size: int) -> bytes:
     )
 
 
-def _column(place: LeafPlace, plan: ColumnPlan, compressor: zstandard.ZstdCompressor | None) -> Column:
-    form = place.form
-    return Column(
-        place.top,
-        place.steps,
-        (form.memory, form.order, form.physical_type, form.width),
-        plan.leaf.parts,
-        encoding=int(plan.encoding),
-        compressor=compressor,
-        has_statistics=plan.has_statistics,
-        filter_size=plan.filter_size,
+def planned_columns(schema: pa.Schema, plans: Sequence[ColumnPlan]) -> tuple[Column, ...]:
+    """The columns for the kernel. Those of one level share a compressor, which keeps its memory."""
+    compressors = {plan.level: zstandard.ZstdCompressor(plan.level) for plan in plans if plan.level is not None}
+    return tuple(
+        Column(
+            place.top,
+            place.steps,
+            (place.form.memory, place.form.order, place.form.physical_type, place.form.width),
+            plan.leaf.parts,
+            encoding=int(plan.encoding),
+            compressor=None if plan.level is None else compressors[plan.level],
+            has_statistics=plan.has_statistics,
+            filter_size=plan.filter_size,
+        )
+        for place, plan in zip(FileSchema.of(schema).leaves, plans, strict=True)
     )

@@ -1,9 +1,9 @@
 # cython: language_level=3
 """Which form a leaf's values have, in Arrow's memory and in a page."""
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t
 
-from archiver.storage.parquet.columns.texts cimport Text, swapped_64, word_at
+from archiver.storage.parquet.columns.texts cimport word_at
 
 cdef extern from *:
     """

@@ -130,7 +130,9 @@ cdef inline int add_shared_start(Page* page, Text text) except -1 nogil:
     return put(&page.body, text.at + shared, text.size - shared)
 
 
-cdef inline int _put_levels(Bytes* out, const uint8_t* levels, int64_t count, int highest, bint are_highest) except -1 nogil:
+cdef inline int _put_levels(
+    Bytes* out, const uint8_t* levels, int64_t count, int highest, bint are_highest
+) except -1 nogil:
     """Levels behind the size of their runs, in 4 bytes."""
     cdef int64_t start
     cdef uint32_t size

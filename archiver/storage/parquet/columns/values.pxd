@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from archiver.storage.parquet.columns.form cimport (
-    AS_BITS, AS_DECIMALS, AS_LARGE_TEXTS, AS_TEXTS, BY_FLOAT, DECIMAL_WIDTH, Form,
+    AS_BITS, AS_DECIMALS, AS_LARGE_TEXTS, BY_FLOAT, DECIMAL_WIDTH, Form,
 )
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend
 from archiver.storage.parquet.columns.texts cimport Text

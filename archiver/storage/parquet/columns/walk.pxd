@@ -240,7 +240,9 @@ cdef inline int _enter_lists(Walk* walk, const ArrowArray* array, bint is_large,
     return 0
 
 
-cdef inline int take_walk(Walk* walk, const Path* path, const ArrowArray* column, int64_t row, int64_t rows) except -1 nogil:
+cdef inline int take_walk(
+    Walk* walk, const Path* path, const ArrowArray* column, int64_t row, int64_t rows
+) except -1 nogil:
     """Go from these rows of a column down to its leaf."""
     cdef const ArrowArray* array = column
     cdef int index, level = 0, depth = 0
