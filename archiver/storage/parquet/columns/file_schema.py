@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
 from archiver.storage.exact_type import Exact
-from archiver.storage.parquet.compact_thrift import I32, LIST, STRUCT, Fields
+from archiver.storage.parquet.compact_thrift import I32, LIST, STRUCT, Fields, packed
 from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.thrift_reader import read_struct
 
@@ -72,7 +72,7 @@ class LeafPlace:
 
 @dataclass(frozen=True, slots=True)
 class FileSchema:
-    """The schema of a file: fields of its FileMetaData that only depend on it, and its leaves in the file's order."""
+    """The schema of a file: the packed parts of its FileMetaData, and its leaves in the file's order."""
 
     fields: Fields
     leaves: tuple[LeafPlace, ...]
@@ -90,7 +90,7 @@ def _known(columns: Exact) -> FileSchema:
     pq.ParquetWriter(sink, schema, version="2.6", store_schema=False).close()
     footer, _ = read_struct(FileEnd.read(pa.BufferReader(sink.getvalue())).footer)
     _, elements = footer[SCHEMA]
-    fields = {SCHEMA: (STRUCT, list(elements)), COLUMN_ORDERS: (STRUCT, list(footer[COLUMN_ORDERS][1]))}
+    fields = {field: (STRUCT, [packed(each) for each in footer[field][1]]) for field in (SCHEMA, COLUMN_ORDERS)}
     leaves = (each for each in elements if _CHILDREN not in each)
     places = [(top, *way) for top, field in enumerate(schema) for way in _ways(field, ())]
     return FileSchema(
