@@ -1,0 +1,257 @@
+"""Our writer of Parquet's columns: others read back what was written, and its footers say what Arrow's say.
+
+Arrow's writer goes through the same judges as ours, which shows that they call a right file right. That they call a
+wrong one wrong is shown by test_column_writer_judges.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archiver.storage.parquet.columns.file_writer import FileWriter
+from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
+from archiver.storage.parquet.leaves import leaves_of
+from tests.support.storage import large_groups as large
+from tests.support.storage.parquet_judges import PAGE_BYTES, ArrowWriter, Groups, WriterClass, judge, written
+from tests.support.storage.parquet_layout import Layout
+from tests.support.storage.parquet_reads import COUNTS, ENGINES, is_installed, judge_engine, judge_filters, judge_reads
+from tests.support.storage.random_rows import Rows, encodings_of, plans, rows, rows_of, schemas, with_id
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+WRITERS = {"ours": FileWriter, "arrow": ArrowWriter}
+writers = pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
+
+
+def judged(
+    writer: WriterClass, schema: pa.Schema, groups: Groups, how: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()
+) -> Layout:
+    """Write with a writer and with Arrow's, and judge the file."""
+    ours, arrows = (written(each, schema, groups, how, sorted_by) for each in (writer, ArrowWriter))
+    tables = [pa.Table.from_batches(batches, schema) for batches in groups]
+    judge(ours, arrows, tables, how, page_bytes=math.inf if writer is ArrowWriter else PAGE_BYTES)
+    judge_reads(ours, arrows, tables)
+    return Layout(ours)
+
+
+@given(data=st.data())
+def test_any_rows_of_any_schema_are_read_back_and_told_of_as_by_arrow(data: st.DataObject) -> None:
+    drawn: Rows = data.draw(rows())
+    how = data.draw(plans(drawn.schema))
+    sorted_by = data.draw(st.lists(st.integers(0, len(how) - 1), max_size=2, unique=True))
+    judged(FileWriter, drawn.schema, drawn.groups, how, sorted_by)
+
+
+@settings(max_examples=settings().max_examples // 3)
+@given(data=st.data())
+def test_the_judges_find_nothing_in_a_file_of_arrows(data: st.DataObject) -> None:
+    """With SHARED_STARTS, Arrow doesn't count the bytes of texts that are equal to the one before."""
+    drawn: Rows = data.draw(rows())
+    how = data.draw(plans(drawn.schema, without={Encoding.SHARED_STARTS}))
+    judged(ArrowWriter, drawn.schema, drawn.groups, how)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_read_any_rows_as_from_arrows_file(engine: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    if not is_installed(engine):
+        pytest.skip(f"{engine} isn't installed: requirements/interop.txt")
+
+    @settings(max_examples=settings().max_examples // 4)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        drawn: Rows = data.draw(rows(is_tame=True))
+        judged_by(engine, drawn.schema, drawn.groups, data.draw(plans(drawn.schema)), tmp_path_factory.mktemp("files"))
+
+    check()
+
+
+def judged_by(engine: str, schema: pa.Schema, groups: Groups, how: Sequence[ColumnPlan], folder: Path) -> None:
+    ours, arrows = folder / "ours.parquet", folder / "arrows.parquet"
+    for path, writer in ((ours, FileWriter), (arrows, ArrowWriter)):
+        path.write_bytes(written(writer, schema, groups, how))
+    judge_engine(engine, ours, arrows)
+
+
+@pytest.mark.parametrize("engine", COUNTS)
+def test_engines_that_prune_by_pages_and_filters_leave_no_row_out(engine: str, tmp_path: Path) -> None:
+    if not is_installed(engine):
+        pytest.skip(f"{engine} isn't installed: requirements/interop.txt")
+    dice = np.random.default_rng(4)
+    batch = large.in_many_pages(dice)
+    how = [
+        ColumnPlan(
+            leaf=leaf,
+            encoding=Encoding.DICTIONARY,
+            level=1,
+            has_statistics=True,
+            filter_size=1 << 16,
+        )
+        if leaf.type in (pa.int64(), pa.string())
+        else ColumnPlan(leaf=leaf, encoding=Encoding.PLAIN, level=1, has_statistics=True)
+        for leaf in leaves_of(batch.schema)
+    ]
+    ours, arrows = tmp_path / "ours.parquet", tmp_path / "arrows.parquet"
+    for path, writer in ((ours, FileWriter), (arrows, ArrowWriter)):
+        path.write_bytes(written(writer, batch.schema, [[batch.slice(0, 30_000)], [batch.slice(30_000)]], how))
+    assert judge_filters(engine, ours, arrows, pa.Table.from_batches([batch]), step=8_999) > 80
+
+
+@pytest.mark.parametrize("count", [*range(1, 36), 127, 128, 129, 255, 256, 257, 503, 504, 505, 511, 512, 513])
+def test_any_number_of_rows_is_written_in_each_encoding(count: int) -> None:
+    """The ends of runs, of groups of eight bits, and of blocks of differences."""
+    kinds = (pa.bool_(), pa.int32(), pa.int64(), pa.string())
+    columns = [
+        (kind, encoding, nullable) for kind in kinds for encoding in encodings_of(kind) for nullable in (True, False)
+    ]
+    schema = pa.schema(
+        [with_id(f"{at}", kind, at + 1, nullable=nullable) for at, (kind, _, nullable) in enumerate(columns)]
+    )
+    how = [
+        ColumnPlan(leaf=leaf, encoding=encoding, level=None, has_statistics=True)
+        for leaf, (_, encoding, _) in zip(leaves_of(schema), columns, strict=True)
+    ]
+    judged(FileWriter, schema, rows_of(schema, [[count]], count).groups, how)
+
+
+@writers
+@pytest.mark.parametrize("level", [None, 1])
+def test_indices_have_as_many_bits_as_their_dictionary_needs(writer: WriterClass, level: int | None) -> None:
+    batch = large.of_each_small_width(np.random.default_rng(1))
+    judged(writer, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.DICTIONARY, level=level))
+
+
+def test_indices_of_large_dictionaries() -> None:
+    batch = large.of_each_width(np.random.default_rng(1))
+    judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.DICTIONARY))
+
+
+@writers
+@pytest.mark.parametrize("encoding", [Encoding.DICTIONARY, Encoding.PLAIN])
+def test_runs_of_each_length(writer: WriterClass, encoding: Encoding) -> None:
+    batch = large.of_each_run(np.random.default_rng(2))
+    parts = [batch.slice(start, 1_001) for start in range(0, batch.num_rows, 1_001)]
+    judged(writer, batch.schema, [parts], large.plans_of(batch.schema, encoding))
+
+
+@writers
+def test_differences_of_each_width_and_those_that_overflow(writer: WriterClass) -> None:
+    batch = large.of_each_difference(np.random.default_rng(3))
+    judged(writer, batch.schema, [[batch], [batch.slice(3, 131)]], large.plans_of(batch.schema, Encoding.DIFFERENCES))
+
+
+@writers
+def test_dictionaries_are_given_up_after_a_mebibyte_and_begun_anew_in_each_row_group(writer: WriterClass) -> None:
+    batch = large.with_dictionaries_given_up(np.random.default_rng(5))
+    groups = [[batch], [batch.slice(0, 200)]]
+    found = judged(writer, batch.schema, groups, large.plans_of(batch.schema, Encoding.DICTIONARY))
+    encodings = [[{page.details[2] for page in chunk.data_pages} for chunk in chunks] for chunks in found.chunks]
+    assert encodings[0] == [{0, 8}] * 5 + [{8}]
+    assert encodings[1][:4] == [{8}] * 4
+
+
+@writers
+@pytest.mark.parametrize("more", [-1, 0, 1, 2])
+def test_a_dictionary_of_just_a_mebibyte(writer: WriterClass, more: int) -> None:
+    batch = large.at_the_dictionary_border(more)
+    judged(writer, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.DICTIONARY))
+
+
+@writers
+@pytest.mark.parametrize("encoding", [Encoding.DICTIONARY, Encoding.PLAIN])
+def test_pages_end_by_rows_and_by_bytes_and_are_ordered_as_they_say(writer: WriterClass, encoding: Encoding) -> None:
+    batch = large.in_many_pages(np.random.default_rng(6))
+    found = judged(writer, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
+    assert all(len(chunk.data_pages) > 2 for chunk in found.chunks[0])
+
+
+@writers
+def test_a_page_ends_with_a_row_however_long_its_lists_are(writer: WriterClass) -> None:
+    batch = large.with_long_lists(np.random.default_rng(7))
+    for encoding in (Encoding.DICTIONARY, Encoding.PLAIN):
+        judged(writer, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
+
+
+@writers
+@pytest.mark.parametrize("encoding", [Encoding.DICTIONARY, Encoding.PLAIN])
+def test_texts_larger_than_a_page_and_bounds_that_are_too_long(writer: WriterClass, encoding: Encoding) -> None:
+    batch = large.with_large_texts()
+    judged(writer, batch.schema, [[batch], [batch.slice(0, 3)]], large.plans_of(batch.schema, encoding))
+
+
+def test_texts_that_share_their_starts_in_many_pages() -> None:
+    places = range(large.MANY)
+    batch = large.batch(
+        {
+            "paths": pa.array([f"shops/{at // 1000}/orders/{at:09}-ü" for at in places]),
+            "equal": pa.array(["the same"] * len(places)),
+            "octets": pa.array([None if at % 5 == 0 else b"\xff" * (at % 300) for at in places], pa.binary()),
+            "unlike": pa.array([f"{at * 7919 % 100_003}" * (at % 9) for at in places]),
+            "growing": pa.array(["a" * (at % 200) for at in places]),
+        }
+    )
+    judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.SHARED_STARTS))
+
+
+NUMBERS = pa.schema([with_id("a", pa.int64(), 1)])
+
+
+def test_a_file_without_row_groups_has_its_schema_and_pairs() -> None:
+    judged(FileWriter, NUMBERS, [], large.plans_of(NUMBERS, Encoding.PLAIN))
+
+
+def test_batches_without_rows_make_no_row_group() -> None:
+    how = large.plans_of(NUMBERS, Encoding.PLAIN)
+    empty = rows_of(NUMBERS, [[0, 0]], 1).groups
+    assert written(FileWriter, NUMBERS, [[], *empty], how) == written(FileWriter, NUMBERS, [], how)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 5])
+def test_what_the_sink_raises_is_raised(most: int) -> None:
+    """A full disk, after so many writes."""
+
+    class Full(io.RawIOBase):
+        left = most
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Buffer) -> int:
+            self.left -= 1
+            if self.left < 0:
+                raise OSError(errno.ENOSPC, "no space left on device")
+            return memoryview(data).nbytes
+
+    batch = large.of_each_run(np.random.default_rng(2))
+    with pytest.raises(OSError, match="no space left on device"):
+        writing(pa.PythonFile(Full(), "w"), batch)
+
+
+def writing(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
+    writer = FileWriter(sink, batch.schema, large.plans_of(batch.schema, Encoding.DICTIONARY))
+    writer.write([batch])
+    writer.close({})
+
+
+@settings(max_examples=settings().max_examples // 6)
+@given(data=st.data())
+def test_one_writer_makes_the_same_file_of_the_same_rows_however_they_are_cut(data: st.DataObject) -> None:
+    """Batches and offsets leave no trace."""
+    schema = data.draw(schemas())
+    drawn = rows_of(schema, [[300, 150]], data.draw(st.integers(0, 1_000)))
+    how = data.draw(plans(schema))
+    whole = pa.Table.from_batches(drawn.groups[0], schema).combine_chunks().to_batches()
+    parts = [batch.slice(start, 37) for batch in drawn.groups[0] for start in range(0, batch.num_rows, 37)]
+    files = {written(FileWriter, schema, [group], how) for group in (drawn.groups[0], whole, parts)}
+    assert len(files) == 1

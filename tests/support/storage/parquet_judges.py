@@ -1,0 +1,390 @@
+"""Judges of a Parquet file whose pages, footer and indexes we write ourselves.
+
+What the footer says is held against the file that Arrow writes of the same rows. Pages may end elsewhere, so what pages
+and page indexes say is held against the rows themselves, as `shredded_rows` works them out. `parquet_reads` has the
+engines that read both files.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
+from archiver.storage.parquet.file_end import FileEnd
+from archiver.storage.parquet.footer_check import askable_chunks
+from archiver.storage.parquet.footer_chunks import FooterChunks
+from archiver.storage.parquet.page_checks import are_as_written
+from tests.support.storage import parquet_layout as at
+from tests.support.storage.parquet_layout import Chunk, Layout, Page
+from tests.support.storage.shredded_rows import LONGEST_BOUND, Column, shredded
+
+PAGE_ROWS: Final = 20_000
+PAGE_BYTES: Final = (1 << 20) + 64
+"""A mebibyte of values, and short runs of levels."""
+PAIRS: Final = {"writer": "test", "empty": ""}
+CREATED_BY: Final = re.compile(r"\S.* version \S+.*")
+"""As Java's reader parses it: by a writer that it can't make out, it takes bounds of texts for wrong."""
+
+_RATE: Final = 0.01
+_CHECKSUM_BYTES: Final = 12
+_RLE: Final = 3
+_DEPRECATED: Final = {1: 5, 2: 6}
+"""Bounds from before each column had an order, and those that took their place."""
+_ORDERS: Final = {"unordered": 0, "ascending": 1, "descending": 2}
+_FORCED: Final = {Encoding.DIFFERENCES: "DELTA_BINARY_PACKED", Encoding.SHARED_STARTS: "DELTA_BYTE_ARRAY"}
+
+
+class Writer(Protocol):
+    """What is judged: archiver.storage.parquet.columns.file_writer.FileWriter, and Arrow's with its interface."""
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write one row group."""
+
+    def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
+        """Write the footer."""
+
+
+class WriterClass(Protocol):
+    """Makes a writer."""
+
+    def __call__(
+        self, sink: pa.NativeFile, schema: pa.Schema, plans: Sequence[ColumnPlan], *, sorted_by: Sequence[int] = ()
+    ) -> Writer: ...
+
+
+Groups: TypeAlias = Sequence[Sequence[pa.RecordBatch]]
+
+
+def arrow_options(plans: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()) -> dict[str, Any]:
+    """What makes Arrow's writer follow the same plans."""
+    compressed = {plan.leaf.path: plan.level for plan in plans if plan.level is not None}
+    filters = {plan.leaf.path: _filter_options(plan.filter_size) for plan in plans if plan.filter_size}
+    return {
+        "version": "2.6",
+        "compression": {plan.leaf.path: "zstd" if plan.leaf.path in compressed else "none" for plan in plans},
+        "compression_level": compressed,
+        "use_dictionary": [plan.leaf.path for plan in plans if plan.encoding is Encoding.DICTIONARY],
+        "column_encoding": {plan.leaf.path: _FORCED[plan.encoding] for plan in plans if plan.encoding in _FORCED},
+        "write_statistics": [plan.leaf.path for plan in plans if plan.has_statistics],
+        "write_page_index": True,
+        "write_page_checksum": True,
+        "sorting_columns": [pq.SortingColumn(index) for index in sorted_by] or None,
+        "store_schema": False,
+        "bloom_filter_options": filters or None,
+    }
+
+
+def _filter_options(size: int) -> dict[str, Any]:
+    """What makes Arrow's filters take so many bytes, a power of two: three quarters of the values that they could."""
+    return {"ndv": int(-0.75 * size * math.log(1 - _RATE ** (1 / 8))), "fpp": _RATE}
+
+
+class ArrowWriter:
+    """Arrow's writer, as a writer to be judged: the judges have to find nothing."""
+
+    def __init__(
+        self, sink: pa.NativeFile, schema: pa.Schema, plans: Sequence[ColumnPlan], *, sorted_by: Sequence[int] = ()
+    ) -> None:
+        self._schema = schema
+        self._writer = pq.ParquetWriter(sink, schema, **arrow_options(plans, sorted_by))
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        table = pa.Table.from_batches(batches, self._schema)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
+        self._writer.add_key_value_metadata(dict(pairs))
+        self._writer.close()
+        return self._writer.writer.metadata
+
+
+def written(
+    writer: WriterClass, schema: pa.Schema, groups: Groups, plans: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()
+) -> bytes:
+    """The bytes of a file with these row groups. What `close` returns says the same as the file."""
+    sink = pa.BufferOutputStream()
+    making = writer(sink, schema, plans, sorted_by=sorted_by)
+    for batches in groups:
+        making.write(batches)
+    returned = making.close(PAIRS)
+    data = bytes(sink.getvalue())
+    assert returned.equals(pq.read_metadata(io.BytesIO(data))), "close() returned other metadata than the file has"
+    return data
+
+
+def judge(
+    ours: bytes,
+    arrows: bytes,
+    tables: Sequence[pa.Table],
+    plans: Sequence[ColumnPlan],
+    *,
+    page_bytes: float = PAGE_BYTES,
+) -> None:
+    """Judge the layout of a file: all but what engines make of it.
+
+    No page of several rows has more than `page_bytes`.
+    """
+    our, their = Layout(ours), Layout(arrows)
+    judge_footer(our, their)
+    judge_places(our)
+    judge_own_checks(our, their)
+    for found, expected, table in zip(our.chunks, their.chunks, tables, strict=True):
+        for chunk, other, column, plan in zip(found, expected, shredded(table), plans, strict=True):
+            judge_chunk(chunk, other, plan)
+            judge_statistics(chunk, column, plan)
+            judge_pages(chunk, column, plan)
+            judge_offset_index(chunk, column, page_bytes)
+            judge_column_index(chunk, column, plan)
+            judge_filter(chunk, other, plan)
+
+
+def judge_footer(ours: Layout, arrows: Layout) -> None:
+    assert ours.data[:4] == ours.data[-4:] == at.MAGIC
+    assert ours.schema == arrows.schema, "another schema than Arrow's"
+    assert ours.metadata.schema.equals(arrows.metadata.schema)
+    assert ours.metadata.schema.to_arrow_schema().equals(arrows.metadata.schema.to_arrow_schema(), check_metadata=True)
+    known = {field: arrows.footer.get(field) for field in (1, 3, 5, 7)}
+    assert {field: ours.footer.get(field) for field in (1, 3, 5, 7)} == known, "version, rows, pairs or orders differ"
+    assert {pair[1].decode(): pair[2].decode() for pair in ours.footer[5]} == PAIRS
+    assert CREATED_BY.fullmatch(ours.footer[6].decode()), ours.footer[6]
+    assert set(ours.footer) == set(arrows.footer)
+    assert len(ours.groups) == len(arrows.groups)
+    for number, (group, other) in enumerate(zip(ours.groups, arrows.groups, strict=True)):
+        chunks = ours.chunks[number]
+        assert set(group) == set(other)
+        assert group[at.GROUP_ROWS] == other[at.GROUP_ROWS]
+        assert group.get(at.SORTING) == other.get(at.SORTING), "sorted by other columns"
+        assert group[at.GROUP_BYTES] == sum(chunk.metadata[at.UNPACKED_SIZE] for chunk in chunks)
+        assert group[at.GROUP_SIZE] == sum(chunk.metadata[at.SIZE] for chunk in chunks)
+        assert group[at.GROUP_OFFSET] == chunks[0].start
+        assert group.get(at.ORDINAL, number) == number
+
+
+def judge_places(ours: Layout) -> None:
+    """All parts of a file lie beside each other, from the first bytes to the footer."""
+    spans = sorted(span for chunks in ours.chunks for chunk in chunks for span in chunk.spans())
+    assert ours.end.footer_start is not None
+    begin = ours.end.footer_start - (_CHECKSUM_BYTES if ours.end.check("the file") else 0)
+    spans = [(0, len(at.MAGIC), "magic"), *spans, (begin, len(ours.data), "footer")]
+    for (_, end, one), (start, _, other) in pairwise(spans):
+        assert start == end, (one, other, "overlap" if start < end else "a gap")
+    indexes = [start for start, _, part in spans if part.startswith("index")]
+    pages = [start for start, _, part in spans if part.startswith("pages")]
+    assert max(pages, default=0) < min(indexes, default=len(ours.data)), "indexes come after all pages"
+
+
+def judge_own_checks(ours: Layout, arrows: Layout) -> None:
+    """Our own checks vouch for all that they vouch for where Arrow wrote it."""
+    known = askable_chunks(ours.end.footer)
+    assert known == askable_chunks(arrows.end.footer) == b"\1" * len(known)
+    for group in range(len(ours.groups)):
+        for index in range(ours.metadata.num_columns):
+            if _is_vouched(arrows, group, index):
+                assert _is_vouched(ours, group, index), (ours.chunks[group][index].name, "isn't vouched for")
+
+
+def _is_vouched(file: Layout, group: int, index: int) -> bool:
+    chunk = FooterChunks(FileEnd.read(io.BytesIO(file.data))).column(group, index)
+    pages = memoryview(file.data)[chunk.start : chunk.start + chunk.size]
+    return are_as_written(pages, chunk, file.metadata.schema.column(index))
+
+
+def judge_chunk(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
+    """What the footer says of a chunk, held against what Arrow's says."""
+    name, found, expected = ours.name, ours.metadata, arrows.metadata
+    for field in (at.TYPE, at.PATH, at.CODEC, at.NUM_VALUES):
+        assert found.get(field) == expected.get(field), (name, field, found.get(field), expected.get(field))
+    ours_say, arrows_say = (each.get(at.STATISTICS, {}) for each in (found, expected))
+    for old, new in _DEPRECATED.items():
+        assert ours_say.get(old) in (None, ours_say.get(new)), (name, "a deprecated bound differs")
+        assert old not in ours_say or old in arrows_say, (name, "a deprecated bound of values that it has no order for")
+    said, others = ({f: v for f, v in each.items() if f not in _DEPRECATED} for each in (ours_say, arrows_say))
+    assert said == others, (name, "statistics", said, others)
+    sizes, others = _sizes(found), _sizes(expected)
+    if plan.encoding is Encoding.SHARED_STARTS:  # Arrow leaves out texts that are equal to the one before
+        others[1] = sizes[1]
+    assert sizes == others, (name, "size statistics", sizes, others)
+    optional = {at.DICTIONARY_PAGE, at.SIZE_STATISTICS}
+    assert set(found) - optional == set(expected) - optional, (name, "other fields than Arrow's")
+    assert ours.said.get(1) is None
+    assert ours.said.get(2) == arrows.said.get(2), (name, "file_offset")
+    assert at.DICTIONARY_PAGE not in found or found[at.DICTIONARY_PAGE] < found[at.DATA_PAGE]
+    assert bool(found.get(at.DICTIONARY_PAGE)) == bool(expected.get(at.DICTIONARY_PAGE)), (name, "a dictionary")
+
+
+def _sizes(metadata: Mapping[int, Any]) -> dict[int, Any]:
+    """Size statistics. Histograms of a single level may be left out."""
+    return {field: value for field, value in metadata.get(at.SIZE_STATISTICS, {}).items() if value != []}
+
+
+def judge_statistics(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
+    """The chunk's statistics and sizes, held against the rows."""
+    found, metadata = ours.metadata.get(at.STATISTICS), ours.metadata
+    assert metadata[at.NUM_VALUES] == len(column.values)
+    if not plan.has_statistics:
+        assert found is None, (ours.name, "statistics that nobody asked for")
+    else:
+        low, high = column.bounds or (None, None)
+        expected: dict[int, Any] = {3: column.nulls}
+        if high is not None and len(high) <= LONGEST_BOUND:
+            expected |= {5: high, 7: True}
+        if low is not None and len(low) <= LONGEST_BOUND:
+            expected |= {6: low, 8: True}
+        assert found is not None
+        said = {field: value for field, value in found.items() if field not in _DEPRECATED}
+        assert said == expected, (ours.name, column.type, said, expected)
+    _judge_sizes(ours.name, metadata.get(at.SIZE_STATISTICS, {}), column)
+
+
+def _judge_sizes(name: str, found: Mapping[int, Any], column: Column) -> None:
+    assert found.get(1) == column.text_bytes, (name, "bytes of texts")
+    assert found.get(2, []) == column.repetition_histogram, (name, "repetition levels")
+    assert found.get(3, []) == column.definition_histogram, (name, "definition levels")
+
+
+def judge_pages(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
+    """Page headers: checksums, sizes, counts, encodings; and the sums that the footer has of them."""
+    name, pages, metadata = ours.name, ours.pages, ours.metadata
+    assert pages[-1].end == ours.start + metadata[at.SIZE] if pages else metadata[at.SIZE] == 0
+    assert sum(page.size for page in pages) == metadata[at.SIZE], name
+    assert sum(page.unpacked_size for page in pages) == metadata[at.UNPACKED_SIZE], name
+    assert [page.is_dictionary for page in pages[1:]] == [False] * len(pages[1:])
+    if ours.data_pages:
+        assert ours.data_pages[0].start == metadata[at.DATA_PAGE], name
+    for page in pages:
+        _judge_page(ours, page, plan)
+    assert sum(page.details[1] for page in ours.data_pages) == len(column.values), name
+    told = Counter((page.header[1], page.details[2]) for page in pages)
+    said = {(each[1], each[2]): each[3] for each in metadata[at.ENCODING_STATS]}
+    assert said == told, (name, "encoding stats", said, told)
+    assert len(metadata[at.ENCODING_STATS]) == len(said)
+    encodings = {encoding for _, encoding in told} | {_RLE}
+    assert set(metadata[at.ENCODINGS]) == encodings, (name, metadata[at.ENCODINGS], encodings)
+    _judge_choice(ours, plan)
+
+
+def judge_filter(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
+    """A bloom filter has the planned size. Arrow folds its own if it has few values: ours is the same, once folded."""
+    if not plan.filter_size:
+        assert ours.filter is None, (ours.name, "a filter that nobody asked for")
+        return
+    (header, bits), (other, fewer) = ours.filter_parts, arrows.filter_parts
+    assert header == other | {1: len(bits)}, (ours.name, header)
+    assert len(bits) == plan.filter_size or ours.filter == arrows.filter, (ours.name, "a filter of another size")
+    while len(bits) > len(fewer):
+        bits = _folded(bits)
+    assert bits == fewer, (ours.name, "another bloom filter than Arrow's")
+
+
+def _folded(bits: bytes) -> bytes:
+    """Half as many blocks of 32 bytes: each two neighbours become one."""
+    blocks = np.frombuffer(bits, np.uint8).reshape(-1, 2, 32)
+    return (blocks[:, 0] | blocks[:, 1]).tobytes()
+
+
+def _judge_page(ours: Chunk, page: Page, plan: ColumnPlan) -> None:
+    name, header = ours.name, page.header
+    body = ours.data[page.body_start : page.end]
+    assert header[1] in (0, 2), (name, "a page of another kind")
+    assert zlib.crc32(body) == header[4] & 0xFFFFFFFF, (name, "checksum")
+    if plan.level is None:
+        assert header[2] == header[3]
+    else:
+        assert len(pa.decompress(body, header[2], "zstd", asbytes=True)) == header[2], (name, "unpacked size")
+    if not page.is_dictionary:
+        assert (page.details[3], page.details[4]) == (_RLE, _RLE)
+
+
+def _judge_choice(ours: Chunk, plan: ColumnPlan) -> None:
+    """Pages have the encoding that was planned; a dictionary is given up for plain pages, and never taken up again."""
+    found = [page.details[2] for page in ours.data_pages]
+    planned = plan.encoding
+    if planned is Encoding.DICTIONARY and ours.metadata[at.TYPE] == 0:
+        planned = Encoding.PLAIN
+    if planned is Encoding.DICTIONARY:
+        assert found == sorted(found, reverse=True), (ours.name, found)
+        assert set(found) <= {Encoding.DICTIONARY, Encoding.PLAIN}, (ours.name, found)
+        assert ours.pages[0].details[2] == Encoding.PLAIN
+    else:
+        assert set(found) <= {planned}, (ours.name, found)
+        assert not any(page.is_dictionary for page in ours.pages)
+
+
+def page_parts(ours: Chunk, column: Column) -> list[Column]:
+    """The entries of each data page, by the numbers in the headers."""
+    parts, start = [], 0
+    for page in ours.data_pages:
+        parts.append(column.part(start, start + page.details[1]))
+        start += page.details[1]
+    return parts
+
+
+def judge_offset_index(ours: Chunk, column: Column, page_bytes: float = PAGE_BYTES) -> None:
+    """Each page is where the index says, begins with the row that it says, and is no larger than a page may be."""
+    index, pages, name = ours.index(at.OFFSET_INDEX), ours.data_pages, ours.name
+    assert index is not None, (name, "no offset index")
+    row, texts = 0, []
+    assert len(index[1]) == len(pages), name
+    for place, page, part in zip(index[1], pages, page_parts(ours, column), strict=True):
+        assert (place[1], place[2]) == (page.start, page.size), (name, "a page lies elsewhere")
+        assert place[3] == row, (name, "another first row")
+        assert part.repetition[0] == 0, (name, "a page begins within a row")
+        rows = part.repetition.count(0)
+        assert rows <= PAGE_ROWS, (name, "too many rows in a page")
+        assert rows == 1 or page.header[2] <= page_bytes, (name, "too large a page", page.header[2], rows)
+        row += rows
+        texts.append(part.text_bytes)
+    assert index.get(2) == (texts if texts and texts[0] is not None else None), (name, "bytes of texts")
+
+
+def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
+    """Bounds, nulls, levels and order of pages. Without bounds for a page that has values, there is no index."""
+    index, name = ours.index(at.COLUMN_INDEX), ours.name
+    parts = page_parts(ours, column)
+    bounds = [part.bounds for part in parts]
+    nulls = [part.nulls == len(part.values) for part in parts]
+    lacks = any(
+        each is None or max(map(len, each)) > LONGEST_BOUND
+        for null, each in zip(nulls, bounds, strict=True)
+        if not null
+    )
+    if not plan.has_statistics or lacks:
+        assert index is None, (name, "an index without bounds")
+        return
+    assert index is not None, (name, "no column index")
+    known = [each for each in bounds if each is not None]
+    expected = {
+        1: nulls,
+        2: [each[0] if each else b"" for each in bounds],
+        3: [each[1] if each else b"" for each in bounds],
+        4: _ORDERS[_order(column, known)] if known else index[4],
+        5: [part.nulls for part in parts],
+        6: [count for part in parts for count in part.repetition_histogram],
+        7: [count for part in parts for count in part.definition_histogram],
+    }
+    assert index[4] in _ORDERS.values()
+    found = {6: [], 7: []} | index
+    for field, value in expected.items():
+        assert found.get(field) == value, (name, "column index", field, found.get(field), value)
+    assert set(found) == set(expected)
+
+
+def _order(column: Column, bounds: Sequence[tuple[bytes, bytes]]) -> str:
+    """How pages follow each other, by both bounds. One page, or equal ones, count as ascending."""
+    low, high = ([column.comparable(each) for each in ends] for ends in zip(*bounds, strict=True))
+    if all(one <= other for ends in (low, high) for one, other in pairwise(ends)):
+        return "ascending"
+    if all(one >= other for ends in (low, high) for one, other in pairwise(ends)):
+        return "descending"
+    return "unordered"

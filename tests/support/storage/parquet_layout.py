@@ -1,0 +1,178 @@
+"""All that a Parquet file says of itself, read from its bytes: footer, page headers, page indexes and filters.
+
+pyarrow shows half of it. Structs are dicts by the ids in parquet.thrift, lists are lists.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+
+from archiver.storage.parquet.file_end import FileEnd
+from archiver.storage.parquet.thrift_reader import read_struct
+
+MAGIC: Final = b"PAR1"
+
+# By their ids in parquet.thrift: of ColumnMetaData,
+TYPE, ENCODINGS, PATH, CODEC, NUM_VALUES, UNPACKED_SIZE, SIZE = range(1, 8)
+DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, STATISTICS, ENCODING_STATS = range(9, 14)
+FILTER_OFFSET, FILTER_LENGTH, SIZE_STATISTICS = 14, 15, 16
+# of ColumnChunk,
+OFFSET_INDEX, COLUMN_INDEX = (4, 5), (6, 7)
+# of RowGroup.
+GROUP_COLUMNS, GROUP_BYTES, GROUP_ROWS, SORTING, GROUP_OFFSET, GROUP_SIZE, ORDINAL = range(1, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page: where its header begins, and its body; and what the header says."""
+
+    start: int
+    body_start: int
+    end: int
+    header: dict[int, Any]
+
+    @property
+    def size(self) -> int:
+        """Of header and body, as they are stored."""
+        return self.end - self.start
+
+    @property
+    def unpacked_size(self) -> int:
+        """Of header and body, unpacked."""
+        return self.body_start - self.start + int(self.header[2])
+
+    @property
+    def is_dictionary(self) -> bool:
+        return bool(self.header[1] == 2)
+
+    @property
+    def details(self) -> dict[int, Any]:
+        """The header of its kind of page."""
+        found: dict[int, Any] = self.header[7 if self.is_dictionary else 5]
+        return found
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A column chunk of a file."""
+
+    data: bytes
+    said: dict[int, Any]
+
+    @cached_property
+    def metadata(self) -> dict[int, Any]:
+        found: dict[int, Any] = self.said[3]
+        return found
+
+    @property
+    def name(self) -> str:
+        return ".".join(part.decode() for part in self.metadata[PATH])
+
+    @property
+    def start(self) -> int:
+        """Where its first page begins."""
+        return int(self.metadata.get(DICTIONARY_PAGE) or self.metadata[DATA_PAGE])
+
+    @cached_property
+    def pages(self) -> list[Page]:
+        found, at = [], self.start
+        end = at + self.metadata[SIZE]
+        while at < end:
+            fields, body = read_struct(memoryview(self.data), at)
+            header = plain(fields)
+            found.append(Page(start=at, body_start=body, end=body + header[3], header=header))
+            at = body + header[3]
+        return found
+
+    @property
+    def data_pages(self) -> list[Page]:
+        return [page for page in self.pages if not page.is_dictionary]
+
+    def index(self, which: tuple[int, int]) -> dict[int, Any] | None:
+        """The column index or the offset index. It takes as many bytes as the footer says."""
+        if which[0] not in self.said:
+            return None
+        start, length = (self.said[field] for field in which)
+        fields, end = read_struct(memoryview(self.data), start)
+        assert end == start + length, (self.name, which, "the index has another length than the footer says")
+        found: dict[int, Any] = plain(fields)
+        return found
+
+    @property
+    def filter(self) -> bytes | None:
+        """The bloom filter with its header."""
+        start = self.metadata.get(FILTER_OFFSET)
+        return None if start is None else self.data[start : start + self.metadata[FILTER_LENGTH]]
+
+    @property
+    def filter_parts(self) -> tuple[dict[int, Any], bytes]:
+        """The header of the bloom filter, and its bits."""
+        assert self.filter is not None, (self.name, "no filter")
+        header, end = read_struct(memoryview(self.filter))
+        return plain(header), self.filter[end:]
+
+    def spans(self) -> Iterator[tuple[int, int, str]]:
+        """Where everything lies that belongs to this chunk."""
+        yield self.start, self.start + self.metadata[SIZE], f"pages of {self.name}"
+        for which in (OFFSET_INDEX, COLUMN_INDEX):
+            if which[0] in self.said:
+                yield self.said[which[0]], self.said[which[0]] + self.said[which[1]], f"index of {self.name}"
+        if FILTER_OFFSET in self.metadata:
+            start = self.metadata[FILTER_OFFSET]
+            yield start, start + self.metadata[FILTER_LENGTH], f"filter of {self.name}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A whole file."""
+
+    data: bytes
+
+    @cached_property
+    def end(self) -> FileEnd:
+        return FileEnd.read(io.BytesIO(self.data))
+
+    @cached_property
+    def footer(self) -> dict[int, Any]:
+        fields, end = read_struct(self.end.footer)
+        assert end == len(self.end.footer), "the footer has other bytes behind it"
+        found: dict[int, Any] = plain(fields)
+        return found
+
+    @cached_property
+    def metadata(self) -> pq.FileMetaData:
+        return pq.read_metadata(io.BytesIO(self.data))
+
+    @property
+    def schema(self) -> list[dict[int, Any]]:
+        """The elements of the schema."""
+        found: list[dict[int, Any]] = self.footer[2]
+        return found
+
+    @property
+    def groups(self) -> list[dict[int, Any]]:
+        found: list[dict[int, Any]] = self.footer.get(4, [])
+        return found
+
+    @cached_property
+    def chunks(self) -> list[list[Chunk]]:
+        """The column chunks of each row group."""
+        return [[Chunk(self.data, said) for said in group[GROUP_COLUMNS]] for group in self.groups]
+
+
+def plain(value: Any) -> Any:
+    """What `read_struct` gives, without kinds and views."""
+    if isinstance(value, dict):
+        return {field: plain(each) for (field, _), each in value.items()}
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, tuple):
+        _, listed = value
+        return [plain(listed[at]) for at in range(len(listed))]
+    return value
