@@ -158,7 +158,7 @@ def main() -> None:
         table.add_row(plan.leaf.path, *(f"{each:.3f}" for each in found[plan]))
     groups = {
         "all below lists and maps": [plan for plan in plans if plan.leaf.is_repeated],
-        "all with one value": [plan for plan in plans if plan.leaf.path in encodings.constant],
+        "all with one value": [plan for plan in plans if plan.leaf.index in encodings.constant],
         "all, each alone": list(plans),
     }
     for name, members in groups.items():

@@ -40,10 +40,10 @@ class FilterSize:
         return int(max(_SMALLEST, 2 ** math.ceil(math.log2(bits / 8))))
 
 
-def filter_sizes(leaves: Sequence[Leaf], wanted: Mapping[int, float], first: pa.Table) -> dict[str, FilterSize]:
-    """The filters of a file that begins with these rows, by the paths of columns. `wanted` are rates by field id."""
+def filter_sizes(leaves: Sequence[Leaf], wanted: Mapping[int, float], first: pa.Table) -> dict[int, FilterSize]:
+    """The filters of a file that begins with these rows, by the columns' places. `wanted` are rates by field id."""
     return {
-        leaf.path: FilterSize(max(FEWEST, _distinct(leaf.values(first))), max(SMALLEST_RATE, rate))
+        leaf.index: FilterSize(max(FEWEST, _distinct(leaf.values(first))), max(SMALLEST_RATE, rate))
         for leaf in leaves
         if (rate := wanted.get(leaf.field_id or 0)) and can_have_filter(leaf)
     }

@@ -84,6 +84,8 @@ def _pack_value(out: bytearray, kind: int, value: Any) -> None:
     match kind:
         case 1:
             out.append(BOOL if value else _FALSE)
+        case 3 | 7 | 13:
+            out += value
         case 4 | 5 | 6:
             _pack_varint(out, value << 1 if value >= 0 else ~(value << 1))
         case 8:

@@ -46,28 +46,29 @@ Below it, compression saves almost as much, and is faster.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """The encoding of each column, by its path.
+    """The encoding of each column, by its place in the file.
 
     `long` are columns of long strings: compression still finds much in them. `constant` are columns of numbers with one
     value or none: nothing is left to compress. String columns are never `constant`: they may be null at first and hold
     whole messages later.
     """
 
-    chosen: Mapping[str, Encoding]
-    long: frozenset[str]
-    constant: frozenset[str] = frozenset()
+    chosen: Mapping[int, Encoding]
+    long: frozenset[int]
+    constant: frozenset[int] = frozenset()
 
 
 def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
     """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary."""
-    chosen: dict[str, Encoding] = {}
-    long, constant = set(), set()
+    chosen: dict[int, Encoding] = {}
+    long: set[int] = set()
+    constant: set[int] = set()
     for leaf, values in zip(leaves, _leaf_values(rows.columns), strict=True):
-        chosen[leaf.path] = _choice(leaf, values)
+        chosen[leaf.index] = _choice(leaf, values)
         if _is_string(leaf.type) and not _is_short(values):
-            long.add(leaf.path)
+            long.add(leaf.index)
         if not _is_string(leaf.type) and _is_constant(values):
-            constant.add(leaf.path)
+            constant.add(leaf.index)
     return Encodings(chosen=chosen, long=frozenset(long), constant=frozenset(constant))
 
 

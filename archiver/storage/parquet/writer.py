@@ -39,6 +39,8 @@ FIXED_WEIGHT = 0.25
 Wide messages are mostly zeros and nulls, which encode to almost nothing: with full weight, row groups would have few
 rows and much metadata.
 """
+SMALL_ROWS = 1024
+"""Batches with fewer rows are joined."""
 EXPECTED_RATIO = 0.5
 """File bytes for each byte counted in this way, until the first row group of a file has shown its own ratio."""
 
@@ -146,8 +148,17 @@ class ParquetSegmentWriter:
         if self._gathered_rows + part.num_rows > GROUP_ROWS or self._gathered_bytes + size > GROUP_BYTES:
             self._flush()
         self._gathered.append(part)
+        self._merge_small()
         self._gathered_rows += part.num_rows
         self._gathered_bytes += size
+
+    def _merge_small(self) -> None:
+        """Join batches of few rows: an array takes some hundred bytes whatever it holds, and there may be thousands."""
+        while len(self._gathered) > 1:
+            *_, one, other = self._gathered
+            if one.num_rows > other.num_rows or other.num_rows >= SMALL_ROWS:
+                return
+            self._gathered[-2:] = [pa.concat_batches([one, other])]
 
     def _flush(self) -> None:
         if not self._gathered:
@@ -158,8 +169,6 @@ class ParquetSegmentWriter:
             writer.write(self._gathered)
         except OSError as error:
             raise spool_error(error, self._file.path) from error
-        except OverflowError as error:
-            raise StorageError("a row is too large for a page of 2 GiB", file=str(self._file)) from error
         self._nans.update(nan_counts(self._leaves, self._modes, table))
         self._flushed_bytes += self._gathered_bytes
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
@@ -199,7 +208,7 @@ def column_plans(
     compression_level: int,
     *,
     counted: frozenset[int] = frozenset(),
-    filters: Mapping[str, FilterSize] = MappingProxyType({}),
+    filters: Mapping[int, FilterSize] = MappingProxyType({}),
 ) -> tuple[ColumnPlan, ...]:
     """How these columns are written.
 
@@ -210,19 +219,19 @@ def column_plans(
     return tuple(
         ColumnPlan(
             leaf=leaf,
-            encoding=encodings.chosen[leaf.path],
-            level=_level(leaf.path, encodings, compression_level),
+            encoding=encodings.chosen[leaf.index],
+            level=_level(leaf.index, encodings, compression_level),
             has_statistics=_has_statistics(leaf, counted),
-            filter_size=filters[leaf.path].size if leaf.path in filters else 0,
+            filter_size=filters[leaf.index].size if leaf.index in filters else 0,
         )
         for leaf in leaves
     )
 
 
-def _level(path: str, encodings: Encodings, most: int) -> int | None:
-    if path in encodings.constant:
+def _level(place: int, encodings: Encodings, most: int) -> int | None:
+    if place in encodings.constant:
         return None
-    return most if path in encodings.long else min(1, most)
+    return most if place in encodings.long else min(1, most)
 
 
 def _halves(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:

@@ -93,9 +93,9 @@ def test_a_filter_is_as_large_as_its_values_ask_for(written: tuple[Path, Path]) 
     first = pa.Table.from_batches([rows(0, GROUP_ROWS // 2)])
     leaf = next(each for each in leaves_of(SCHEMA) if each.name == "val.text")
     found = filter_sizes([leaf], {7: 0.01}, first)
-    assert found == {"val.text": FilterSize(GROUP_ROWS // 2, 0.01)}
-    assert all(0 < size - found["val.text"].size < 64 for size in sizes)  # a header comes before the bits
-    few = filter_sizes([leaf], {7: 0.01}, first.slice(0, 10))["val.text"]
+    assert found == {leaf.index: FilterSize(GROUP_ROWS // 2, 0.01)}
+    assert all(0 < size - found[leaf.index].size < 64 for size in sizes)  # a header comes before the bits
+    few = filter_sizes([leaf], {7: 0.01}, first.slice(0, 10))[leaf.index]
     assert (few.values, few.size) == (FEWEST, 2048)
 
 

@@ -105,7 +105,8 @@ def test_engines_that_prune_by_pages_and_filters_leave_no_row_out(engine: str, t
     ours, arrows = tmp_path / "ours.parquet", tmp_path / "arrows.parquet"
     for path, writer in ((ours, FileWriter), (arrows, ArrowWriter)):
         path.write_bytes(written(writer, batch.schema, [[batch.slice(0, 30_000)], [batch.slice(30_000)]], how))
-    assert judge_filters(engine, ours, arrows, pa.Table.from_batches([batch]), step=8_999) > 80
+    step = 22_333 if engine == "chdb" else 8_999  # each query of ClickHouse takes some 80 ms
+    assert judge_filters(engine, ours, arrows, pa.Table.from_batches([batch]), step=step) > 30
 
 
 @pytest.mark.parametrize("count", [*range(1, 36), 127, 128, 129, 255, 256, 257, 503, 504, 505, 511, 512, 513])
@@ -205,6 +206,30 @@ def test_texts_that_share_their_starts_in_many_pages() -> None:
 
 
 NUMBERS = pa.schema([with_id("a", pa.int64(), 1)])
+
+
+def test_more_columns_row_groups_and_pages_than_have_short_lists_in_thrift() -> None:
+    names = [f"{'long name ' * 20}{at}" for at in range(200)]
+    wide = large.batch({name: pa.array([at, None, -at]) for at, name in enumerate(names)})
+    judged(FileWriter, wide.schema, [[wide]], large.plans_of(wide.schema, Encoding.DICTIONARY))
+    many = large.batch({"texts": pa.array([f"{at:0300000}" for at in range(70)])})
+    found = judged(
+        FileWriter,
+        many.schema,
+        [[many], *([many.slice(at, 1)] for at in range(20))],
+        large.plans_of(many.schema, Encoding.PLAIN),
+    )
+    assert len(found.chunks[0][0].data_pages) > 20
+
+
+def test_each_kind_of_nan_and_zero_keeps_its_bits() -> None:
+    bits = np.array(
+        [0, 1 << 63, 0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 5, (0x7FF0 << 48) + 1, 0x7FF0 << 48], np.uint64
+    )
+    kinds = {"double": bits.view(np.float64), "float": (bits >> np.uint64(32)).astype(np.uint32).view(np.float32)}
+    batch = large.batch({name: pa.array(np.tile(each, 9)) for name, each in kinds.items()})
+    for encoding in (Encoding.DICTIONARY, Encoding.PLAIN):
+        judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
 
 
 def test_a_file_without_row_groups_has_its_schema_and_pairs() -> None:

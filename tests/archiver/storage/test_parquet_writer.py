@@ -264,3 +264,16 @@ def test_an_existing_spool_file_is_never_overwritten(archive: Any, tmp_path: Pat
     path, _ = write(archive, tmp_path, rows_of(archive, 1))
     with pytest.raises(FileExistsError):
         SpoolFile.create(path)
+
+
+def test_batches_of_few_rows_are_joined(archive: Any, tmp_path: Path):
+    batches = [archive.batch([archive.row(offset=at, value=b"%d" % at)]) for at in range(600)]
+    path = tmp_path / "a.parquet"
+    writer = ParquetFormat().start(SpoolFile.create(path), layout_of(archive))
+    most = 0
+    for batch in batches:
+        writer.write(batch)
+        most = max(most, len(writer._gathered))  # type: ignore[attr-defined]
+    writer.close(origin=ORIGIN, path="s3://lake/a", partition_value=1)
+    assert most <= 16
+    assert pq.read_table(path).to_pylist() == pa.Table.from_batches(batches).to_pylist()

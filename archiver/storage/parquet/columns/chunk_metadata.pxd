@@ -10,12 +10,11 @@ from archiver.storage.parquet.columns.compact_output cimport (
 from archiver.storage.parquet.columns.form cimport Form
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, put, put_varint, put_zigzag
 from archiver.storage.parquet.columns.page cimport IN_DICTIONARY, PLAIN, RUNS
+from archiver.storage.parquet.columns.page_header cimport DATA_PAGE, DICTIONARY_PAGE
 
-cdef enum:                  # CompressionCodec and PageType
+cdef enum:                  # CompressionCodec
     UNCOMPRESSED = 0
     ZSTD = 6
-    DATA_PAGE = 0
-    DICTIONARY_PAGE = 2
 
 cdef enum:
     BEFORE_FILTER = 13      # the id of the last field that `put_metadata` writes

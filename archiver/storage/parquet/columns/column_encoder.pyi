@@ -8,6 +8,8 @@ class Rows:
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None: ...
 
 class Column:
+    @property
+    def name(self) -> str: ...
     def __init__(
         self,
         top: int,

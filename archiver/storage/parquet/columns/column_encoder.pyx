@@ -6,23 +6,22 @@ A dictionary that passes `DICTIONARY_BYTES` is given up, as Arrow and parquet-ja
 that were made by it, then plain ones.
 """
 
+from os import urandom
 from zlib import crc32
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.buffer cimport PyBUF_READ
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from archiver.storage.parquet.columns.bloom_filter cimport add_to_filter
-from archiver.storage.parquet.columns.chunk_metadata cimport (
-    BEFORE_FILTER, DATA_PAGE, DICTIONARY_PAGE, ChunkPlace, put_metadata,
-)
+from archiver.storage.parquet.columns.chunk_metadata cimport BEFORE_FILTER, ChunkPlace, put_metadata
 from archiver.storage.parquet.columns.chunk_totals cimport (
     ChunkTotals, add_page, give_back_totals, put_column_index, put_offset_index, put_size_statistics, start_totals,
 )
-from archiver.storage.parquet.columns.compact_output cimport Fields, I32, I64, STRUCT, begin, end, head, number, truth
+from archiver.storage.parquet.columns.compact_output cimport Fields, I32, I64, STRUCT, end, head, number
 from archiver.storage.parquet.columns.dictionary cimport (
     Dictionary, give_back, place_of_text, place_of_word, restart,
 )
@@ -32,8 +31,11 @@ from archiver.storage.parquet.columns.form cimport (
 )
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put, put_zeros, release
 from archiver.storage.parquet.columns.page cimport (
-    DIFFERENCES, IN_DICTIONARY, PLAIN, Page, RUNS, SHARED_STARTS, add_levels, add_plain_numbers, add_shared_start,
+    DIFFERENCES, IN_DICTIONARY, PLAIN, Page, SHARED_STARTS, add_levels, add_plain_numbers, add_shared_start,
     gathered_bytes, give_back_page, put_page, put_plain, start_page,
+)
+from archiver.storage.parquet.columns.page_header cimport (
+    HEADER_BYTES, Sizes, put_data_header, put_dictionary_header,
 )
 from archiver.storage.parquet.columns.texts cimport Text
 from archiver.storage.parquet.columns.values cimport take_numbers, take_texts
@@ -58,8 +60,9 @@ cdef class Rows:
     cdef readonly int64_t rows
 
     def __init__(self, batches):
-        self._capsules = [batch.__arrow_c_array__()[1] for batch in batches]
-        self.rows = sum(batch.num_rows for batch in batches)
+        held = list(batches)
+        self._capsules = [batch.__arrow_c_array__()[1] for batch in held]
+        self.rows = sum(batch.num_rows for batch in held)
 
     cdef ArrowArray* batch(self, Py_ssize_t index) except NULL:
         return <ArrowArray*>PyCapsule_GetPointer(self._capsules[index], "arrow_array")
@@ -81,6 +84,11 @@ cdef class Column:
     cdef readonly object compressor
     cdef tuple names
 
+    @property
+    def name(self):
+        """Its path in the file."""
+        return ".".join(name.decode() for name in self.names)
+
     def __init__(self, top, steps, form, names, *, encoding, compressor, has_statistics, filter_size):
         if len(steps) > DEEPEST:
             raise ValueError("the column lies too deep")
@@ -91,8 +99,17 @@ cdef class Column:
             self.path.defined += is_nullable + (kind != AT_LEAF and kind != IN_STRUCT)
             self.path.repeated += kind != AT_LEAF and kind != IN_STRUCT
         self.form.memory, self.form.order, self.form.type, self.form.width = form
+        self._check(encoding)
         self.encoding = PLAIN if self.form.type == BOOLEAN and encoding == IN_DICTIONARY else encoding
         self.has_statistics, self.filter_size = has_statistics, filter_size
+
+
+    cdef int _check(self, int encoding) except -1:
+        """ValueError where values of this form have no such encoding."""
+        cdef bint is_integer = self.form.memory == AS_WORDS and self.form.order == BY_NUMBER
+        if encoding == DIFFERENCES and not is_integer or encoding == SHARED_STARTS and self.form.type != BYTE_ARRAY:
+            raise ValueError(f"physical type {self.form.type} has no encoding {encoding}")
+        return 0
 
 
 cdef class Chunk:
@@ -123,13 +140,17 @@ cdef class Chunk:
             release(&out)
 
 
+cdef uint64_t _KEY = int.from_bytes(urandom(8), "little")
+
+
 cdef object _view(const Bytes* data):
     return PyMemoryView_FromMemory(<char*>data.data, data.size, PyBUF_READ)
 
 
 cdef class ChunkWriter:
-    """Writes column chunks to `sink`, one after the other. Its memory is that of one page, and of one dictionary.
+    """Writes column chunks to `sink`, one after the other.
 
+    Its memory is that of one page, and of one dictionary with the pages that are made by it: these come behind it.
     `written` bytes are in the file already.
     """
 
@@ -153,6 +174,7 @@ cdef class ChunkWriter:
 
     def __cinit__(self, sink, written):
         self._sink, self.written = sink, written
+        self._dictionary.key = _KEY
 
     def __dealloc__(self):
         give_back_walk(&self._walk)
@@ -166,7 +188,11 @@ cdef class ChunkWriter:
         release(&self._spare)
 
     def write(self, Column column, Rows rows):
-        """Write all values of a column. OSError if the sink refuses them, OverflowError where a page comes to 2 GiB."""
+        """Write all values of a column.
+
+        OSError if the sink refuses them, OverflowError where a page comes to 2 GiB, ValueError for a null that the
+        column's fields don't allow. Nothing can be written after an error.
+        """
         cdef ArrowArray* batch
         cdef Py_ssize_t index
         cdef int64_t row, taken
@@ -312,30 +338,18 @@ cdef class ChunkWriter:
         return 0
 
     cdef int _end_page(self) except -1:
-        cdef int64_t size, unpacked
-        cdef Fields fields, inner
+        cdef int64_t start = self._out.size
+        cdef Sizes sizes
         if not self._page.rows:
             return 0
         self._plain.size = 0
         with nogil:
             put_page(&self._plain, &self._page, self._path, self._form, self._dictionary.count)
-        self._check(self._plain.size)
-        stored = _view(&self._plain)
-        if self._column.compressor is not None:
-            stored = self._column.compressor.compress(stored)
-        size = self._out.size
-        fields = self._page_header(DATA_PAGE, stored)
-        head(&fields, 5, STRUCT)
-        inner = begin(&self._out)
-        number(&inner, 1, I32, self._page.entries)
-        number(&inner, 2, I32, self._page.encoding)
-        number(&inner, 3, I32, RUNS)
-        number(&inner, 4, I32, RUNS)
-        end(&inner)
-        end(&fields)
-        unpacked = self._out.size - size + self._plain.size
+        stored = self._compressed(&sizes)
+        put_data_header(&self._out, sizes, self._page.entries, self._page.encoding)
+        sizes.plain += self._out.size - start
         self._put_stored(stored)
-        add_page(&self._totals, &self._page, self._form, self._path, self._out.size - size, unpacked)
+        add_page(&self._totals, &self._page, self._form, self._path, self._out.size - start, sizes.plain)
         self._totals.dictionary_pages += self._by_dictionary
         self._page_number += 1
         start_page(&self._page, self._page.encoding)
@@ -346,7 +360,7 @@ cdef class ChunkWriter:
     cdef int _put_dictionary(self) except -1:
         """Write the dictionary's page before all others. Pages that follow are plain."""
         cdef Bytes held = self._out
-        cdef Fields fields, inner
+        cdef Sizes sizes
         cdef int64_t index
         cdef uint64_t word
         self._plain.size = 0
@@ -357,21 +371,11 @@ cdef class ChunkWriter:
                     put(&self._plain, &word, self._form.width)
                 else:
                     put_plain(&self._plain, self._form, (<Text*>self._dictionary.texts.data)[index])
-        self._check(self._plain.size)
-        stored = _view(&self._plain)
-        if self._column.compressor is not None:
-            stored = self._column.compressor.compress(stored)
+        stored = self._compressed(&sizes)
         memset(&self._out, 0, sizeof(Bytes))
         try:
-            fields = self._page_header(DICTIONARY_PAGE, stored)
-            head(&fields, 7, STRUCT)
-            inner = begin(&self._out)
-            number(&inner, 1, I32, self._dictionary.count)
-            number(&inner, 2, I32, PLAIN)
-            truth(&inner, 3, False)
-            end(&inner)
-            end(&fields)
-            self._totals.unpacked += self._out.size + self._plain.size
+            put_dictionary_header(&self._out, sizes, self._dictionary.count)
+            self._totals.unpacked += self._out.size + sizes.plain
             self._put_stored(stored)
             self._dictionary_size = self._out.size
             self._flush()
@@ -382,19 +386,17 @@ cdef class ChunkWriter:
         start_page(&self._page, PLAIN)
         return self._flush()
 
-    cdef Fields _page_header(self, int kind, object stored) except *:
-        """Begin the header of a page."""
-        cdef Fields fields = begin(&self._out)
-        number(&fields, 1, I32, kind)
-        number(&fields, 2, I32, self._plain.size)
-        number(&fields, 3, I32, len(stored))
-        number(&fields, 4, I32, <int32_t><uint32_t>crc32(stored))
-        return fields
-
-    cdef int _check(self, int64_t size) except -1:
-        if size > INT32_MAX:
-            raise OverflowError(size)
-        return 0
+    cdef object _compressed(self, Sizes* sizes):
+        """The bytes in `_plain` as they are stored."""
+        stored = _view(&self._plain)
+        if self._plain.size > INT32_MAX:
+            raise OverflowError(self._plain.size)
+        if self._column.compressor is not None:
+            stored = self._column.compressor.compress(stored)
+        if len(stored) + HEADER_BYTES > INT32_MAX:
+            raise OverflowError(len(stored))
+        sizes.plain, sizes.stored, sizes.checksum = self._plain.size, len(stored), crc32(stored)
+        return stored
 
     cdef int _put_stored(self, object stored) except -1:
         cdef const unsigned char[::1] data = stored

@@ -17,6 +17,7 @@ cdef enum:
 
 
 cdef struct Dictionary:
+    uint64_t key            # of the hashes: random, so that no producer can choose values that are slow to find
     uint64_t* slots         # the upper half of a hash, and a place + 1; 0 is free
     int64_t slot_count      # a power of two
     int64_t slot_room
@@ -73,9 +74,9 @@ cdef inline int _grow(Dictionary* dictionary, bint is_text) except -1 nogil:
     _clear(dictionary, dictionary.slot_count * 4)
     for place in range(dictionary.count):
         if is_text:
-            _insert(dictionary, hashed((<Text*>dictionary.texts.data)[place]), place)
+            _insert(dictionary, hashed((<Text*>dictionary.texts.data)[place], dictionary.key), place)
         else:
-            _insert(dictionary, mixed((<uint64_t*>dictionary.words.data)[place]), place)
+            _insert(dictionary, mixed((<uint64_t*>dictionary.words.data)[place], dictionary.key), place)
     return 0
 
 
@@ -93,7 +94,7 @@ cdef inline int64_t _added(Dictionary* dictionary, uint64_t hash, int64_t size, 
 
 cdef inline int64_t place_of_text(Dictionary* dictionary, Text text, int64_t more) except -1 nogil:
     """The place of a text. `more` is what its page needs beside its bytes."""
-    cdef uint64_t hash = hashed(text), mask = <uint64_t>dictionary.slot_count - 1, at = hash & mask
+    cdef uint64_t hash = hashed(text, dictionary.key), mask = <uint64_t>dictionary.slot_count - 1, at = hash & mask
     cdef uint64_t slot = dictionary.slots[at]
     cdef int64_t place
     while slot:
@@ -109,7 +110,7 @@ cdef inline int64_t place_of_text(Dictionary* dictionary, Text text, int64_t mor
 
 cdef inline int64_t place_of_word(Dictionary* dictionary, uint64_t word, int64_t width) except -1 nogil:
     """The place of a number that takes so many bytes."""
-    cdef uint64_t hash = mixed(word), mask = <uint64_t>dictionary.slot_count - 1, at = hash & mask
+    cdef uint64_t hash = mixed(word, dictionary.key), mask = <uint64_t>dictionary.slot_count - 1, at = hash & mask
     cdef uint64_t slot = dictionary.slots[at]
     cdef int64_t place
     while slot:

@@ -33,7 +33,8 @@ _BY_NUMBER, _BY_FLOAT, _BY_BYTES, _BY_DECIMAL = range(4)
 
 _FORMS: Final = (
     (pa.types.is_boolean, _BITS, _BY_NUMBER),
-    (pa.types.is_floating, _WORDS, _BY_FLOAT),
+    (pa.types.is_float32, _WORDS, _BY_FLOAT),
+    (pa.types.is_float64, _WORDS, _BY_FLOAT),
     (pa.types.is_signed_integer, _WORDS, _BY_NUMBER),
     (pa.types.is_temporal, _WORDS, _BY_NUMBER),
     (pa.types.is_string, _TEXTS, _BY_BYTES),
@@ -43,7 +44,9 @@ _FORMS: Final = (
     (pa.types.is_fixed_size_binary, _FIXED, _BY_BYTES),
     (pa.types.is_decimal128, _DECIMALS, _BY_DECIMAL),
 )
-"""What a type is, and the memory and order that its values have. Numbers are as wide in pages as in Arrow's memory."""
+"""What a type is, and the memory and order that its values have. Numbers are as wide in pages as in Arrow's memory.
+
+Parquet has no times in seconds."""
 
 _BYTE_ARRAY: Final = 6
 _WIDTHS: Final = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8, _BYTE_ARRAY: 0}
@@ -90,15 +93,14 @@ def _known(columns: Exact) -> FileSchema:
     pq.ParquetWriter(sink, schema, version="2.6", store_schema=False).close()
     footer, _ = read_struct(FileEnd.read(pa.BufferReader(sink.getvalue())).footer)
     _, elements = footer[SCHEMA]
-    fields = {field: (STRUCT, [packed(each) for each in footer[field][1]]) for field in (SCHEMA, COLUMN_ORDERS)}
     leaves = (each for each in elements if _CHILDREN not in each)
-    places = [(top, *way) for top, field in enumerate(schema) for way in _ways(field, ())]
+    ways = [(top, *way) for top, field in enumerate(schema) for way in _ways(field, ())]
+    places = tuple(
+        LeafPlace(top, steps, _form(field, element[_TYPE], element.get(_TYPE_LENGTH)))
+        for (top, steps, field), element in zip(ways, leaves, strict=True)
+    )
     return FileSchema(
-        fields,
-        tuple(
-            LeafPlace(top, steps, _form(field, element[_TYPE], element.get(_TYPE_LENGTH)))
-            for (top, steps, field), element in zip(places, leaves, strict=True)
-        ),
+        {field: (STRUCT, [packed(each) for each in footer[field][1]]) for field in (SCHEMA, COLUMN_ORDERS)}, places
     )
 
 
@@ -122,6 +124,6 @@ def _form(field: pa.Field, physical_type: int, length: int | None) -> Form:
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     width = _WIDTHS.get(physical_type, length or 0)
     for is_kind, memory, order in _FORMS:
-        if is_kind(kind) and (memory != _WORDS or kind.bit_width == 8 * width):
+        if is_kind(kind) and (memory != _WORDS or kind.bit_width == 8 * width) and getattr(kind, "unit", "") != "s":
             return Form(memory, order, physical_type, width)
     raise StorageError("a column has a type that the files of a table can't have", column=field.name, type=str(kind))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from archiver.errors import StorageError
 from archiver.storage.parquet.columns.column_encoder import Chunk, ChunkWriter, Column, Rows
 from archiver.storage.parquet.columns.file_schema import FileSchema
 from archiver.storage.parquet.columns.plan import ColumnPlan
@@ -57,6 +58,7 @@ class FileWriter:
         self._columns = planned_columns(schema, plans)
         self._groups: list[_Group] = []
         self._size = 0
+        self._is_broken = False
         self._put(MAGIC)
 
     @property
@@ -67,26 +69,43 @@ class FileWriter:
     def write(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Write batches as one row group, if they have rows.
 
-        Raises OSError if the sink does, and OverflowError where a row alone takes 2 GiB in a column.
+        Raises OSError if the sink does, and StorageError for rows that can't be written. Nothing can be written after.
         """
+        self._check()
         rows = Rows(batches)
         if not rows.rows:
             return
         writer = ChunkWriter(self._sink, self._size)
-        chunks = tuple(writer.write(column, rows) for column in self._columns)
+        self._is_broken = True
+        chunks = tuple(self._written(writer, column, rows) for column in self._columns)
         self._size = writer.written
         self._groups.append(_Group(rows.rows, chunks, self._put_filters(chunks)))
+        self._is_broken = False
 
     def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
         """Write the page indexes and the footer, which gets these keys and values, and its checksum before it.
 
         The sink stays open.
         """
+        self._check()
+        self._is_broken = True
         column_indexes = self._put_all([chunk.column_index for group in self._groups for chunk in group.chunks])
         offset_indexes = self._put_all([chunk.offset_index for group in self._groups for chunk in group.chunks])
         end = FileEnd.of(packed(self._footer(pairs, column_indexes, offset_indexes)))
         self._put(end.with_checksum)
         return pq.read_metadata(pa.BufferReader(MAGIC + end.data))
+
+    def _check(self) -> None:
+        if self._is_broken:
+            raise StorageError("the file can't go on: writing it failed before, or it is finished")
+
+    def _written(self, writer: ChunkWriter, column: Column, rows: Rows) -> Chunk:
+        try:
+            return writer.write(column, rows)
+        except OverflowError as error:
+            raise StorageError("a row is too large for a page of 2 GiB", column=column.name) from error
+        except ValueError as error:
+            raise StorageError("a row has a null where its column allows none", column=column.name) from error
 
     def _put(self, data: bytes) -> None:
         self._sink.write(data)

@@ -7,8 +7,13 @@ from libc.string cimport memcmp, memcpy
 cdef extern from *:
     """
     #define swapped_64(x) __builtin_bswap64(x)
+    static inline uint64_t folded(uint64_t one, uint64_t other) {
+        unsigned __int128 product = (unsigned __int128)one * other;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
     """
     uint64_t swapped_64(uint64_t) nogil
+    uint64_t folded(uint64_t, uint64_t) nogil   # both halves of the product, one over the other
 
 
 cdef struct Text:
@@ -37,20 +42,20 @@ cdef inline uint64_t short_word(const uint8_t* at, int64_t size) noexcept nogil:
     return at[0] | <uint64_t>at[size >> 1] << 8 | <uint64_t>at[size - 1] << 16
 
 
-cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
-    word *= <uint64_t>0x9E3779B97F4A7C15
-    return word ^ word >> 32
+cdef inline uint64_t mixed(uint64_t word, uint64_t key) noexcept nogil:
+    """A hash of the word. Nobody who doesn't know the key can choose words whose hashes meet."""
+    return folded(word ^ key, <uint64_t>0x9E3779B97F4A7C15 ^ key << 1)
 
 
-cdef inline uint64_t hashed(Text text) noexcept nogil:
-    cdef uint64_t found = <uint64_t>text.size * <uint64_t>0xD6E8FEB86659FD93
+cdef inline uint64_t hashed(Text text, uint64_t key) noexcept nogil:
+    cdef uint64_t found = key + <uint64_t>text.size * <uint64_t>0xD6E8FEB86659FD93
     cdef int64_t at = 0
     if text.size < 8:
-        return mixed(found ^ short_word(text.at, text.size))
+        return mixed(found ^ short_word(text.at, text.size), key)
     while at + 8 < text.size:
-        found = mixed(found ^ word_at(text.at + at))
+        found = mixed(found ^ word_at(text.at + at), key)
         at += 8
-    return mixed(found ^ word_at(text.at + text.size - 8))
+    return mixed(found ^ word_at(text.at + text.size - 8), key)
 
 
 cdef inline bint are_equal(Text one, Text other) noexcept nogil:

@@ -142,6 +142,19 @@ cdef inline int _drop_nulls(Walk* walk, const ArrowArray* array, int level) exce
     return 0
 
 
+cdef inline int _refuse_nulls(const Walk* walk, const ArrowArray* array) except -1 nogil:
+    """Raise ValueError where a living entry is null in this array, whose field allows none."""
+    cdef const uint8_t* valid = <const uint8_t*>array.buffers[0]
+    cdef int64_t index
+    if array.null_count == 0 or valid == NULL:
+        return 0
+    for index in range(walk.alive):
+        if not is_set(valid, walk.base + index if walk.is_dense else (<const int64_t*>walk.places.data)[index]):
+            with gil:
+                raise ValueError("null")
+    return 0
+
+
 cdef inline int _move(Walk* walk, int64_t offset) noexcept nogil:
     """Go on to a child, which begins so far behind its parent's places."""
     cdef int64_t* places = <int64_t*>walk.places.data
@@ -257,6 +270,8 @@ cdef inline int take_walk(
         if step.is_nullable:
             _drop_nulls(walk, array, level)
             level += 1
+        else:
+            _refuse_nulls(walk, array)
         if step.kind == AT_LEAF:
             break
         if step.kind != IN_STRUCT:
