@@ -7,10 +7,10 @@ Each consumer is a process of its own, has its share of the partitions assigned,
 seconds count until the last has read everything. Sides take turns: the broker, ours with nothing in memory (a server
 just started), and ours again from its cache. CPU is user and system time of the server's process. `first record` is
 from a new consumer's assignment in the middle of a partition to its first record, at a server that has read nothing
-yet. Java is Kafka's own ConsumerPerformance, one consumer. librdkafka stops asking for a second when 100,000 records of
-a partition wait for the program; `--backoff` sets another pause, for broker and archive alike. `--compression` names
-one or several settings of `serve.compression`, whose servers take turns, too. Results are medians of the rounds, with
-the least and the most.
+yet. Java is Kafka's own ConsumerPerformance, one consumer. librdkafka stops asking for a second when 100,000 records
+wait for the program; `--backoff` sets another pause, for broker and archive alike. `--compression` names one or several
+settings of `serve.compression`, whose servers take turns, too. Results are medians of the rounds, with the least and
+the most: with the pauses, whole seconds of luck are in each turn, and the medians of five rounds differ by a tenth.
 
 `--first-of BYTES`, such as 10GB, asks for first records only: of one partition with values of so many bytes (its orders
 come again and again), at places in its middle third, two each at a server just started, in turns with the broker. 10 GB
