@@ -226,8 +226,9 @@ def test_each_kind_of_nan_and_zero_keeps_its_bits() -> None:
     bits = np.array(
         [0, 1 << 63, 0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 5, (0x7FF0 << 48) + 1, 0x7FF0 << 48], np.uint64
     )
-    kinds = {"double": bits.view(np.float64), "float": (bits >> np.uint64(32)).astype(np.uint32).view(np.float32)}
-    batch = large.batch({name: pa.array(np.tile(each, 9)) for name, each in kinds.items()})
+    bits = np.tile(bits, 9)
+    floats = (bits >> np.uint64(32)).astype(np.uint32).view(np.float32)
+    batch = large.batch({"double": pa.array(bits.view(np.float64)), "float": pa.array(floats)})
     for encoding in (Encoding.DICTIONARY, Encoding.PLAIN):
         judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
 
