@@ -141,6 +141,14 @@ def test_a_type_that_no_table_has(kind: pa.DataType) -> None:
         FileWriter(pa.BufferOutputStream(), schema, plans(schema))
 
 
+@pytest.mark.parametrize("rows", [{"a": ["x"], "b": [1]}, {"a": [1]}, {"b": [1], "a": [1]}], ids=str)
+def test_rows_of_other_columns(rows: dict[str, list[Any]]) -> None:
+    schema = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.int64())])
+    writer = FileWriter(pa.BufferOutputStream(), schema, plans(schema))
+    with pytest.raises(StorageError, match="columns"):
+        writer.write([pa.record_batch(rows)])
+
+
 def test_batches_may_come_from_a_generator() -> None:
     batch = pa.record_batch({"a": [1, 2, 3]})
     sink = pa.BufferOutputStream()

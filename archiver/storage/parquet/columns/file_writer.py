@@ -53,6 +53,7 @@ class FileWriter:
         self, sink: pa.NativeFile, schema: pa.Schema, plans: Sequence[ColumnPlan], *, sorted_by: Sequence[int] = ()
     ) -> None:
         self._sink = sink
+        self._columns_of_rows = schema
         self._schema = FileSchema.of(schema)
         self._sorted_by = tuple(sorted_by)
         self._columns = planned_columns(schema, plans)
@@ -72,7 +73,10 @@ class FileWriter:
         Raises OSError if the sink does, and StorageError for rows that can't be written. Nothing can be written after.
         """
         self._check()
-        rows = Rows(batches)
+        held = list(batches)
+        if any(batch.schema != self._columns_of_rows for batch in held):
+            raise StorageError("rows don't have the columns that the file was started with")
+        rows = Rows(held)
         if not rows.rows:
             return
         writer = ChunkWriter(self._sink, self._size)

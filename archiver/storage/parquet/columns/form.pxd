@@ -1,15 +1,19 @@
 # cython: language_level=3
 """Which form a leaf's values have, in Arrow's memory and in a page."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport uint8_t, uint64_t
 
 from archiver.storage.parquet.columns.texts cimport word_at
 
 cdef extern from *:
     """
     typedef __int128 wide_integer;
+    static inline wide_integer joined(uint64_t high, uint64_t low) {
+        return (wide_integer)((unsigned __int128)high << 64 | low);
+    }
     """
     ctypedef long long wide_integer     # 128 bits
+    wide_integer joined(uint64_t, uint64_t) nogil
 
 cdef enum:                  # in Arrow
     AS_BITS = 0             # booleans
@@ -46,7 +50,7 @@ cdef struct Form:
 
 
 cdef inline wide_integer decimal_at(const uint8_t* at) noexcept nogil:
-    return <wide_integer>(<int64_t>word_at(at + 8)) << 64 | <wide_integer>word_at(at)
+    return joined(word_at(at + 8), word_at(at))
 
 
 cdef inline void decimal_bytes(wide_integer number, int width, uint8_t* at) noexcept nogil:
