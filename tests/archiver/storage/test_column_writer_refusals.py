@@ -130,6 +130,25 @@ def test_an_encoding_that_a_type_has_not(kind: pa.DataType, encoding: Encoding) 
         FileWriter(pa.BufferOutputStream(), schema, plans(schema, encoding))
 
 
+@pytest.mark.parametrize("size", [-32, 4, 33])
+def test_a_filter_without_whole_blocks(size: int) -> None:
+    schema = pa.schema([pa.field("a", pa.int64())])
+    (leaf,) = leaves_of(schema)
+    plan = ColumnPlan(leaf=leaf, encoding=Encoding.PLAIN, level=None, has_statistics=True, filter_size=size)
+    with pytest.raises(ValueError, match="blocks"):
+        FileWriter(pa.BufferOutputStream(), schema, [plan])
+
+
+def test_a_sink_that_keeps_what_it_was_given() -> None:
+    kept: list[Any] = []
+    sink: Any = type("Keeping", (), {"write": staticmethod(kept.append)})
+    schema = pa.schema([pa.field("a", pa.int64())])
+    writer = FileWriter(sink, schema, plans(schema))
+    writer.write([pa.record_batch({"a": [1, 2]})])
+    with pytest.raises(ValueError, match="released"):
+        bytes(next(each for each in kept if isinstance(each, memoryview)))
+
+
 @pytest.mark.parametrize(
     "kind",
     [pa.float16(), pa.timestamp("s"), pa.time32("s"), pa.int16(), pa.uint64(), pa.null(), pa.decimal256(50, 1)],

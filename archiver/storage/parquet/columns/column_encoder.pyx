@@ -16,7 +16,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT32_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from archiver.storage.parquet.columns.bloom_filter cimport add_to_filter
+from archiver.storage.parquet.columns.bloom_filter cimport FILTER_BLOCK, add_to_filter
 from archiver.storage.parquet.columns.chunk_metadata cimport BEFORE_FILTER, ChunkPlace, put_metadata
 from archiver.storage.parquet.columns.chunk_totals cimport (
     ChunkTotals, add_page, give_back_totals, put_column_index, put_offset_index, put_size_statistics, start_totals,
@@ -99,16 +99,18 @@ cdef class Column:
             self.path.defined += is_nullable + (kind != AT_LEAF and kind != IN_STRUCT)
             self.path.repeated += kind != AT_LEAF and kind != IN_STRUCT
         self.form.memory, self.form.order, self.form.type, self.form.width = form
-        self._check(encoding)
+        self._check(encoding, filter_size)
         self.encoding = PLAIN if self.form.type == BOOLEAN and encoding == IN_DICTIONARY else encoding
         self.has_statistics, self.filter_size = has_statistics, filter_size
 
 
-    cdef int _check(self, int encoding) except -1:
-        """ValueError where values of this form have no such encoding."""
+    cdef int _check(self, int encoding, int64_t filter_size) except -1:
+        """ValueError where values of this form have no such encoding, and for a filter that isn't of whole blocks."""
         cdef bint is_integer = self.form.memory == AS_WORDS and self.form.order == BY_NUMBER
         if encoding == DIFFERENCES and not is_integer or encoding == SHARED_STARTS and self.form.type != BYTE_ARRAY:
             raise ValueError(f"physical type {self.form.type} has no encoding {encoding}")
+        if filter_size < 0 or filter_size % FILTER_BLOCK:
+            raise ValueError(f"a bloom filter of {filter_size} bytes has no whole blocks of {FILTER_BLOCK}")
         return 0
 
 
@@ -190,8 +192,8 @@ cdef class ChunkWriter:
     def write(self, Column column, Rows rows):
         """Write all values of a column.
 
-        OSError if the sink refuses them, OverflowError where a page comes to 2 GiB, ValueError for a null that the
-        column's fields don't allow. Nothing can be written after an error.
+        OSError if the sink refuses them, OverflowError where a page comes to 2 GiB, NullNotAllowed for a null that
+        the column's fields don't allow. Nothing can be written after an error.
         """
         cdef ArrowArray* batch
         cdef Py_ssize_t index
@@ -389,7 +391,7 @@ cdef class ChunkWriter:
     cdef object _compressed(self, Sizes* sizes):
         """The bytes in `_plain` as they are stored."""
         stored = _view(&self._plain)
-        if self._plain.size > INT32_MAX:
+        if self._plain.size > INT32_MAX or self._page.entries > INT32_MAX:
             raise OverflowError(self._plain.size)
         if self._column.compressor is not None:
             stored = self._column.compressor.compress(stored)
@@ -406,7 +408,9 @@ cdef class ChunkWriter:
 
     cdef int _flush(self) except -1:
         if self._out.size:
-            self._sink.write(_view(&self._out))
+            view = _view(&self._out)
+            self._sink.write(view)
+            view.release()      # else who kept it would read memory that is somebody else's by then
             self.written += self._out.size
             self._out.size = 0
         return 0

@@ -13,7 +13,7 @@ import zstandard
 from archiver.errors import StorageError
 from archiver.storage.parquet.columns.column_encoder import Chunk, ChunkWriter, Column, Rows
 from archiver.storage.parquet.columns.file_schema import FileSchema
-from archiver.storage.parquet.columns.plan import ColumnPlan
+from archiver.storage.parquet.columns.plan import ColumnPlan, NullNotAllowed
 from archiver.storage.parquet.compact_thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, Fields, packed
 from archiver.storage.parquet.file_end import MAGIC, FileEnd
 
@@ -108,7 +108,7 @@ class FileWriter:
             return writer.write(column, rows)
         except OverflowError as error:
             raise StorageError("a row is too large for a page of 2 GiB", column=column.name) from error
-        except ValueError as error:
+        except NullNotAllowed as error:
             raise StorageError("a row has a null where its column allows none", column=column.name) from error
 
     def _put(self, data: bytes) -> None:

@@ -8,6 +8,10 @@ from enum import IntEnum
 from archiver.storage.parquet.leaves import Leaf
 
 
+class NullNotAllowed(ValueError):
+    """A row has a null where its column's fields allow none."""
+
+
 class Encoding(IntEnum):
     """How values become bytes: Encodings.md of parquet-format. The numbers are those of parquet.thrift.
 

@@ -143,7 +143,7 @@ cdef inline int _drop_nulls(Walk* walk, const ArrowArray* array, int level) exce
 
 
 cdef inline int _refuse_nulls(const Walk* walk, const ArrowArray* array) except -1 nogil:
-    """Raise ValueError where a living entry is null in this array, whose field allows none."""
+    """Raise NullNotAllowed where a living entry is null in this array, whose field allows none."""
     cdef const uint8_t* valid = <const uint8_t*>array.buffers[0]
     cdef int64_t index
     if array.null_count == 0 or valid == NULL:
@@ -151,7 +151,8 @@ cdef inline int _refuse_nulls(const Walk* walk, const ArrowArray* array) except 
     for index in range(walk.alive):
         if not is_set(valid, walk.base + index if walk.is_dense else (<const int64_t*>walk.places.data)[index]):
             with gil:
-                raise ValueError("null")
+                from archiver.storage.parquet.columns.plan import NullNotAllowed
+                raise NullNotAllowed
     return 0
 
 
