@@ -13,6 +13,9 @@ from typing import Any, Final, TypeAlias
 BOOL, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13
 """Kinds of values."""
 _FALSE: Final = 2
+_INTEGERS: Final = (I16, I32, I64)
+_FIXED: Final = (I8, DOUBLE, UUID)
+"""Kinds whose values are bytes, of a size that the kind tells."""
 _LONG: Final = 15
 """Lists of so many values have their size behind their kind."""
 _LOW_BITS: Final = 0x7F
@@ -81,27 +84,26 @@ def _pack_struct(out: bytearray, fields: Fields | bytes) -> None:
 
 
 def _pack_value(out: bytearray, kind: int, value: Any) -> None:
-    match kind:
-        case 1:
-            out.append(BOOL if value else _FALSE)
-        case 3 | 7 | 13:
-            out += value
-        case 4 | 5 | 6:
-            _pack_varint(out, value << 1 if value >= 0 else ~(value << 1))
-        case 8:
-            _pack_varint(out, len(value))
-            out += value
-        case 9:
-            of_kind, values = value
-            out.append(min(len(values), _LONG) << 4 | of_kind)
-            if len(values) >= _LONG:
-                _pack_varint(out, len(values))
-            for each in values:
-                _pack_value(out, of_kind, each)
-        case 12:
-            _pack_struct(out, value)
-        case _:
-            raise ThriftError
+    if kind in _INTEGERS:
+        _pack_varint(out, value << 1 if value >= 0 else ~(value << 1))
+    elif kind == BINARY:
+        _pack_varint(out, len(value))
+        out += value
+    elif kind == STRUCT:
+        _pack_struct(out, value)
+    elif kind == LIST:
+        of_kind, values = value
+        out.append(min(len(values), _LONG) << 4 | of_kind)
+        if len(values) >= _LONG:
+            _pack_varint(out, len(values))
+        for each in values:
+            _pack_value(out, of_kind, each)
+    elif kind == BOOL:
+        out.append(BOOL if value else _FALSE)
+    elif kind in _FIXED:
+        out += value
+    else:
+        raise ThriftError
 
 
 def _pack_varint(out: bytearray, value: int) -> None:

@@ -4,13 +4,12 @@
 from libc.stdint cimport int64_t
 
 from archiver.storage.parquet.columns.chunk_totals cimport ChunkTotals, put_statistics
-from archiver.storage.parquet.columns.compact_output cimport (
-    BINARY, Fields, I32, I64, STRUCT, begin, end, head, listed, number,
-)
+from archiver.storage.parquet.columns.compact_output cimport Fields, begin, end, head, listed, number
 from archiver.storage.parquet.columns.form cimport Form
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, put, put_varint, put_zigzag
 from archiver.storage.parquet.columns.page cimport IN_DICTIONARY, PLAIN, RUNS
 from archiver.storage.parquet.columns.page_header cimport DATA_PAGE, DICTIONARY_PAGE
+from archiver.storage.parquet.compact_bytes cimport BINARY, I32, I64, STRUCT
 
 cdef enum:                  # CompressionCodec
     UNCOMPRESSED = 0

@@ -7,9 +7,7 @@ Ids are those of parquet.thrift.
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
-from archiver.storage.parquet.columns.compact_output cimport (
-    BINARY, FALSE, Fields, I32, I64, STRUCT, TRUE, begin, end, head, listed, number, truth,
-)
+from archiver.storage.parquet.columns.compact_output cimport Fields, begin, end, head, listed, number, truth
 from archiver.storage.parquet.columns.extremes cimport Extremes, fits, merge, order_of, put_extreme
 from archiver.storage.parquet.columns.form cimport BYTE_ARRAY, BY_BYTES, BY_DECIMAL, Form
 from archiver.storage.parquet.columns.growing_bytes cimport (
@@ -17,6 +15,7 @@ from archiver.storage.parquet.columns.growing_bytes cimport (
 )
 from archiver.storage.parquet.columns.page cimport Page
 from archiver.storage.parquet.columns.walk cimport DEEPEST, Path
+from archiver.storage.parquet.compact_bytes cimport BINARY, FALSE, I32, I64, STRUCT, TRUE
 
 cdef enum:                  # BoundaryOrder
     UNORDERED = 0

@@ -24,8 +24,6 @@ class Column:
     ) -> None: ...
 
 class Chunk:
-    entries: int
-    nulls: int
     size: int
     unpacked: int
     start: int

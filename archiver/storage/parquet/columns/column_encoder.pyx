@@ -21,7 +21,7 @@ from archiver.storage.parquet.columns.chunk_metadata cimport BEFORE_FILTER, Chun
 from archiver.storage.parquet.columns.chunk_totals cimport (
     ChunkTotals, add_page, give_back_totals, put_column_index, put_offset_index, put_size_statistics, start_totals,
 )
-from archiver.storage.parquet.columns.compact_output cimport Fields, I32, I64, STRUCT, end, head, number
+from archiver.storage.parquet.columns.compact_output cimport Fields, end, head, number
 from archiver.storage.parquet.columns.dictionary cimport (
     Dictionary, give_back, place_of_text, place_of_word, restart,
 )
@@ -42,6 +42,7 @@ from archiver.storage.parquet.columns.values cimport take_numbers, take_texts
 from archiver.storage.parquet.columns.walk cimport (
     AT_LEAF, DEEPEST, IN_STRUCT, Path, Step, Walk, give_back_walk, take_walk, weight,
 )
+from archiver.storage.parquet.compact_bytes cimport I32, I64, STRUCT
 from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
 
 cdef enum:
@@ -117,7 +118,7 @@ cdef class Column:
 cdef class Chunk:
     """What the footer and the indexes say of a column chunk that was written."""
 
-    cdef readonly int64_t entries, nulls, size, unpacked, start
+    cdef readonly int64_t size, unpacked, start
     cdef readonly bytes column_index    # None if there is none
     cdef readonly bytes offset_index
     cdef readonly bytes bloom_filter    # None if there is none
@@ -419,7 +420,6 @@ cdef class ChunkWriter:
         cdef Chunk chunk = Chunk.__new__(Chunk)
         cdef ChunkPlace place
         cdef int64_t data_start = self._start + self._dictionary_size
-        chunk.entries, chunk.nulls = self._totals.entries, self._totals.nulls
         chunk.size, chunk.unpacked, chunk.start = self.written - self._start, self._totals.unpacked, self._start
         self._spare.size = 0
         put_offset_index(&self._spare, &self._totals, self._form, data_start)

@@ -4,15 +4,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, put, put_byte, put_varint, put_zigzag
-
-cdef enum:                  # kinds of values, as in compact_thrift.py
-    TRUE = 1
-    FALSE = 2
-    I32 = 5
-    I64 = 6
-    BINARY = 8
-    LIST = 9
-    STRUCT = 12
+from archiver.storage.parquet.compact_bytes cimport BINARY, FALSE, LIST, TRUE
 
 
 cdef struct Fields:         # a struct that is being written

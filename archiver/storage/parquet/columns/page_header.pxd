@@ -3,9 +3,10 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from archiver.storage.parquet.columns.compact_output cimport Fields, I32, STRUCT, begin, end, head, number, truth
+from archiver.storage.parquet.columns.compact_output cimport Fields, begin, end, head, number, truth
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes
 from archiver.storage.parquet.columns.page cimport PLAIN, RUNS
+from archiver.storage.parquet.compact_bytes cimport I32, STRUCT
 
 cdef enum:                  # PageType
     DATA_PAGE = 0
