@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from archiver.storage.formats import SegmentFormats
 
 RENEWED: Final = 20
-"""After this many snapshots the result is noted again, before the snapshot that it belongs to expires."""
+"""After this many snapshots the result is noted again, before the snapshot that it belongs to expires.
+
+A result from before the first snapshot is noted again with the first one that is seen.
+"""
 RENEWED_MS: Final = 3_600_000
 """The same after this long, as snapshots expire by their age."""
 
@@ -49,7 +52,7 @@ def check_rows(
     known = None if is_back else registry.rows.checked(topic)
     later = None if known is None else later_than(known, table)
     if known is not None and later is not None and all(map(is_ours, later)):
-        if len(later) >= RENEWED or _is_old(later):
+        if len(later) >= RENEWED or _is_old(later) or (later and known.snapshot_id is None):
             registry.rows.note_checked(
                 topic, replace(known, snapshot_id=table.snapshot_id, sequence=sequence_of(table))
             )

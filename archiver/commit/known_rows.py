@@ -27,8 +27,6 @@ def named(holes: Iterable[Hole | AlteredRange]) -> str:
 
 def later_than(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
     """The snapshots since the last check if its result still holds after them, else None."""
-    if known.snapshot_id is None:
-        return () if table.snapshot_id is None else None
     later = since(table.iceberg.metadata, known.snapshot_id)
     if later is None or not all(map(only_adds, later)):
         return None

@@ -109,7 +109,7 @@ class Presence:
             unproven.setdefault(_store(fault.context["file"], table), []).append(fault.context["file"])
         for store, paths in unproven.items():
             asked = list(_witnesses(table, store))
-            if not any(self._has(each) for each in asked):
+            if not any(self.objects.exists(each) for each in asked):
                 raise StorageUnavailable(
                     "staged files aren't in the object store, nor are the table's own files: it is away, empty, or "
                     "another one than the table's. Nothing was given up, the files stay staged. Check endpoint, bucket "
@@ -119,13 +119,6 @@ class Presence:
                     files=len(paths),
                     also_missing=asked[0] if asked else "no file of the table is known there",
                 )
-
-    def _has(self, path: str) -> bool:
-        try:
-            self.objects.size(path)
-        except ObjectMissing:
-            return False
-        return True
 
     def _reject(self, ranges: Sequence[TranslatedRange], fault: StorageError) -> None:
         first = ranges[0]

@@ -41,6 +41,7 @@ from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
 from archiver.ingest.topic.catalog_pool import CatalogPool
+from archiver.ingest.topic.ledgers_ahead import LedgersAhead
 from archiver.ingest.topic.opening import OpenedTopic, TopicLeases, open_topic, target_of
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
@@ -277,13 +278,15 @@ class ArchiveJob:
         known = connected.known_topics()
         busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
         connected.brokers.refresh([topic.name for topic in topics])
+        free = [known[topic.name] for topic in topics if topic.name in known and topic.name not in busy]
+        ledgers = LedgersAhead(connected.registry, free)
         runs: list[TopicRun] = []
         refused: list[TopicReport] = []
         for topic, loaded in connected.catalogs.each(topics, partial(_load, known=known, busy=busy), stop):
             try:
                 if topic.name in busy:
                     raise _busy(topic.name)
-                opened = self._open(topic, known.get(topic.name), connected, loaded)
+                opened = self._open(topic, known.get(topic.name), connected, loaded, ledgers)
                 if leases.take([opened.topic]):
                     raise _busy(topic.name)
                 runs.append(self._run_of(topic, opened, connected, look_every))
@@ -299,6 +302,7 @@ class ArchiveJob:
         known: TopicRow | None,
         connected: _Connected,
         loaded: Future[ArchiveTable | None],
+        ledgers: LedgersAhead,
     ) -> OpenedTopic:
         """Open the topic; while its schema registry doesn't answer, with the schemas that were last known."""
         section, registry = self._config.schema_registry, connected.registry
@@ -311,6 +315,7 @@ class ArchiveJob:
             registry=registry,
             catalog=connected.catalog,
             loaded=loaded,
+            seen=None if known is None else ledgers.take(known),
             journal=Journal.of(self._config),
             accept_raw=self._accept_raw,
             notes_hold=not self._has_opened,  # later the file may say something else, which others may have noted

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
@@ -136,7 +136,7 @@ class Waves:
 
 
 def _by_topic(owners: Sequence[tuple[TopicRun, PlannedRange]]) -> dict[str, tuple[PlannedRange, ...]]:
-    return {
-        name: tuple(one for run, one in owners if run.name == name)
-        for name in dict.fromkeys(run.name for run, _ in owners)
-    }
+    found: dict[str, list[PlannedRange]] = defaultdict(list)
+    for run, one in owners:
+        found[run.name].append(one)
+    return {name: tuple(ranges) for name, ranges in found.items()}

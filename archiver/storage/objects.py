@@ -146,8 +146,12 @@ class ObjectStore:
         return self.file_io(path).new_input(path).open()
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object at `path`."""
-        return self._attempt(lambda: self.file_io(path).new_input(path).exists(), "look at", path)
+        """Whether there is an object at `path`. It is opened for that, in one request. StorageError for a folder."""
+        try:
+            self.open(path).close()
+        except ObjectMissing:
+            return False
+        return True
 
     def size(self, path: str) -> int:
         """Return the object's size in bytes. Raises ObjectMissing if there is none."""

@@ -129,8 +129,13 @@ def history(metadata: TableMetadata) -> Iterator[Snapshot]:
         at = known[at].parent_snapshot_id
 
 
-def since(metadata: TableMetadata, snapshot_id: int) -> tuple[Snapshot, ...] | None:
-    """The snapshots after an ancestor of the current one, newest first. None where the history does not show it."""
+def since(metadata: TableMetadata, snapshot_id: int | None) -> tuple[Snapshot, ...] | None:
+    """The snapshots after an ancestor of the current one, newest first. None where the history does not show it.
+
+    Without an id: all of the history. None where it doesn't reach back to the table's first snapshot.
+    """
+    if snapshot_id is None:
+        return _since_creation(metadata)
     found: list[Snapshot] = []
     for snapshot in history(metadata):
         if snapshot.snapshot_id == snapshot_id:
@@ -139,6 +144,14 @@ def since(metadata: TableMetadata, snapshot_id: int) -> tuple[Snapshot, ...] | N
     if found and found[-1].parent_snapshot_id == snapshot_id:  # it expired, and nothing after it did
         return tuple(found)
     return None
+
+
+def _since_creation(metadata: TableMetadata) -> tuple[Snapshot, ...] | None:
+    line = tuple(history(metadata))
+    if not line:
+        return () if metadata.current_snapshot_id is None and metadata.next_sequence_number() <= 1 else None
+    first = line[-1]  # where others replaced the whole table, its number is a later one
+    return line if first.parent_snapshot_id is None and first.sequence_number == 1 else None
 
 
 def cut_at(metadata: TableMetadata, sequence: int) -> int | None:

@@ -21,10 +21,12 @@ from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles, 
 from catalog.errors import MetadataDamaged
 from catalog.iceberg.avro_files import ManifestFileWriter
 from catalog.iceberg.manifest_lists import CREATED, KEPT, entries_of, manifests_of
-from catalog.iceberg.whole_files import WholeFiles
+from catalog.iceberg.whole_files import WholeFiles, WrittenLists
 
 _KEPT_FORMAT: Final = 2
 """The format of tables for whose manifests schemas are kept."""
+_WRITTEN: Final = WrittenLists(16 << 20)
+"""The manifest lists that this process wrote. One of a hundred manifests has about 10 KB."""
 _SUMMARY_LIMIT: Final = TableProperties.WRITE_PARTITION_SUMMARY_LIMIT
 
 if TYPE_CHECKING:
@@ -179,4 +181,4 @@ def overwrite(transaction: Transaction, summary: dict[str, str]) -> _Overwrite:
 
 
 def _files(transaction: Transaction) -> WholeFiles:
-    return WholeFiles(transaction._table.io)  # noqa: SLF001
+    return WholeFiles(transaction._table.io, _WRITTEN)  # noqa: SLF001

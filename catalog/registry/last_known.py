@@ -8,9 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from psycopg.types.json import Jsonb
 
 from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.model import TopicRow
@@ -30,12 +27,12 @@ class KnownSchemas:
 
 def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTable) -> None:
     """Keep the topic's table as it was just loaded."""
-    value: dict[str, Any] = {"metadata": json.loads(known.metadata), "vended": known.vended}
     connection.execute(
-        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
+        "INSERT INTO metadata (topic_id, key, name, value)"
+        " VALUES (%s, %s, %s, jsonb_build_object('metadata', %s::jsonb, 'vended', %s::boolean))"
         " ON CONFLICT (topic_id, key, name) DO UPDATE SET value = excluded.value, updated = now()"
         " WHERE metadata.value IS DISTINCT FROM excluded.value",
-        (topic.id, _KEY, _NAME, Jsonb(value)),
+        (topic.id, _KEY, _NAME, known.metadata, known.vended),
     )
 
 

@@ -34,6 +34,7 @@ from catalog.registry import (
     known_files,
     last_known,
     ledger,
+    ledger_rows,
     missing_objects,
     overview,
     partition_starts,
@@ -105,8 +106,8 @@ class Topics(TopicReader):
 class LedgerReader(Part):
     """The columns and schema versions of topics, for reading."""
 
-    load = in_transaction(ledger.load)
-    row_mapping = in_statements(ledger.row_mapping)
+    load = in_transaction(ledger_rows.load)
+    row_mapping = in_statements(ledger_rows.row_mapping)
     journaled = in_statements(history.journaled)
     history = in_statements(history.load)
 
@@ -115,6 +116,7 @@ class Ledger(LedgerReader):
     """The columns and schema versions of topics. Schema changes extend them. Also: which versions journals have."""
 
     assign = in_transaction(ledger.assign_columns)
+    read_together = in_transaction(ledger_rows.read_together)
     check_table = in_transaction(ledger.check_loaded_table)
     note_journaled = in_statements(history.note_journaled)
 

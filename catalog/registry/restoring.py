@@ -12,7 +12,7 @@ from catalog.errors import RegistryError
 from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.legal_holds import Hold
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import erased_offsets, file_rows, first_offsets, history, holds, ledger, topics
+from catalog.registry import erased_offsets, file_rows, first_offsets, history, holds, ledger_rows, topics
 from catalog.registry.postgres import Connection
 from schema_mapping.columns.ledger import LedgerState
 
@@ -58,7 +58,7 @@ def restore(
     RegistryError where the registry has another schema under one of the versions.
     """
     topics.lock(connection, topic)
-    before = ledger.load(connection, topic)
+    before = ledger_rows.load(connection, topic)
     known = {each.version: each.fingerprint for each in before.versions}
     for each in state.versions:
         if known.get(each.version, each.fingerprint) != each.fingerprint:
@@ -70,7 +70,7 @@ def restore(
             )
     missing = [each.version for each in state.versions if each.version not in known]
     if missing:
-        ledger.store(connection, topic, before, state)
+        ledger_rows.store(connection, topic, before, state)
         for record in records:
             if record.version in missing:
                 history.restore(connection, topic, record)

@@ -113,6 +113,11 @@ class LedgerState:
         return replace(self, last_id=max(self.last_id, last_column_id))
 
     @property
+    def newest(self) -> int:
+        """The number of the newest version; 0 if there is none."""
+        return max((each.version for each in self.versions), default=0)
+
+    @property
     def in_force(self) -> SchemaVersion | None:
         """The version that was asked for last: the newest, or the one that may come back. None if there is none."""
         wanted = None if self.returning is None else self.returning.version

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.resources
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
@@ -28,7 +29,9 @@ from catalog.errors import (
 from catalog.iceberg.settle import Landed, Refused, Settled
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
 from catalog.registry import Registry
-from catalog.registry.postgres import Postgres
+from catalog.registry.ledger import unchanged_columns
+from catalog.registry.ledger_rows import read_together
+from catalog.registry.postgres import Connection, Postgres
 from schema_mapping.protobuf.descriptors import SourceSchema
 from tests.support.catalog.catalog_files import message
 from tests.support.catalog.memory import MemoryCatalog, span
@@ -46,6 +49,21 @@ MIGRATIONS = tuple(
     )
 )
 NOWHERE: dict[int, PartitionOffset] = {}
+
+
+NEWER = message(id=1, note=2)
+
+
+class WithARival:
+    """A connection on which somebody else acts just before the columns are asked for."""
+
+    def __init__(self, connection: Connection, act: Callable[[], object]) -> None:
+        self._connection, self._act = connection, act
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if "FROM field_ids" in statement:
+            self._act()
+        return self._connection.execute(statement, *values)
 
 
 @pytest.fixture
@@ -407,6 +425,66 @@ class TestLedger:
         )
         assert [each.changes for each in registry.ledger.history(orders)][2] == third.changes
         assert {change.kind for change in third.changes} == {"renamed", "restored"}
+
+    def test_ledgers_read_together_are_as_each_is_alone(self, registry: Registry, orders: TopicRow):
+        others = [
+            registry.topics.register(cluster_id="c", topic=name, topic_id=UUID(int=at), table=f"kafka.{name}")
+            for at, name in enumerate(("bills", "new"), 70)
+        ]
+        registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        registry.ledger.assign(orders, key=None, value=message(id=1), table=None)
+        registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        registry.ledger.assign(others[0], key=message(id=3), value=None, table=None)
+        found = registry.ledger.read_together([orders, *others, replace(orders, id=9_999)])
+        assert found.keys() == {orders.id, others[0].id, others[1].id}
+        for each in (orders, *others):
+            assert found[each.id].state == registry.ledger.load(each)
+        assert found[orders.id].state.returning is not None
+        assert found[orders.id].table_uuid is None
+
+    def test_ledgers_read_together_are_of_one_moment(self, dsn: str, registry: Registry, orders: TopicRow):
+        """Another archiver makes a version between the reading of topics and the reading of their columns."""
+        before = registry.ledger.assign(orders, key=None, value=message(id=1), table=None).state
+        with Postgres(dsn, connections=1) as database, database.transaction() as connection:
+            rival = WithARival(connection, lambda: registry.ledger.assign(orders, key=None, value=NEWER, table=None))
+            assert read_together(cast("Connection", rival), [orders])[orders.id].state == before
+        assert registry.ledger.load(orders).newest == 2
+
+    def test_columns_that_did_not_change_are_assigned_without_the_lock(
+        self, dsn: str, registry: Registry, orders: TopicRow, tmp_path: Path
+    ):
+        table = MemoryCatalog(tmp_path).load()
+        value = message(id=1, note=2)
+        for _ in range(2):  # the second takes the table's ids into account
+            first = registry.ledger.assign(orders, key=None, value=value, table=table)
+        with psycopg.connect(dsn) as rival:
+            rival.execute("SELECT FROM topics WHERE id = %s FOR UPDATE", (orders.id,))
+            seen = registry.ledger.read_together([orders])[orders.id]
+            found = unchanged_columns(seen, key=None, value=value, table=table)
+        assert found == replace(first, changes=(), is_new=False)
+
+    def test_columns_that_may_change_are_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
+        table, value = MemoryCatalog(tmp_path / "a").load(), message(id=1, note=2)
+        for _ in range(2):
+            registry.ledger.assign(orders, key=None, value=value, table=table)
+        seen = registry.ledger.read_together([orders])[orders.id]
+        assert unchanged_columns(seen, key=None, value=value, table=table) is not None
+        later = replace(seen, state=replace(seen.state, last_id=table.last_column_id - 1))
+        elsewhere = MemoryCatalog(tmp_path / "b").load()
+        newer = replace(seen, state=replace(seen.state, versions=()))
+        assert unchanged_columns(seen, key=None, value=message(id=1), table=table) is None
+        assert unchanged_columns(seen, key=None, value=None, table=table) is None  # refused there
+        assert unchanged_columns(seen, key=None, value=value, table=elsewhere) is None
+        assert unchanged_columns(later, key=None, value=value, table=table) is None
+        assert unchanged_columns(newer, key=None, value=value, table=table) is None
+        assert unchanged_columns(replace(seen, table_uuid=None), key=None, value=value, table=table) is None
+
+    def test_a_request_that_is_counted_is_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
+        table, old, new = MemoryCatalog(tmp_path).load(), message(id=1), message(id=1, note=2)
+        for value in (old, new, old):
+            registry.ledger.assign(orders, key=None, value=value, table=table)
+        seen = registry.ledger.read_together([orders])[orders.id]
+        assert [unchanged_columns(seen, key=None, value=value, table=table) for value in (old, new)] == [None, None]
 
     def test_rivals_agree_on_every_id(self, dsn: str, registry: Registry, orders: TopicRow):
         schemas = [message(id=1, **{f"f{number}": 10 + number}) for number in range(4)]

@@ -4,8 +4,18 @@
 stand, `finished_ranges` puts tasks' results in order, `report_builder` keeps the account. For `inspection`,
 `log_bounds` says where logs begin and end, and `start_offsets` where archives begin; `continuity` says whether a log
 still is the archived one, with `divergence` and `archive_reader`. `status` looks at the same and archives nothing.
-`catalog_pool` has the connections for questions about many topics. `partitioning` holds the configured partitions
-against the table's, for whoever writes by them.
+`catalog_pool` has the connections for questions about many topics, and `ledgers_ahead` reads their ledgers together.
+`partitioning` holds the configured partitions against the table's, for whoever writes by them.
 """
 
-__all__ = ["catalog_pool", "divergence", "inspection", "opening", "partitioning", "prefetch", "run", "status"]
+__all__ = [
+    "catalog_pool",
+    "divergence",
+    "inspection",
+    "ledgers_ahead",
+    "opening",
+    "partitioning",
+    "prefetch",
+    "run",
+    "status",
+]

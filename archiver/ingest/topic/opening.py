@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Final, Self, cast
+from typing import Final, Self, TypedDict, cast
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
@@ -34,9 +34,24 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.registry.leases import Leases
+from catalog.registry.ledger import unchanged_columns
+from catalog.registry.ledger_rows import SeenLedger
 from schema_mapping.columns.evolution import Change
+from schema_mapping.columns.options import MappingOptions
 from schema_mapping.field_ids import Assignment
-from schema_mapping.row import RowMapping
+from schema_mapping.row import PartitionSource, RowMapping
+from schema_mapping.value_format import DeclaredSchema
+
+
+class _Columns(TypedDict):
+    """What a topic's columns are assigned by."""
+
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
+    options: MappingOptions
+    partition_source: PartitionSource
+    accept_raw: bool
+
 
 LEASE_WAIT_SECONDS: Final = 4.0
 """How long a run waits in all: the server may take so long to notice that a predecessor was killed."""
@@ -86,13 +101,16 @@ def open_topic(
     catalog: TableCatalog,
     journal: Journal,
     loaded: Future[ArchiveTable | None] | None = None,
+    seen: SeenLedger | None = None,
     accept_raw: bool = False,
     notes_hold: bool = False,
 ) -> OpenedTopic:
     """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
 
-    `loaded` is the table that the catalog has for `known`, or its error, if it was asked for ahead. `notes_hold` says
-    that the configuration was read just now: the audit trail is told whether it holds the topic.
+    `loaded` is the table that the catalog has for `known`, or its error, and `seen` is the ledger of `known`, if they
+    were asked for ahead. `notes_hold` says that the configuration was read just now: the audit trail is told whether it
+    holds the topic.
+
     Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
     table is partitioned in another way than configured, WouldBecomeRaw where a schema is gone, unless `accept_raw`.
     """
@@ -108,7 +126,7 @@ def open_topic(
     table = load_or_recall(topic, registry, catalog, load=load)
     if table is not None:
         check_partitioning(config, table)
-    assignment = _assign(topic, schemas, table, registry, accept_raw=accept_raw)
+    assignment = _assign(topic, schemas, table, registry, seen=seen if topic == known else None, accept_raw=accept_raw)
     news = assignment.changes if assignment.is_new and assignment.version > 1 else None
     pass_point(FaultPoint.AFTER_ASSIGN)
     filters = bloom_columns(config, assignment, None if table is None else table.schema)
@@ -176,17 +194,26 @@ def load_or_recall(
 
 
 def _assign(
-    topic: TopicRow, schemas: TopicSchemas, table: ArchiveTable | None, registry: Registry, *, accept_raw: bool
+    topic: TopicRow,
+    schemas: TopicSchemas,
+    table: ArchiveTable | None,
+    registry: Registry,
+    *,
+    seen: SeenLedger | None = None,
+    accept_raw: bool,
 ) -> Assignment:
-    return registry.ledger.assign(
-        topic,
-        key=schemas.key,
-        value=schemas.value,
-        table=table,
-        options=mapping_options(schemas.config),
-        partition_source=partition_source(schemas.config, table),
-        accept_raw=accept_raw,
-    )
+    columns: _Columns = {
+        "key": schemas.key,
+        "value": schemas.value,
+        "options": mapping_options(schemas.config),
+        "partition_source": partition_source(schemas.config, table),
+        "accept_raw": accept_raw,
+    }
+    if seen is not None and table is not None:
+        unchanged = unchanged_columns(seen, table=table, **columns)
+        if unchanged is not None:
+            return unchanged
+    return registry.ledger.assign(topic, table=table, **columns)
 
 
 def target_of(

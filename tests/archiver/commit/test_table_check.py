@@ -64,6 +64,10 @@ def archived(lake: Lake, archive: Any) -> Archived:
     return made
 
 
+def never() -> ArchiveTable | None:
+    raise AssertionError("the table was loaded again")
+
+
 def spans(found: TableCheck) -> list[tuple[int, int, int]]:
     return [(each.start_offset, each.end_offset, each.rows) for each in found.holes]
 
@@ -163,3 +167,35 @@ def test_rows_that_others_deleted_are_told_as_such(archived: Archived) -> None:
     found = archived.look()
     assert isinstance(found.error, RowsRemoved)
     assert spans(found) == [(13, 15, 2)]
+
+
+def test_what_is_put_into_a_table_that_was_found_empty_is_not_looked_for(lake: Lake, archive: Any) -> None:
+    made = Archived(lake, archive, Noted(mapping=archive.rows))
+    made.look()
+    assert made.registry.notes == 1
+    made.append()
+    made.append()
+    found = made.look(never, known=made.load())
+    assert (found.holes, found.error) == ((), None)
+
+
+def test_a_result_of_an_empty_table_is_noted_again_before_the_first_snapshot_expires(lake: Lake, archive: Any) -> None:
+    made = Archived(lake, archive, Noted(mapping=archive.rows))
+    made.look()
+    made.append()
+    made.look()
+    first = made.load().snapshot_id
+    assert first is not None
+    made.append()
+    expire = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [first]})
+    made.lake.metadata = update_table_metadata(made.lake.metadata, (expire,), enforce_validation=True)
+    found = made.look()
+    assert (found.holes, found.error, found.unseen_before) == ((), None, None)
+
+
+def test_what_others_took_out_of_a_table_that_was_found_empty_is_told(lake: Lake, archive: Any) -> None:
+    made = Archived(lake, archive, Noted(mapping=archive.rows))
+    made.look()
+    made.append()
+    made.lake.replace([])
+    assert spans(made.look()) == [(0, 10, 10)]

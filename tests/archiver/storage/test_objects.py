@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,27 @@ def test_existence(tmp_path: Path):
     OBJECTS.delete(target)
     OBJECTS.delete(target)
     assert not OBJECTS.exists(target)
+
+
+def test_existence_is_one_question_and_only_the_answer_that_nothing_is_there_means_no(monkeypatch: pytest.MonkeyPatch):
+    class Store:
+        answer: Exception = FileNotFoundError(2, "nothing here")
+        asked = 0
+
+        def new_input(self, path: str) -> Store:
+            return self
+
+        def open(self) -> BytesIO:
+            self.asked += 1
+            raise self.answer
+
+    store = Store()
+    monkeypatch.setattr("archiver.storage.objects._file_io", lambda *_: store)
+    assert not OBJECTS.exists("s3://lake/x")
+    assert store.asked == 1
+    store.answer = OSError(13, "AWS Error ACCESS_DENIED during HeadObject operation")
+    with pytest.raises(StorageDenied):
+        OBJECTS.exists("s3://lake/x")
 
 
 def test_a_store_travels(tmp_path: Path):

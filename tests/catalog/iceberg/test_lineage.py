@@ -21,7 +21,7 @@ from catalog.errors import RolledBack, TableError
 from catalog.iceberg.append import prepare
 from catalog.iceberg.commit import Backoff, Committed, commit
 from catalog.iceberg.expiry import Retention, expirable
-from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, lacks_columns, set_back
+from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, lacks_columns, set_back, since
 from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled, commit_refill
 from catalog.iceberg.settle import Landed, settle
 from catalog.model import TranslatedRange, new_id
@@ -134,6 +134,36 @@ def test_where_the_history_has_expired_nothing_is_said(catalog: MemoryCatalog) -
     expire(catalog, 0, 1, 2, 3)
     assert seen(catalog) is Descent.UNKNOWN
     check_lineage(catalog.load())
+
+
+def test_all_snapshots_since_a_table_was_made_are_known_as_long_as_none_has_expired(catalog: MemoryCatalog) -> None:
+    assert since(catalog.metadata, None) == tuple(reversed(catalog.metadata.snapshots))
+    expire(catalog, 0)
+    assert since(catalog.metadata, None) is None
+
+
+def test_a_table_that_was_just_made_has_no_snapshots_since(tmp_path: Path) -> None:
+    assert since(MemoryCatalog(tmp_path).metadata, None) == ()
+
+
+def test_a_table_that_lost_its_main_branch_is_not_taken_for_a_new_one(catalog: MemoryCatalog) -> None:
+    catalog.change(RemoveSnapshotRefUpdate(ref_name="main"))
+    catalog.metadata = catalog.metadata.model_copy(update={"current_snapshot_id": None, "snapshots": []})
+    assert since(catalog.metadata, None) is None
+
+
+def test_a_history_without_its_newest_snapshot_shows_nothing(catalog: MemoryCatalog) -> None:
+    """The current snapshot's id, without the snapshot: no engine writes it, and it must not look like a new table."""
+    catalog.metadata = catalog.metadata.model_copy(update={"snapshots": []})
+    assert since(catalog.metadata, None) is None
+
+
+def test_a_table_that_others_replaced_shows_only_what_came_after_that(catalog: MemoryCatalog) -> None:
+    """CREATE OR REPLACE TABLE begins a history with a snapshot that has no parent, and a later number."""
+    foreign_append(catalog)
+    newest = catalog.metadata.snapshots[-1].model_copy(update={"parent_snapshot_id": None})
+    catalog.metadata = catalog.metadata.model_copy(update={"snapshots": [*catalog.metadata.snapshots[:-1], newest]})
+    assert since(catalog.metadata, None) is None
 
 
 def test_nothing_is_committed_to_a_table_that_was_set_back(catalog: MemoryCatalog) -> None:

@@ -14,6 +14,7 @@ from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.lineage import summary_of
 from catalog.iceberg.producers import overwrite
 from catalog.iceberg.rewrite_commit import Rewritten, commit_rewrite, data_files
+from catalog.iceberg.whole_files import WrittenLists
 from catalog.model import new_id
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from tests.support.catalog.avro_blocks import without_last_block
@@ -77,13 +78,30 @@ def test_a_summary_counts_the_manifests(lake: MemoryCatalog) -> None:
     assert (told[3]["manifests-created"], told[3]["manifests-kept"]) == (str(new), str(len(found) - new))
 
 
-def test_no_snapshot_is_made_on_a_list_that_was_cut_short(lake: MemoryCatalog) -> None:
+@pytest.mark.parametrize("is_another_process", [False, True])
+def test_no_snapshot_is_made_on_a_list_that_was_cut_short(
+    lake: MemoryCatalog, monkeypatch: pytest.MonkeyPatch, *, is_another_process: bool
+) -> None:
+    if is_another_process:
+        monkeypatch.setattr("catalog.iceberg.producers._WRITTEN", WrittenLists(0))
     paths, damaged = lake.paths(), current_list(lake)
     without_last_block(damaged)
     with pytest.raises(MetadataDamaged, match=damaged.name):
         append(lake, 15)
     with pytest.raises(MetadataDamaged, match=damaged.name):
         replace(lake, paths[-1])
+    assert len(lake.metadata.snapshots) == 3
+
+
+@pytest.mark.parametrize("is_all_gone", [False, True])
+def test_no_snapshot_is_made_in_a_store_that_lost_the_list(lake: MemoryCatalog, *, is_all_gone: bool) -> None:
+    """A mount that is away looks like an empty folder, which takes whatever is written."""
+    damaged = current_list(lake)
+    for each in damaged.parent.iterdir() if is_all_gone else [damaged]:
+        each.unlink()
+    for _ in range(2):  # the list is kept for one try
+        with pytest.raises(FileNotFoundError):
+            append(lake, 15)
     assert len(lake.metadata.snapshots) == 3
 
 

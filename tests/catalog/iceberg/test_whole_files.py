@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.io import OutputFile, OutputStream
+from pyiceberg.io import InputFile, OutputFile, OutputStream
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from catalog.iceberg.append import prepare
-from catalog.iceberg.whole_files import WholeFiles
+from catalog.iceberg.append import Attempt, prepare
+from catalog.iceberg.whole_files import WholeFiles, WrittenLists
 from catalog.model import new_id
 from tests.support.catalog.memory import MemoryCatalog, span
+
+KEPT_BYTES = 1 << 20
 
 
 class Counting(PyArrowFileIO):
@@ -22,8 +24,28 @@ class Counting(PyArrowFileIO):
         super().__init__()
         self.asked: list[str] = []
 
+    def new_input(self, location: str) -> Any:
+        return _Read(super().new_input(location), self.asked)
+
     def new_output(self, location: str) -> Any:
         return _Counted(super().new_output(location), self.asked)
+
+
+class _Read(InputFile):
+    def __init__(self, file: InputFile, asked: list[str]) -> None:
+        super().__init__(file.location)
+        self._file, self._asked = file, asked
+
+    def __len__(self) -> int:
+        self._asked.append("size")
+        return len(self._file)
+
+    def exists(self) -> bool:
+        return self._file.exists()
+
+    def open(self, seekable: bool = True) -> Any:
+        self._asked.append("read")
+        return self._file.open(seekable)
 
 
 class _Counted(OutputFile):
@@ -48,7 +70,7 @@ class _Counted(OutputFile):
 
 def test_a_file_is_written_when_it_is_closed(tmp_path: Path) -> None:
     place, store = tmp_path / "m.avro", Counting()
-    file = WholeFiles(store).new_output(str(place))
+    file = WholeFiles(store, WrittenLists(0)).new_output(str(place))
     stream = file.create(overwrite=True)
     for piece in (b"one", b"", b"two"):
         stream.write(piece)
@@ -56,13 +78,13 @@ def test_a_file_is_written_when_it_is_closed(tmp_path: Path) -> None:
     stream.close()
     stream.close()
     assert (place.read_bytes(), len(file), store.asked) == (b"onetwo", 6, ["create"])
-    assert len(WholeFiles(store).new_output(str(place))) == 6
+    assert len(WholeFiles(store, WrittenLists(0)).new_output(str(place))) == 6
     assert store.asked == ["create", "length"]
 
 
 def test_one_that_nobody_closes_is_never_written(tmp_path: Path) -> None:
     place = tmp_path / "m.avro"
-    stream = WholeFiles(Counting()).new_output(str(place)).create(overwrite=True)
+    stream = WholeFiles(Counting(), WrittenLists(0)).new_output(str(place)).create(overwrite=True)
     stream.write(b"half")
     del stream
     assert not place.exists()
@@ -71,7 +93,7 @@ def test_one_that_nobody_closes_is_never_written(tmp_path: Path) -> None:
 def test_a_store_that_fails_is_told_where_the_file_is_closed(tmp_path: Path) -> None:
     place = tmp_path / "there"
     place.mkdir()
-    stream = WholeFiles(PyArrowFileIO()).new_output(str(place)).create(overwrite=True)
+    stream = WholeFiles(PyArrowFileIO(), WrittenLists(0)).new_output(str(place)).create(overwrite=True)
     stream.write(b"x")
     with pytest.raises(OSError, match="there"):
         stream.close()
@@ -87,3 +109,76 @@ def test_an_append_asks_the_store_for_nothing_but_two_files(tmp_path: Path, monk
     (manifest,) = catalog.load().iceberg.current_snapshot().manifests(store)  # type: ignore[union-attr]
     assert manifest.manifest_length == Path(manifest.manifest_path.removeprefix("file://")).stat().st_size
     assert len(manifest.fetch_manifest_entry(store)) == 1
+
+
+def test_the_next_append_asks_only_whether_the_list_is_there_that_the_last_one_wrote(tmp_path: Path) -> None:
+    catalog, store = MemoryCatalog(tmp_path), Counting()
+    for start in (0, 10, 20):
+        append(catalog, store, start)
+    assert store.asked == ["create", "create", "size", "create", "create", "size", "create", "create"]
+    assert brought(catalog) == 3
+
+
+def test_an_append_after_another_writer_reads_that_ones_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog, store = MemoryCatalog(tmp_path), Counting()
+    append(catalog, store, 0)
+    with monkeypatch.context() as another_process:
+        another_process.setattr("catalog.iceberg.producers._WRITTEN", WrittenLists(KEPT_BYTES))
+        append(catalog, Counting(), 10)
+    append(catalog, store, 20)
+    assert store.asked == ["create", "create", "read", "create", "create"]
+    assert brought(catalog) == 3
+
+
+def test_an_attempt_on_the_same_snapshot_reads_the_list_again(tmp_path: Path) -> None:
+    catalog, store = MemoryCatalog(tmp_path), Counting()
+    append(catalog, store, 0)
+    prepared(catalog, store, 10)
+    append(catalog, store, 10)
+    assert store.asked == ["create", "create", "size", "create", "create", "read", "create", "create"]
+    assert brought(catalog) == 2
+
+
+def test_lists_are_kept_up_to_so_many_bytes() -> None:
+    lists = WrittenLists(10)
+    for at in range(5):
+        lists.put(str(at), bytes([at]) * 4)
+    lists.put("4", b"twice")
+    lists.put("long", b"more than ten")
+    assert [lists.take(name) for name in ("0", "3", "long", "4")] == [None, bytes([3]) * 4, None, b"twice"]
+    lists.put("a", b"12345")
+    lists.put("b", b"12345")
+    assert [lists.take(name) for name in ("a", "a", "b")] == [b"12345", None, b"12345"]
+
+
+def test_only_lists_are_kept(tmp_path: Path) -> None:
+    lists = WrittenLists(KEPT_BYTES)
+    for name in ("snap-1-0-a.avro", "a-m0.avro"):
+        with WholeFiles(PyArrowFileIO(), lists).new_output(str(tmp_path / name)).create() as stream:
+            stream.write(b"x")
+    assert [lists.take(str(tmp_path / name)) for name in ("snap-1-0-a.avro", "a-m0.avro")] == [b"x", None]
+
+
+def test_a_list_that_the_store_did_not_take_is_not_kept(tmp_path: Path) -> None:
+    lists, place = WrittenLists(KEPT_BYTES), tmp_path / "snap-1-0-a.avro"
+    place.mkdir()
+    stream = WholeFiles(PyArrowFileIO(), lists).new_output(str(place)).create(overwrite=True)
+    stream.write(b"x")
+    with pytest.raises(OSError, match="snap-1"):
+        stream.close()
+    assert lists.take(str(place)) is None
+
+
+def prepared(catalog: MemoryCatalog, store: Counting, start: int) -> Attempt:
+    table = catalog.load()
+    table.iceberg.io = store
+    return prepare(table, [span(0, start, start + 10)], change=None, commit_id=new_id())
+
+
+def append(catalog: MemoryCatalog, store: Counting, start: int) -> None:
+    catalog.apply(prepared(catalog, store, start))
+
+
+def brought(catalog: MemoryCatalog) -> int:
+    """How many manifests the current list has, as pyiceberg reads it from the store."""
+    return len(catalog.load().iceberg.current_snapshot().manifests(PyArrowFileIO()))  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from catalog.journal_entries import JournaledSchema
 from catalog.model import VersionRecord
-from catalog.registry.ledger import _columns, _entry
+from catalog.registry.ledger_rows import _columns, _entry
 from schema_mapping import LedgerState, assign
 from tests.support.schemas.fixed_width import FixedSchema
 

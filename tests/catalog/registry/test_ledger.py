@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self, cast
 
-from catalog.registry.ledger import load
+from catalog.registry.ledger_rows import load
 from catalog.registry.postgres import Connection
 from tests.support.catalog.memory import TOPIC
 
@@ -24,8 +25,8 @@ class WithARival:
         self._rows = [(self._last_id, None, None, None)] if "FROM topics" in statement else []
         return self
 
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return self._rows
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self._rows)
 
     def fetchone(self) -> tuple[Any, ...]:
         return self._rows[0]
