@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -445,7 +446,7 @@ class TestLedger:
     def test_ledgers_read_together_are_of_one_moment(self, dsn: str, registry: Registry, orders: TopicRow):
         """Another archiver makes a version between the reading of topics and the reading of their columns."""
         before = registry.ledger.assign(orders, key=None, value=message(id=1), table=None).state
-        with Postgres(dsn, connections=1) as database, database.transaction() as connection:
+        with closing(Postgres(dsn, connections=1)) as database, database.transaction() as connection:
             rival = WithARival(connection, lambda: registry.ledger.assign(orders, key=None, value=NEWER, table=None))
             assert read_together(cast("Connection", rival), [orders])[orders.id].state == before
         assert registry.ledger.load(orders).newest == 2
@@ -453,10 +454,9 @@ class TestLedger:
     def test_columns_that_did_not_change_are_assigned_without_the_lock(
         self, dsn: str, registry: Registry, orders: TopicRow, tmp_path: Path
     ):
-        table = MemoryCatalog(tmp_path).load()
-        value = message(id=1, note=2)
-        for _ in range(2):  # the second takes the table's ids into account
-            first = registry.ledger.assign(orders, key=None, value=value, table=table)
+        table, value = MemoryCatalog(tmp_path).load(), message(id=1, note=2)
+        for known in (None, table):  # the second takes the table's ids into account
+            first = registry.ledger.assign(orders, key=None, value=value, table=known)
         with psycopg.connect(dsn) as rival:
             rival.execute("SELECT FROM topics WHERE id = %s FOR UPDATE", (orders.id,))
             seen = registry.ledger.read_together([orders])[orders.id]
@@ -465,8 +465,8 @@ class TestLedger:
 
     def test_columns_that_may_change_are_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table, value = MemoryCatalog(tmp_path / "a").load(), message(id=1, note=2)
-        for _ in range(2):
-            registry.ledger.assign(orders, key=None, value=value, table=table)
+        for known in (None, table):
+            registry.ledger.assign(orders, key=None, value=value, table=known)
         seen = registry.ledger.read_together([orders])[orders.id]
         assert unchanged_columns(seen, key=None, value=value, table=table) is not None
         later = replace(seen, state=replace(seen.state, last_id=table.last_column_id - 1))
@@ -481,8 +481,8 @@ class TestLedger:
 
     def test_a_request_that_is_counted_is_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table, old, new = MemoryCatalog(tmp_path).load(), message(id=1), message(id=1, note=2)
-        for value in (old, new, old):
-            registry.ledger.assign(orders, key=None, value=value, table=table)
+        for value, known in ((old, None), (new, table), (old, table)):
+            registry.ledger.assign(orders, key=None, value=value, table=known)
         seen = registry.ledger.read_together([orders])[orders.id]
         assert [unchanged_columns(seen, key=None, value=value, table=table) for value in (old, new)] == [None, None]
 
