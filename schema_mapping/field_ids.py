@@ -84,7 +84,7 @@ def assign(
         state = state if now is None else note_request(state, seen, now)
         if now is None or not has_returned(state, now):
             return _unchanged(state, seen)
-    version = 1 + max((each.version for each in state.versions), default=0)
+    version = 1 + state.newest
     again = frozenset[int]() if seen is None else row_mapping_from_text(seen.mapping).column_ids
     ledger = LedgerTree(state, version, again=again)
     kept_before = _keeps_removed(state)

@@ -64,9 +64,8 @@ def _assigned(state: LedgerState, row: RowMapping) -> Assignment:
 
 def _up_to(state: LedgerState, row: RowMapping) -> LedgerState:
     """The same ledger, versions below `row`'s that nobody knows filled with its neighbours'."""
-    newest = max((each.version for each in state.versions), default=0)
     lost = tuple(
         SchemaVersion(version=number, fingerprint=f"lost-{number}", mapping=row.text)
-        for number in range(newest + 1, row.schema_version)
+        for number in range(state.newest + 1, row.schema_version)
     )
     return replace(state, versions=(*state.versions, *lost))

@@ -42,17 +42,6 @@ from schema_mapping.field_ids import Assignment
 from schema_mapping.row import PartitionSource, RowMapping
 from schema_mapping.value_format import DeclaredSchema
 
-
-class _Columns(TypedDict):
-    """What a topic's columns are assigned by."""
-
-    key: DeclaredSchema | None
-    value: DeclaredSchema | None
-    options: MappingOptions
-    partition_source: PartitionSource
-    accept_raw: bool
-
-
 LEASE_WAIT_SECONDS: Final = 4.0
 """How long a run waits in all: the server may take so long to notice that a predecessor was killed."""
 
@@ -191,6 +180,16 @@ def load_or_recall(
     if table is not None:
         registry.last_known.remember_table(topic, catalog.known(table))
     return table
+
+
+class _Columns(TypedDict):
+    """What a topic's columns are assigned by."""
+
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
+    options: MappingOptions
+    partition_source: PartitionSource
+    accept_raw: bool
 
 
 def _assign(

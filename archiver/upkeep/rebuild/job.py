@@ -175,8 +175,7 @@ class Rebuild:
         for footer in footers:
             texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
         state = rebuild_ledger(row_mapping_from_text(text) for text in texts.values())
-        newest = max((each.version for each in state.versions), default=0)
-        return state if newest >= table.ledger_version else self._configured(settings, table, state)
+        return state if state.newest >= table.ledger_version else self._configured(settings, table, state)
 
     def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
         """The ledger with the configured schema as its newest version, if that gives exactly the table's columns."""
