@@ -6,7 +6,8 @@ three records, and a registry of its own. The sides take turns, each command in 
 archive --once` on one new record, `status` shows the topic, and `replay` prints three records. `--beside` is a checkout
 of another commit whose kernels are compiled. With `--short` the record is archived in the first round only. Results are
 the medians of the rounds, with the least and the most; CPU is user and system time of the command and all its
-processes. A first round isn't counted: it fills caches.
+processes. Before each command there is a pause: Java may work on for a moment after one. A first round isn't counted: it
+fills caches.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tests.support.servers.stack import Stack
 
 HERE = Path(__file__).parent.parent
 RECORDS = 3
+PAUSE_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class Side:
     def run(self, *command: str) -> tuple[float, float]:
         """Run a command of this checkout; its wall and CPU seconds."""
         environment = {**os.environ, "PYTHONPATH": str(self.checkout)}
+        time.sleep(PAUSE_SECONDS)
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run(  # noqa: S603
             [sys.executable, "-m", "archiver", *command, "--config", str(self.config)],

@@ -12,10 +12,9 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-
-import pyspark
 
 from archiver.cache_folder import cache_folder
 
@@ -54,8 +53,7 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
 
     Nothing is written on the first start: in a folder that goes with its container, each start would write for nothing.
     """
-    given = settings.get("spark.driver.extraJavaOptions", "")
-    if any(each in given for each in _OWN_CHOICE) or "spark.driver.extraClassPath" in settings:
+    if _chooses(settings):
         return ()
     try:
         folder = cache_folder() / FOLDER
@@ -66,19 +64,45 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
         return ()
 
 
-def _options(archive: Path, version: int) -> tuple[str, ...]:
-    use = (f"-XX:SharedArchiveFile={archive}", *_QUIET)
-    if version >= _KEEPS_ITSELF:
-        archive.with_suffix(_SEEN).touch()
-        return ("-XX:+AutoCreateSharedArchive", *use)
-    _take_over(archive)
-    seen, claim = archive.with_suffix(_SEEN), archive.with_suffix(".claim")
-    first = not seen.exists()
-    seen.touch()
+def ready_archive_options(java: Path, settings: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Java's options for a JVM that may have nothing to do: they use a complete archive and never write one.
+
+    None if there is none yet, and this is not the first start: then the JVM of a session is to write it.
+    """
+    if _chooses(settings):
+        return ()
+    try:
+        folder = cache_folder() / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        archive = folder / f"{_key(java)}.jsa"
+        _take_over(archive)
+        first = _is_first(archive)
+    except OSError:
+        return ()
     if archive.exists():
-        return use
+        return _using(archive)
+    return () if first else None
+
+
+def _chooses(settings: Mapping[str, str]) -> bool:
+    given = settings.get("spark.driver.extraJavaOptions", "")
+    return any(each in given for each in _OWN_CHOICE) or "spark.driver.extraClassPath" in settings
+
+
+def _using(archive: Path) -> tuple[str, ...]:
+    return (f"-XX:SharedArchiveFile={archive}", *_QUIET)
+
+
+def _options(archive: Path, version: int) -> tuple[str, ...]:
+    first = _is_first(archive)
+    if version >= _KEEPS_ITSELF:
+        return ("-XX:+AutoCreateSharedArchive", *_using(archive))
+    _take_over(archive)
+    if archive.exists():
+        return _using(archive)
     if first:
         return ()
+    claim = archive.with_suffix(".claim")
     with suppress(FileNotFoundError):
         if _age(claim) > _CLAIMED_SECONDS:
             claim.unlink()
@@ -87,6 +111,14 @@ def _options(archive: Path, version: int) -> tuple[str, ...]:
     except FileExistsError:
         return ()
     return (f"-XX:ArchiveClassesAtExit={archive.with_suffix(f'.{os.getpid()}{_WRITING}')}", *_QUIET)
+
+
+def _is_first(archive: Path) -> bool:
+    """Whether nobody asked for this archive before. It counts as asked for from now on."""
+    seen = archive.with_suffix(_SEEN)
+    first = not seen.exists()
+    seen.touch()
+    return first
 
 
 def _take_over(archive: Path) -> None:
@@ -121,6 +153,12 @@ def _begins_well(path: Path) -> bool:
 def _key(java: Path) -> str:
     """What an archive depends on: this Java, and each jar of Spark's class path, whose size and time Java compares."""
     real = java.resolve()
-    jars = [jar for folder in pyspark.__path__ for jar in sorted(Path(folder, "jars").glob("*.jar"))]
+    jars = [jar for folder in spark_folders() for jar in sorted(Path(folder, "jars").glob("*.jar"))]
     stamps = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in (real, *jars)]
-    return hashlib.sha256(repr((pyspark.__version__, stamps)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]
+
+
+def spark_folders() -> tuple[str, ...]:
+    """Where PySpark is, found without importing it. Empty where it isn't installed."""
+    found = find_spec("pyspark")
+    return () if found is None else tuple(found.submodule_search_locations or ())

@@ -124,7 +124,7 @@ def filtered_children() -> Iterator[None]:
     reader, writer = os.pipe()
     os.dup2(writer, 2)
     os.close(writer)
-    child = _ChildLines(reader, original)
+    child = ChildLines(reader, original)
     try:
         yield
     except BaseException as error:
@@ -138,7 +138,7 @@ def filtered_children() -> Iterator[None]:
         os.dup2(original, 2)
 
 
-class _ChildLines:
+class ChildLines:
     """Forwards a child's lines to `target` from a thread of its own, once they are released."""
 
     def __init__(self, reader: int, target: int) -> None:
@@ -156,11 +156,16 @@ class _ChildLines:
             for line in held:
                 os.write(self._target, line)
 
+    def silence(self) -> list[bytes]:
+        """Write nothing from now on. Returns the lines that were held back."""
+        with self._lock:
+            held, self._held, self._dropped = self._held or [], None, True
+        return held
+
     def drop(self) -> list[str]:
         """Write nothing from now on. Returns the last lines that were held back and are no stack frames."""
         time.sleep(_SETTLE_SECONDS)  # a process that just ended may have said why
-        with self._lock:
-            held, self._held, self._dropped = self._held or [], None, True
+        held = self.silence()
         said = [line.decode(errors="replace").strip() for line in held if not line.startswith(_FRAMES)]
         return [line for line in said if line][-_LAST_LINES:]
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
 import pyarrow as pa
@@ -83,6 +83,7 @@ class SparkEngine:
     def close(self) -> None:
         """Stop the session if it was started here."""
         if self._owned:
+            _end_accumulators(self._session)
             self._session.stop()
 
     def __enter__(self) -> Self:
@@ -208,6 +209,19 @@ def _one_element(session: SparkSession) -> RDD[None] | None:
     from py4j.clientserver import ClientServer
 
     return context.parallelize([None], 1) if isinstance(context._gateway, ClientServer) else None  # noqa: SLF001
+
+
+def _end_accumulators(session: SparkSession) -> None:
+    """End PySpark's server of accumulators without waiting for it. Nothing here uses it.
+
+    Spark itself stops in a twentieth of a second. This server looks once a second whether it is to end. One on a Unix
+    socket has a file to remove, so PySpark waits for that one.
+    """
+    context: Any = getattr(session, "sparkContext", None)
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None and not isinstance(server.server_address, str):
+        context._accumulatorServer = None  # noqa: SLF001 - so that PySpark doesn't wait for it
+        threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
 
 
 def _reason(error: Exception) -> str:

@@ -22,8 +22,9 @@ from archiver.audit.checkpoints import load_key
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import unmatched
+from archiver.engine.classic_settings import runs_here
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark, runs_here
+from archiver.engine.session import check_spark
 from archiver.errors import ConfigError, SourceError, TopicBusy, UnknownTopic
 from archiver.ingest.commits import failing
 from archiver.ingest.events import (

@@ -84,7 +84,7 @@ def test_other_jars_have_their_own(java: Path, tmp_path: Path, monkeypatch: pyte
     jar = tmp_path / "spark" / "jars" / "core.jar"
     jar.parent.mkdir(parents=True)
     jar.write_bytes(b"classes")
-    monkeypatch.setattr(pyspark, "__path__", [str(tmp_path / "spark")])
+    monkeypatch.setattr("archiver.engine.class_archive.spark_folders", lambda: (str(tmp_path / "spark"),))
     written_by(java)
     make_old(jar, 60)  # Java refuses an archive of a jar with another time, so it has to be written again
     written_by(java)

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from archiver.engine.classic_settings import classic_settings, prepare_environment, runs_here
 from archiver.engine.java import filtered_children
-from archiver.engine.session import classic_settings, prepare_environment, reason_of, runs_here, start_session
+from archiver.engine.session import reason_of, start_session
 from archiver.errors import ConfigError
 
 
