@@ -6,8 +6,8 @@ three records, and a registry of its own. The sides take turns, each command in 
 archive --once` on one new record, `status` shows the topic, and `replay` prints three records. `--beside` is a checkout
 of another commit whose kernels are compiled. With `--short` the record is archived in the first round only. Results are
 the medians of the rounds, with the least and the most; CPU is user and system time of the command and all its
-processes. Before each command there is a pause: Java may work on for a moment after one. A first round isn't counted: it
-fills caches.
+processes. There is a pause before each command: Java may work on for a moment after one. A first round isn't counted:
+it fills caches.
 """
 
 from __future__ import annotations

@@ -230,7 +230,11 @@ def test_java_that_was_started_ahead_ends_and_leaves_no_files(stack: Stack, tmp_
         spark={"master": "local[1]", "spark.app.name": name, "spark.driver.extraJavaOptions": java},
     )
     command = [str(Path(sys.executable).with_name("archiver")), "archive", "--once", "--config", str(config)]
-    settings = os.environ | {"TMPDIR": str(tmp_path), "SPARK_LOCAL_DIRS": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    settings = os.environ | {
+        "TMPDIR": str(tmp_path),
+        "SPARK_LOCAL_DIRS": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings) as process:
         ahead: set[str] = set()
         while process.poll() is None:
@@ -239,7 +243,9 @@ def test_java_that_was_started_ahead_ends_and_leaves_no_files(stack: Stack, tmp_
         said, errors = process.communicate(timeout=240)
     assert process.returncode == 0, errors
     assert [json.loads(line)["event"] for line in said.splitlines()][-1] == "finished"
-    assert [Path(each).parent.name.startswith("archiver-java-") for each in ahead] == [True], "a session started another"
+    assert [Path(each).parent.name.startswith("archiver-java-") for each in ahead] == [True], (
+        "a session started another"
+    )
     if records:
         assert read(stack, config, topic).num_rows == records
     until = time.monotonic() + 60

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from archiver.engine.classic_settings import classic_settings
 from archiver.engine import java_ahead as module
 from archiver.engine.class_archive import class_archive_options
+from archiver.engine.classic_settings import classic_settings
 from archiver.engine.java import found_java
 from archiver.engine.java_ahead import java_ahead, take_java
 
@@ -273,7 +273,9 @@ def test_a_job_that_needs_no_session_changes_no_variables(home: Home) -> None:
     assert dict(os.environ) == before
 
 
-def test_where_there_is_no_room_for_another_process(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_there_is_no_room_for_another_process(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise BlockingIOError("no process")
 
