@@ -298,6 +298,7 @@ class ServeSection(Section):
     disk_cache: Bytes = Field(default=1 << 30, ge=0)
     disk_cache_folder: Path | None = None
     response_memory: Bytes = Field(default=256 << 20, ge=1 << 20)
+    spread_answers: bool = True
     refresh: Seconds = Field(default=2.0, ge=0.1, le=3600.0)
     group_heartbeat: Seconds = Field(default=5.0, ge=0.1, le=60.0)
     group_session: Seconds = Field(default=45.0, ge=1.0, le=1800.0)

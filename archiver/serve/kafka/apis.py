@@ -33,6 +33,7 @@ from archiver.serve.kafka.frames import API_VERSIONS, Head, response_head
 from archiver.serve.kafka.guards import Guard, Handler
 from archiver.serve.kafka.kinds import load_ahead
 from archiver.serve.kafka.messages import Values, answer, encoded
+from archiver.serve.kafka.pauses import Pauses, may_pause
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.observing import Answered, error_in
 
@@ -60,7 +61,10 @@ class Api:
         return self.least <= version <= self.most
 
 
-async def _versions(_service: Service, _request: Request) -> Values:
+async def _versions(service: Service, request: Request) -> Values:
+    software = [getattr(request.body, f"client_software_{each}", "") for each in ("name", "version")]
+    if service.spreads_answers and may_pause(" ".join(software)):
+        request.client.pauses = Pauses()
     return versions.versions((each.key, each.least, each.most) for each in APIS.values())
 
 

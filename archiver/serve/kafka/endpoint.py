@@ -171,6 +171,7 @@ class Endpoint:
                 kept=workers.offsets,
                 quotas=self._security.quotas,
                 traffic=watch.traffic,
+                spreads_answers=section.spread_answers,
                 most_response_bytes=lambda: max(_LEAST_RESPONSE, section.response_memory // max(1, server.connections)),
             )
             await server.start(service)

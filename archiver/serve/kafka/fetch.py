@@ -83,6 +83,11 @@ class _Round:
     size: int = 0
 
     @property
+    def records(self) -> int:
+        """How many offsets it goes over."""
+        return sum(offset - source.wanted.offset for source, offset in self.following)
+
+    @property
     def leaves_more(self) -> bool:
         """Whether there are more records than it has: else a short answer says nothing of its client's pace."""
         return any(source.may_have_records(offset) for source, offset in (*self.missing, *self.following))
@@ -94,6 +99,9 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     by_id = request.version >= fetch_response.BY_ID
     pace, clock = request.client.pace, asyncio.get_running_loop().time
     soon = pace.asked(clock())
+    pauses = request.client.pauses
+    if pauses is not None and (wait := pauses.asked(clock())):
+        await asyncio.wait({service.ending}, timeout=wait)
     begun = request.client.sessions.begin(
         getattr(body, "session_id", 0),
         getattr(body, "session_epoch", FINAL),
@@ -114,7 +122,10 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     for source, offset in found.following:
         assert source.topic is not None
         service.reader.read_ahead(source.topic, source.partition, offset, soon or 0)
-    pace.answered(found.size if found.leaves_more else 0, clock())
+    size, now = found.size if found.leaves_more else 0, clock()
+    pace.answered(size, now)
+    if pauses is not None:
+        pauses.answered(size, found.records, now)
     return fetch_response.packed(
         request.version,
         _told(begun, sources, found),

@@ -12,6 +12,7 @@ from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.kafka.pace import Pace
+from archiver.serve.kafka.pauses import Pauses
 from archiver.serve.nodes import Cluster, JointCommits
 from archiver.serve.observing import Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
@@ -37,6 +38,8 @@ class Service:
     quotas: Quotas = field(default_factory=Quotas)
     traffic: Traffic = field(default_factory=Traffic)
     attempts: Attempts = field(default_factory=Attempts)
+    spreads_answers: bool = True
+    """Whether clients that pause while their queue is full are answered no faster than they take records."""
     ending: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Done when the server ends: who waits for records is answered with those that there are."""
 
@@ -55,6 +58,8 @@ class Client:
     login: Session
     sessions: FetchSessions = field(default_factory=FetchSessions)
     pace: Pace = field(default_factory=Pace)
+    pauses: Pauses | None = None
+    """Of a client that pauses while its queue is full, where it said by its first request that it may."""
     member: tuple[str, str] | None = None
     """The group and the id of the member that sends its heartbeats here."""
 

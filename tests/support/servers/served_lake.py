@@ -111,6 +111,7 @@ class ServedLake:
         offsets: OffsetsInMemory | None = None,
         beats: Beats | None = None,
         watch: Watch | None = None,
+        spreads_answers: bool = True,
         **archive: Any,
     ) -> None:
         self.lake = lake
@@ -130,6 +131,7 @@ class ServedLake:
         self._most_per_address, self._door, self._quotas = most_per_address, door or OpenDoor(), quotas or Quotas()
         self._most_connections, self._most_response_bytes = most_connections, most_response_bytes
         self._archive = {"registry": lambda *_: KnownRows()} | archive
+        self._spreads_answers = spreads_answers
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -192,6 +194,7 @@ class ServedLake:
                     kept=workers.offsets,
                     quotas=self._quotas,
                     traffic=self.watch.traffic,
+                    spreads_answers=self._spreads_answers,
                     most_response_bytes=lambda: self._most_response_bytes,
                 )
             )
