@@ -74,12 +74,14 @@ def ready_archive_options(java: Path, settings: Mapping[str, str]) -> tuple[str,
     try:
         folder = cache_folder() / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_unused(folder)
         archive = folder / f"{_key(java)}.jsa"
         _take_over(archive)
         first = _is_first(archive)
+        is_whole = archive.exists() and _begins_well(archive)
     except OSError:
         return ()
-    if archive.exists():
+    if is_whole:
         return _using(archive)
     return () if first else None
 

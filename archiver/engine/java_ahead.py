@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -104,15 +105,21 @@ class JavaAhead:
     def give_up(self) -> None:
         """End the process. What it said is forgotten."""
         self.said.silence()
-        self.process.terminate()
+        self._signal(signal.SIGTERM)
         try:
             self.process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            self._signal(signal.SIGKILL)
             self.process.wait()
         if self.process.stdin is not None:
             self.process.stdin.close()
         self._reader.join()
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Send a signal to Java, or to Spark's script with what that has started."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
 
     def _read(self) -> None:
         """Keep the port and the secret, each after its length or as an integer, and remove the folder."""
@@ -140,7 +147,7 @@ def java_ahead(options: Mapping[str, str]) -> Iterator[None]:
     Nothing is started where the session would be elsewhere, and nothing is said of mistakes: the session's own start
     does. A process that no session joined ends with the block.
     """
-    with suppress(ContextError, OSError, ValueError, subprocess.SubprocessError):
+    with suppress(ContextError, OSError, RuntimeError, ValueError, subprocess.SubprocessError):
         _WAITING.extend(_launched(options))
     try:
         yield

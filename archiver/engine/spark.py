@@ -212,7 +212,7 @@ def _one_element(session: SparkSession) -> RDD[None] | None:
 
 
 def _end_accumulators(session: SparkSession) -> None:
-    """End PySpark's server of accumulators without waiting for it. Nothing here uses it.
+    """End PySpark's server of accumulators without waiting for it. All tasks have ended, and none counts by it.
 
     Spark itself stops in a twentieth of a second. This server looks once a second whether it is to end. One on a Unix
     socket has a file to remove, so PySpark waits for that one.

@@ -70,7 +70,8 @@ class Pauses:
             self._grows = min(1 + (self._grows - 1) * _HASTENS, _SEEKS)
             self._grown_at = now
         self._asked_at = now
-        return min(max(self._next_at - now, 0.0), MOST_WAIT)
+        self._next_at = min(self._next_at, now + MOST_WAIT)  # what a larger answer would owe beyond that is forgotten
+        return max(self._next_at - now, 0.0)
 
     def answered(self, size: int, records: int, now: float) -> None:
         """Note an answer of so many bytes and records. 0 bytes where there are no more: what follows is no pause."""

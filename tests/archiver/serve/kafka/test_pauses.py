@@ -104,6 +104,27 @@ def test_one_that_never_pauses_again_is_soon_given_all_that_there_is() -> None:
     assert client.read > 0.8 * 60 * 200_000
 
 
+def test_answers_that_become_larger_leave_no_debt() -> None:
+    """Its records became larger: what it is given in bytes a second is far too little at first."""
+    client = Client(200_000)
+    client.run(10.0)
+    assert client.pauses is not None
+    pauses, now = client.pauses, client.now
+    waits = []
+    for _ in range(100):
+        waits.append(pauses.asked(now))
+        now += waits[-1]
+        pauses.answered(50 * MB, RECORDS, now)
+        now += 0.2
+    assert max(waits) <= MOST_WAIT
+    for _ in range(10):
+        waits.append(pauses.asked(now))
+        now += waits[-1]
+        pauses.answered(MB, RECORDS, now)
+        now += 0.2
+    assert max(waits[-9:]) < MOST_WAIT, "the first one paid what was owed"
+
+
 @pytest.mark.parametrize("gap", [0.5, 2.5])
 def test_what_is_no_pause_changes_nothing(gap: float) -> None:
     pauses, now = Pauses(), 1000.0
