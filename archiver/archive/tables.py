@@ -57,7 +57,7 @@ class CatalogTables:
         with in_our_words(self._uri), closing(self._connect()) as catalog:
             for namespace in self._config.namespaces:
                 for name in _tables(catalog, namespace):
-                    topic = catalog.load_table(name).properties.get(keys.TOPIC)
+                    topic = _topic_of(catalog, namespace, name)
                     if topic is not None and self._config.table_of(topic) == name:
                         found.add(topic)
         return tuple(sorted(found))
@@ -65,6 +65,17 @@ class CatalogTables:
     def _connect(self) -> RestCatalog:
         # a session for every request: tokens expire, and a session can't be shared between threads
         return connect(self._config.catalog, timeout_seconds=CATALOG_SECONDS)
+
+
+def _topic_of(catalog: RestCatalog, namespace: str, name: str) -> str | None:
+    """The topic whose archive a table is. None for a table that was dropped since the namespace was listed."""
+    try:
+        table: Table = catalog.load_table(name)
+    except NoSuchTableError:
+        if name in _tables(catalog, namespace):
+            raise  # catalogs also say this of a table whose metadata is gone
+        return None
+    return table.properties.get(keys.TOPIC)
 
 
 def _tables(catalog: RestCatalog, namespace: str) -> list[str]:

@@ -1,0 +1,55 @@
+"""Which topics a catalog has, while others drop tables. A catalog in memory stands in for one that is asked by HTTP."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyiceberg.exceptions import NoSuchTableError
+
+from archiver.archive.tables import CatalogTables
+from catalog.errors import CatalogRefused
+from catalog.iceberg import properties as keys
+
+CONFIG: Any = SimpleNamespace(
+    catalog={"uri": "http://catalog"}, namespaces=("kafka",), table_of=lambda topic: f"kafka.{topic}"
+)
+
+
+class Catalog:
+    """Lists these tables the first time, and later those that are left. `lost` ones are listed, but can't be loaded."""
+
+    def __init__(self, *tables: str, dropped: frozenset[str] = frozenset(), lost: frozenset[str] = frozenset()) -> None:
+        self.tables, self.dropped, self.lost = tables, dropped, lost
+        self.listings = 0
+
+    def list_tables(self, namespace: str) -> list[tuple[str, str]]:
+        gone = self.dropped if self.listings else ()
+        self.listings += 1
+        return [(namespace, each) for each in self.tables if each not in gone]
+
+    def load_table(self, name: str) -> SimpleNamespace:
+        topic = name.removeprefix("kafka.")
+        if topic in self.dropped | self.lost:
+            raise NoSuchTableError(f"Table does not exist: {name}")
+        return SimpleNamespace(properties={keys.TOPIC: topic})
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def topics(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    monkeypatch.setattr(CatalogTables, "_connect", lambda _: catalog)
+    return CatalogTables(CONFIG).topics()
+
+
+def test_a_table_that_is_dropped_after_the_listing_is_no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog("orders", "archiver_check", "users", dropped=frozenset({"archiver_check"}))
+    assert topics(catalog, monkeypatch) == ("orders", "users")
+
+
+def test_a_table_that_is_still_listed_but_not_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its metadata may be lost: its topic must not go missing in silence."""
+    with pytest.raises(CatalogRefused, match=r"kafka\.users"):
+        topics(Catalog("orders", "users", lost=frozenset({"users"})), monkeypatch)
