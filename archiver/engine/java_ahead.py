@@ -34,9 +34,12 @@ _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 10.0
 """How long Java may take to remove its folder and end, before it is killed."""
 _LOOK_SECONDS: Final = 0.02
+_WITHOUT_INTERRUPTS: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
+"""Starts a command that ignores SIGINT, as PySpark starts Java: it is for us, and Java ends after us."""
 
 _OTHER_VARIABLES: Final = (
     "SPARK_REMOTE",
+    "SPARK_CONNECT_MODE",
     "SPARK_CONNECT_MODE_ENABLED",
     "SPARK_API_MODE",
     "SPARK_TESTING",
@@ -118,7 +121,7 @@ class JavaAhead:
     def _signal(self, number: signal.Signals) -> None:
         """Send a signal to Java, or to Spark's script with what that has started."""
         if self.process.poll() is None:
-            with suppress(ProcessLookupError):
+            with suppress(OSError):
                 os.killpg(self.process.pid, number)
 
     def _read(self) -> None:
@@ -201,6 +204,7 @@ def _is_special(options: Mapping[str, str], home: Path) -> bool:
     return (
         "pyspark" in sys.modules
         or defaults.exists()
+        or (home / "spark-distribution").exists()  # PySpark prefers it
         or any(name in os.environ for name in _OTHER_VARIABLES)
         or any(key.startswith(_OTHER_SETTINGS) for key in options)
     )
@@ -214,12 +218,12 @@ def _started(
     reader, writer = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603
-            command,
+            [*_WITHOUT_INTERRUPTS, *command],
             stdin=subprocess.PIPE,
             stdout=writer,
             stderr=writer,
             env=environment | {"SPARK_CONNECT_MODE": "0", _PLACE: str(place_in(folder))},
-            process_group=0,  # Ctrl-C is for us: Java ends after us
+            process_group=0,  # so that all that it starts can be ended with it
         )
     except BaseException:
         os.close(reader)

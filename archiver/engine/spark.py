@@ -83,8 +83,10 @@ class SparkEngine:
     def close(self) -> None:
         """Stop the session if it was started here."""
         if self._owned:
-            _end_accumulators(self._session)
-            self._session.stop()
+            try:
+                _end_accumulators(self._session)
+            finally:
+                self._session.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -235,19 +235,23 @@ def test_java_that_was_started_ahead_ends_and_leaves_no_files(stack: Stack, tmp_
         "SPARK_LOCAL_DIRS": str(tmp_path),
         "XDG_CACHE_HOME": str(tmp_path),
     }
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings) as process:
-        ahead: set[str] = set()
+    said, errors = tmp_path / "out", tmp_path / "errors"
+    ahead: set[str] = set()
+    with (
+        said.open("wb") as out,
+        errors.open("wb") as err,
+        subprocess.Popen(command, stdout=out, stderr=err, env=settings) as process,
+    ):
         while process.poll() is None:
             ahead |= {place for each in started(name) if (place := told_place(each))}
             time.sleep(0.02)
-        said, errors = process.communicate(timeout=240)
-    assert process.returncode == 0, errors
-    assert [json.loads(line)["event"] for line in said.splitlines()][-1] == "finished"
-    assert [Path(each).parent.name.startswith("archiver-java-") for each in ahead] == [True], (
-        "a session started another"
-    )
+    assert process.returncode == 0, errors.read_text()
+    assert [json.loads(line)["event"] for line in said.read_text().splitlines()][-1] == "finished"
+    assert [Path(each).parent.name.startswith("archiver-java-") for each in ahead] == [True], "a session started one"
     if records:
         assert read(stack, config, topic).num_rows == records
+    else:
+        assert started(name) == [], "it was waited for"
     until = time.monotonic() + 60
     while running := started(name):
         assert time.monotonic() < until, running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -17,15 +18,22 @@ from archiver.engine.java import found_java
 from archiver.engine.java_ahead import java_ahead, take_java
 
 LISTENS = """
+print("as Java says it", file=sys.stderr, flush=True)
 path = os.environ["_PYSPARK_DRIVER_CONN_INFO_PATH"]
 with open(path + ".part", "wb") as file:
     file.write(struct.pack(">ii", 4711, 6) + b"secret")
 os.rename(path + ".part", path)
-print("as Java says it", file=sys.stderr, flush=True)
 sys.stdin.read()
 """
 LISTENS_AND_ENDS = LISTENS.replace("sys.stdin.read()", "")
 NEVER_LISTENS = """
+sys.stdin.read()
+"""
+STARTS_ANOTHER = """
+import subprocess
+other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open(sys.argv[0] + ".other", "w") as file:
+    file.write(str(other.pid))
 sys.stdin.read()
 """
 STAYS = """
@@ -61,9 +69,13 @@ class Home:
         return self._lines()[1:]
 
     @property
+    def number(self) -> int:
+        return int(self._lines()[0])
+
+    @property
     def runs(self) -> bool:
-        number = int(self._lines()[0])
-        return psutil.pid_exists(number) and psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+        number = self.number
+        return is_running(number)
 
     def _lines(self) -> list[str]:
         for _ in range(500):
@@ -71,6 +83,13 @@ class Home:
                 return lines
             time.sleep(0.02)
         raise AssertionError("nothing was started")
+
+
+def is_running(number: int) -> bool:
+    try:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def until_ended(home: Home) -> None:
@@ -109,9 +128,15 @@ def test_a_session_with_the_same_settings_joins_it(home: Home, capfd: pytest.Cap
     assert given == dict(java.settings)
     assert (given["spark.master"], given["spark.driver.memory"]) == ("local[2]", "300m")
     assert not java.folder.exists()
+    said = capfd.readouterr().err
+    for _ in range(500):
+        if "as Java says it" in said:
+            break
+        time.sleep(0.02)
+        said += capfd.readouterr().err
+    assert "as Java says it" in said
     java.give_up()
     assert not home.runs
-    assert "as Java says it" in capfd.readouterr().err
 
 
 def test_what_it_said_goes_with_the_error_of_a_session_that_does_not_start(
@@ -191,6 +216,33 @@ def test_one_that_does_not_end_when_asked_is_killed(home: Home, monkeypatch: pyt
     assert not home.runs
 
 
+def test_what_it_starts_ends_with_it(home: Home) -> None:
+    home.submits(STARTS_ANOTHER)
+    noted = home.folder / "bin" / "spark-submit.other"
+    with java_ahead({"master": "local[2]"}):
+        for _ in range(500):
+            if noted.exists() and noted.read_text():
+                break
+            time.sleep(0.02)
+        other = int(noted.read_text())
+        assert is_running(other)
+    for _ in range(500):
+        if not is_running(other):
+            return
+        time.sleep(0.02)
+    raise AssertionError("the other one still runs")
+
+
+def test_an_interrupt_is_not_for_it(home: Home) -> None:
+    with java_ahead({"master": "local[2]"}):
+        (java,) = module._WAITING
+        assert java.is_ready()
+        os.kill(home.number, signal.SIGINT)
+        time.sleep(0.3)
+        assert home.runs
+        assert os.getpgid(home.number) == home.number != os.getpgid(0)
+
+
 def test_it_is_not_the_one_that_writes_the_archive_of_classes(home: Home) -> None:
     options = {"master": "local[2]"}
     with java_ahead(options):
@@ -238,6 +290,7 @@ def test_it_ends_with_an_error_of_the_job(home: Home) -> None:
         ({"master": "local[2]"}, {"PYSPARK_SUBMIT_ARGS": "--packages a:b:1 pyspark-shell"}),
         ({"master": "local[2]"}, {"PYSPARK_GATEWAY_PORT": "1"}),
         ({"master": "local[2]"}, {"SPARK_REMOTE": "sc://somewhere"}),
+        ({"master": "local[2]"}, {"SPARK_CONNECT_MODE": "1"}),
         ({"master": "local[2]"}, {"JAVA_HOME": "/nowhere"}),
         ({"master": "local[2]"}, {"SPARK_HOME": "/nowhere"}),
     ],
