@@ -56,10 +56,7 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
     if _chooses(settings):
         return ()
     try:
-        folder = cache_folder() / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        _remove_unused(folder)
-        return _options(folder / f"{_key(java)}.jsa", version)
+        return _options(_archive_of(java), version)
     except OSError:  # a read-only home, as in many containers
         return ()
 
@@ -72,10 +69,7 @@ def ready_archive_options(java: Path, settings: Mapping[str, str]) -> tuple[str,
     if _chooses(settings):
         return ()
     try:
-        folder = cache_folder() / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        _remove_unused(folder)
-        archive = folder / f"{_key(java)}.jsa"
+        archive = _archive_of(java)
         _take_over(archive)
         first = _is_first(archive)
         is_whole = archive.exists() and _begins_well(archive)
@@ -84,6 +78,14 @@ def ready_archive_options(java: Path, settings: Mapping[str, str]) -> tuple[str,
     if is_whole:
         return _using(archive)
     return () if first else None
+
+
+def _archive_of(java: Path) -> Path:
+    """Where this Java's archive is, or will be. Its folder is made, and rid of archives that nobody asks for."""
+    folder = cache_folder() / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_unused(folder)
+    return folder / f"{_key(java)}.jsa"
 
 
 def _chooses(settings: Mapping[str, str]) -> bool:

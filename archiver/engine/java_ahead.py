@@ -54,7 +54,7 @@ _OTHER_SETTINGS: Final = (
     "spark.jars",
     "spark.submit.",
 )
-"""How such settings begin."""
+"""How settings begin that do the same."""
 _WORKERS_OWN: Final = "spark.executorEnv."
 """How settings begin that only the workers' processes get, and that Java isn't started with."""
 
@@ -125,8 +125,11 @@ class JavaAhead:
                 os.killpg(self.process.pid, number)
 
     def _read(self) -> None:
-        """Keep the port and the secret, each after its length or as an integer, and remove the folder."""
-        place = place_in(self.folder)
+        """Keep the port and the secret, then remove the folder.
+
+        The file has the port, the length of the secret, and the secret.
+        """
+        place = _place_in(self.folder)
         until = time.monotonic() + _START_SECONDS
         while not place.is_file() and self.process.poll() is None and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
@@ -171,7 +174,7 @@ def take_java(settings: Mapping[str, str]) -> JavaAhead | None:
     return java
 
 
-def place_in(folder: Path) -> Path:
+def _place_in(folder: Path) -> Path:
     """The file in which Java says where it listens."""
     return folder / "gateway"
 
@@ -222,7 +225,7 @@ def _started(
             stdin=subprocess.PIPE,
             stdout=writer,
             stderr=writer,
-            env=environment | {"SPARK_CONNECT_MODE": "0", _PLACE: str(place_in(folder))},
+            env=environment | {"SPARK_CONNECT_MODE": "0", _PLACE: str(_place_in(folder))},
             process_group=0,  # so that all that it starts can be ended with it
         )
     except BaseException:

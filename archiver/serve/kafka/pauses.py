@@ -27,6 +27,7 @@ _HASTENS: Final = 1.3
 """By how much that becomes more each second: a program that became faster isn't held back for long."""
 _SECOND: Final = 1.0
 MOST_WAIT: Final = 0.5
+"""The longest time in seconds that a request waits: what is guessed wrongly costs no more."""
 
 
 def may_pause(software: str) -> bool:
