@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import secrets
+import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,15 +84,27 @@ class Stack:
         return load_catalog("stack", **self.endpoints.catalog_properties)
 
     def topic(self, partitions: int = 1, config: Mapping[str, str] | None = None, *, name: str | None = None) -> str:
-        """Create a topic, on every broker of a cluster, and return its name."""
+        """Create a topic, with a replica on every broker, and return its name. A broker lists it by then."""
         name = name or unique("topic")
         copies = self.bootstrap_servers.count(",") + 1
         new = NewTopic(name, num_partitions=partitions, replication_factor=copies, config=dict(config or {}))
         self.admin.create_topics([new], operation_timeout=_ADMIN_TIMEOUT)[name].result(_ADMIN_TIMEOUT)
+        self._wait_for_listing(name, is_listed=True)
         return name
 
     def delete_topic(self, name: str) -> None:
+        """Delete a topic. A broker has stopped listing it by then."""
         self.admin.delete_topics([name], operation_timeout=_ADMIN_TIMEOUT)[name].result(_ADMIN_TIMEOUT)
+        self._wait_for_listing(name, is_listed=False)
+
+    def _wait_for_listing(self, topic: str, *, is_listed: bool) -> None:
+        """Wait for the broker's own view: the controller confirms a change before brokers have heard of it."""
+        deadline = time.monotonic() + _ADMIN_TIMEOUT
+        while (topic in self.admin.list_topics(timeout=_ADMIN_TIMEOUT).topics) is not is_listed:
+            if time.monotonic() > deadline:
+                change = "created" if is_listed else "deleted"
+                raise TimeoutError(f"the brokers haven't heard in {_ADMIN_TIMEOUT:.0f} s that {topic} was {change}")
+            time.sleep(0.01)
 
     def database(self) -> str:
         """Create an empty Postgres database and return its dsn."""
