@@ -18,7 +18,7 @@ from archiver.ingest.plan.ranges import PlannedRange
 from archiver.observer import ignore
 from catalog.model import FileState, StateCount
 from catalog.registry import Registry
-from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.readers import from_archive, from_kafka, wait_until_decided
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive, archive_by_spark
 from tests.support.kafka.odd_records import produce_transactions
@@ -63,6 +63,7 @@ def test_pieces_are_the_whole_and_batches_stay_whole(stack: Stack) -> None:
     config = stack.config({topic: {}}, archive=SMALL_TASKS)
     produce(stack, topic)
     produce_transactions(stack.bootstrap_servers, topic, 1)
+    wait_until_decided(stack, topic, 1)
     plans = Plans()
     report = run(config, plans)
     assert report.succeeded, report

@@ -335,7 +335,7 @@ class TestLease:
     def test_a_dead_holder_lets_go(self, dsn: str, registry: Registry, orders: TopicRow):
         with registry.lease(orders), psycopg.connect(dsn, autocommit=True) as other:
             other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
                 " WHERE locktype = 'advisory' AND datname = current_database()"
             )
             with registry.lease(orders) as taken_over:

@@ -20,7 +20,7 @@ from archiver.errors import DataLoss
 from archiver.ingest.job import JobReport
 from archiver.kafka import PartitionFetcher
 from tests.support.archive.job_runs import archive_once, numbered, run
-from tests.support.archive.readers import from_archive, from_kafka
+from tests.support.archive.readers import from_archive, from_kafka, wait_until_decided
 from tests.support.kafka.brokers import NODES, Brokers, eventually
 from tests.support.servers.embedded import embedded
 from tests.support.servers.stack import Stack, unique
@@ -181,6 +181,7 @@ def test_a_transaction_outlives_its_leader(brokers: Brokers, ending: str) -> Non
     begin(producer, topic, 10)
     brokers.move_leader(topic, 2)
     producer.commit_transaction(60) if ending == "commit" else producer.abort_transaction(60)
+    wait_until_decided(stack, topic, 1)
     for _ in range(2):
         archive_once(config)
     assert_archived(stack, config, topic)
@@ -277,6 +278,7 @@ def test_a_leader_has_its_readers_ask_a_replica(brokers: Brokers, monkeypatch: p
     for ending in (producer.abort_transaction, producer.commit_transaction):
         begin(producer, topic, 50)
         ending(60)
+    wait_until_decided(stack, topic, 1)
     archive_once(config)
     assert asked == {2}
     assert_archived(stack, config, topic)

@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from archiver.errors import BrokerUnavailable, DataLoss, UnknownTopic
 from archiver.kafka import BrokerClient, PartitionFetcher
 from archiver.wire import DecodedBatches, DecodeLimits
+from tests.support.archive.readers import wait_until_decided
 from tests.support.kafka import odd_records
 from tests.support.servers.stack import Stack
 
@@ -143,6 +144,7 @@ def test_header_names_of_any_bytes(stack: Stack) -> None:
 def test_transactions(stack: Stack, broker: BrokerClient) -> None:
     topic = stack.topic()
     odd_records.produce_transactions(stack.bootstrap_servers, topic, 1)
+    wait_until_decided(stack, topic, 1)
     expected = consumed(stack, topic)
     assert rows(whole(stack, topic)) == expected
     assert rows(whole(stack, topic, max_bytes=1)) == expected
@@ -295,7 +297,7 @@ def test_nobody_at_the_address(stack: Stack) -> None:
         pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:1.*REFUSED"),
     ):
         client.cluster_id()
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
 
 
 def test_a_range_may_be_left_early(stack: Stack) -> None:

@@ -14,7 +14,7 @@ from archiver.config import load_config
 from archiver.ingest.events import JobEvent, WavePlanned
 from archiver.ingest.job import ArchiveJob, JobReport
 from tests.support.archive.job_runs import archive_once, numbered, places, read, values
-from tests.support.archive.readers import from_kafka
+from tests.support.archive.readers import from_kafka, wait_until_decided
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -105,6 +105,7 @@ def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> Non
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.begun(topic, *numbered(range(20))).abort_transaction(30)
+    wait_until_decided(stack, topic, 1)
     report = archive_once(config)
     assert (report.records, report.topics[0].files, report.topics[0].commits) == (0, 0, 1)
     assert [(each.from_offset, each.to_offset) for each in report.topics[0].partitions] == [(0, 21)]

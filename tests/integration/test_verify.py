@@ -30,6 +30,7 @@ from catalog.ranges.rewrite import RewriteGroup
 from tests.support.archive.injuries import INJURIES
 from tests.support.archive.job_runs import archive_once, numbered
 from tests.support.archive.patient import Patient, healed
+from tests.support.archive.readers import wait_until_decided
 from tests.support.archive.regrouping import Workshop, retired
 from tests.support.catalog.foreign_writes import change_values, compact, delete_rows
 from tests.support.engine.inline_engine import InlineEngine
@@ -105,7 +106,9 @@ def test_transactions_lost_retired_and_accepted_records_are_told_apart(stack: St
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.begun(topic, *numbered(range(5))).commit_transaction(30)
+    wait_until_decided(stack, topic, 1)
     stack.begun(topic, *numbered(range(5))).abort_transaction(30)
+    wait_until_decided(stack, topic, 1)
     stack.produce(topic, *numbered(range(10)))
     archive_once(config)
     stack.produce(topic, *numbered(range(10)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from archiver.config import load_config
@@ -50,7 +51,12 @@ def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
         answers = stack.admin.list_offsets(asked, isolation_level=level)
         return [answers[each].result(TIMEOUT_S).offset for each in asked]
 
-    while ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED):
+    def is_decided() -> bool:
+        with suppress(KafkaException):  # of a new leader that can't tell yet
+            return ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)
+        return False
+
+    while not is_decided():
         assert time.monotonic() < deadline, f"a transaction in {topic} doesn't end"
         time.sleep(_LOOK_S)
 

@@ -51,6 +51,7 @@ class Brokers:
         )
         admin = self.admin()  # its futures end with it
         admin.create_topics([new], operation_timeout=_TIMEOUT)[name].result(_TIMEOUT)
+        eventually(lambda: all(self.leader(name, each) > 0 for each in range(len(replicas))), f"{name} has leaders")
         return name
 
     def admin(self) -> AdminClient:
@@ -163,4 +164,13 @@ class Brokers:
         eventually(complete, "all replicas are in sync")
 
     def _described(self, topic: str, partition: int) -> Any:
-        return self.admin().list_topics(topic, timeout=10).topics[topic].partitions[partition]
+        """What a broker knows of a partition. One that hasn't heard of it yet is asked again, or another one."""
+        found: list[Any] = []
+
+        def is_known() -> bool:
+            known = self.admin().list_topics(topic, timeout=10).topics[topic].partitions.get(partition)
+            found.append(known)
+            return known is not None
+
+        eventually(is_known, f"{topic}-{partition} is known")
+        return found[-1]
