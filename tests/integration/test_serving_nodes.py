@@ -237,7 +237,7 @@ def test_a_paused_coordinator_commits_nothing_once_another_took_over(archived: t
     group = unique("group")
     with Nodes(config, 2) as nodes:
         first = member(nodes.bootstrap, group)
-        first.commit(offsets=[place], asynchronous=False)
+        commit(first, place)
         index = nodes.ports.index(int(coordinator_of(nodes.bootstrap, group).rpartition(":")[2]))
         nodes.pause(index)
         other = f"127.0.0.1:{nodes.ports[1 - index]}"

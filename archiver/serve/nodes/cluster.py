@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Self, TypeVar
@@ -56,8 +56,8 @@ class Cluster:
             on_change=self._changed,
             clock=clock,
         )
-        patience = (beats or Beats()).every
-        self._claims = Claims(self._membership, store, let_go=let_go, is_used=is_used, patience=patience)
+        self._patience = (beats or Beats()).every
+        self._claims = Claims(self._membership, store, let_go=let_go, is_used=is_used, patience=self._patience)
         self._turns = Turns()
         self._keeping: set[asyncio.Task[Any]] = set()
 
@@ -72,10 +72,15 @@ class Cluster:
         return self._membership.members
 
     @property
+    def told(self) -> Members:
+        """The nodes that clients are told of: the last ones that all nodes agreed on."""
+        return self._membership.told
+
+    @property
     def others(self) -> Members | None:
         """All nodes but this one, which share its work once they give it up; None where there are none."""
-        nodes = tuple(each for each in self.members.nodes if each.node_id != self.own.node_id)
-        return Members(number=self.members.number, nodes=nodes) if nodes else None
+        nodes = tuple(each for each in self.told.nodes if each.node_id != self.own.node_id)
+        return Members(number=self.told.number, nodes=nodes) if nodes else None
 
     @property
     def trouble(self) -> ContextError | None:
@@ -110,6 +115,12 @@ class Cluster:
         """Join the other nodes. ConfigError where that can never be."""
         await self._membership.start()
         return self
+
+    async def agree_on(self, groups: Iterable[str]) -> None:
+        """Wait, for a heartbeat at most, until all nodes know who coordinates these groups."""
+        told, members = self.told, self.members
+        if self.is_leased and any(told.coordinator(each) != members.coordinator(each) for each in groups):
+            await self._membership.settled(self._patience)
 
     async def ended(self) -> None:
         """Wait until this node can't go on, and raise why."""

@@ -4,6 +4,10 @@ A heartbeat that the registry took in is a lease: for `lost_after` seconds from 
 this one up. The lease is judged by this machine's own clock, the age of heartbeats by the database's: clocks need not
 agree. Who comes or goes makes another view. A node that has taken a view in says so with its next heartbeat, and
 coordinates nothing of others from then on; a view in which all nodes have said so is settled.
+
+Clients are told of the last settled view. If each node told of the newest that it knows, a client would hear of a node
+from one, and from the next that there is none. librdkafka then closes that node's connection, and with it loses what it
+asked there: a consumer whose question for its topic was lost joins its group minutes later.
 """
 
 from __future__ import annotations
@@ -28,13 +32,13 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 _LOG = logging.getLogger(__name__)
-_UNSETTLED_PACE: Final = 5
-"""How many times faster heartbeats are while a view isn't settled."""
+_UNSETTLED_PACE: Final = 20
+"""How many times faster heartbeats are while a view isn't settled: for so short a time nodes tell of different ones."""
 _PATIENCE: Final = 3
 """For how many times `lost_after` an id that another run holds is waited for."""
 _LEAVE_SECONDS: Final = 3.0
 _KNOWN_AFTER: Final = 3
-"""After how many heartbeats all other nodes know at the latest that one has left."""
+"""After how many heartbeats all other nodes know at the latest that one has come or left."""
 _FIRST_ID: Final = 1
 
 
@@ -86,6 +90,8 @@ class Membership:
         self.trouble: ContextError | None = None
         self.own = Node(node_id=_FIRST_ID if node_id is None else node_id, host=host, port=port)
         self.members = Members(number=0, nodes=(self.own,))
+        self.told = self.members
+        self._is_new = False
 
     @property
     def is_joined(self) -> bool:
@@ -103,14 +109,16 @@ class Membership:
         return self._clock() - self._settled_at if self.is_leased and self.members.is_settled else float("-inf")
 
     async def start(self) -> None:
-        """Join the cluster. Returns also where that has to wait for the registry, or for this address's last run.
+        """Join the cluster, and wait until the others tell clients so.
 
-        ConfigError where another node has the id.
+        Returns also where that has to wait for the registry, for this address's last run, or for a node that gives no
+        sign of life. ConfigError where another node has the id.
         """
         await self._step()
         while self.trouble is None and self._refused_since and not self._is_at_this_address(self._refused_since[0]):
             await asyncio.sleep(self._beats.every)
             await self._step()
+        await self._become_known()
         self._task = asyncio.get_running_loop().create_task(self._keep_on())
 
     async def ended(self) -> None:
@@ -144,12 +152,25 @@ class Membership:
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.get_running_loop().run_in_executor(None, self._store.close)
 
+    async def _become_known(self) -> None:
+        pace, loop = self._beats.every / _UNSETTLED_PACE, asyncio.get_running_loop()
+        until = loop.time() + _KNOWN_AFTER * self._beats.every
+        while self.is_joined and self.trouble is None and not self.members.is_settled and loop.time() < until:
+            await asyncio.sleep(pace)
+            await self._step()
+        if self.members.is_settled and len(self.members.nodes) > 1:
+            await asyncio.sleep(pace)  # the others hear of it with their next heartbeat
+        if self.is_joined:
+            self.told = self.members
+
     async def _until_known(self) -> None:
         while True:
             seen = await self._call(self._store.who_is_there)
-            if all(each.is_lost or each.seen_view >= seen.number for each in seen.nodes):
+            is_known = all(each.is_lost or each.seen_view >= seen.number for each in seen.nodes)
+            if not is_known or seen.nodes:
+                await asyncio.sleep(self._beats.every / _UNSETTLED_PACE)
+            if is_known:  # and told: the last one to know says so, and each hears it with the next heartbeat
                 return
-            await asyncio.sleep(self._beats.every / _UNSETTLED_PACE)
 
     async def _keep_on(self) -> None:
         while True:
@@ -181,9 +202,14 @@ class Membership:
         self._set_own(number)
         if holder is None:
             self._run, self._refused_since = run, None
+            self._is_new = True
             _LOG.info("joined as node %d at %s:%d", number, self._host, self._port)
             return
         self._refused(holder)
+        if self._is_at_this_address(holder):
+            seen = await self._call(self._store.who_is_there)
+            if seen.nodes:
+                self.told = Members(number=seen.number, nodes=_nodes(seen))
 
     def _refused(self, holder: ServeNode) -> None:
         """Wait for the end of a run that isn't there any more; give up if it lives."""
@@ -218,12 +244,13 @@ class Membership:
         return is_other
 
     def _take_in(self, seen: ServeView) -> bool:
-        nodes = tuple(Node(node_id=each.node_id, host=each.host, port=each.port) for each in seen.nodes)
         is_settled = all(each.seen_view >= seen.number for each in seen.nodes)
         is_other = seen.number != self.members.number
         if is_settled and (is_other or not self.members.is_settled):
             self._settled_at = self._clock()
-        self.members = Members(number=seen.number, nodes=nodes, is_settled=is_settled)
+        self.members = Members(number=seen.number, nodes=_nodes(seen), is_settled=is_settled)
+        if is_settled or self._is_new:  # who comes knows of all others, and what it told before may be old
+            self.told, self._is_new = self.members, False
         if is_settled:
             self._settled.set()
         else:
@@ -243,7 +270,7 @@ class Membership:
         if self.own.node_id != number:
             self.own = Node(node_id=number, host=self._host, port=self._port)
             if self._run is None and self.members.number == 0:
-                self.members = Members(number=0, nodes=(self.own,))
+                self.members = self.told = Members(number=0, nodes=(self.own,))
 
     def _is_at_this_address(self, other: ServeNode) -> bool:
         return (other.host, other.port) == (self._host, self._port)
@@ -252,3 +279,7 @@ class Membership:
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args, **kwargs))
+
+
+def _nodes(seen: ServeView) -> tuple[Node, ...]:
+    return tuple(Node(node_id=each.node_id, host=each.host, port=each.port) for each in seen.nodes)

@@ -121,6 +121,10 @@ class Group:
             return False
         return len(view) > len(held) or all(each.has for each in view.values())
 
+    def shares(self) -> dict[str, list[int]]:
+        """The partitions of those that run and aren't suspended."""
+        return {name: sorted(each.has) for name, each in self.view().items()}
+
     def settles(self, seconds: float) -> float | None:
         """Wait until it is settled; how long that took, None where it never was."""
         began = time.monotonic()

@@ -100,7 +100,11 @@ class Growing:
 
 def not_settled(groups: list[Group], when: str) -> list[str]:
     """Wait until each group has shared its partitions; the troubles of those that never did."""
-    return [f"{each.name}: partitions weren't shared {when}" for each in groups if each.settles(PATIENCE_S) is None]
+    return [
+        f"{each.name}: partitions weren't shared {when}: {each.shares()}"
+        for each in groups
+        if each.settles(PATIENCE_S) is None
+    ]
 
 
 def killed_nodes(

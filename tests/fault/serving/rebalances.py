@@ -109,8 +109,7 @@ class _Rounds:
     def _settle(self, when: str) -> None:
         began = time.monotonic()
         if self._group.settles(PATIENCE_S) is None:
-            view = {name: sorted(each.has) for name, each in self._group.view().items()}
-            self._course.wrong.append(f"{when}: partitions weren't shared: {view}")
+            self._course.wrong.append(f"{when}: partitions weren't shared: {self._group.shares()}")
             return
         if waiting := self._group.gets_records(self._scene.ends, PATIENCE_S):
             self._course.wrong.append(f"{when}: {waiting} got no more records")

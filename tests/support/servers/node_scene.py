@@ -32,9 +32,8 @@ class Scene:
 
     def node(self, port: int, *, store: Any = None, **options: Any) -> Cluster:
         gone = self.let_go.setdefault(port, [])
-        made = Cluster(
-            "c", store or self.store, host="h", port=port, beats=BEATS, let_go=gone.append, clock=self.clock, **options
-        )
+        defaults = {"beats": BEATS, "let_go": gone.append, "clock": self.clock}
+        made = Cluster("c", store or self.store, host="h", port=port, **defaults | options)
         self._open.append(made)
         return made
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
 from archiver.errors import ConfigError
-from archiver.serve.nodes import Standing
-from tests.support.servers.node_scene import GROUPS, Scene, asked, both_settled, played, until
-from tests.support.servers.nodes_in_memory import NodesInMemory
+from archiver.serve.nodes import Beats, Standing
+from tests.support.servers.node_scene import BEATS, GROUPS, Scene, asked, both_settled, played, until
+from tests.support.servers.nodes_in_memory import Line, NodesInMemory
+
+SLOW = Beats(every=1.0, lost_after=5.0)
 
 
 def test_a_node_without_its_lease_coordinates_nothing_and_goes_on_with_it() -> None:
@@ -69,6 +72,7 @@ def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
         for each in own:
             assert await asked(second, each) == "answer"
             assert made.store.claims[each].epoch > epochs[each], "what the lost node commits is refused"
+        assert second.told == second.members
         cut.is_away = False
         await both_settled(first, second)
         assert sorted(made.let_go[1]) == sorted(own)
@@ -132,12 +136,62 @@ def test_a_node_that_was_killed_has_its_id_again_and_is_served_from_at_once() ->
     async def scene(made: Scene) -> None:
         real = made.node(1)
         await real._membership._step()  # joined, and then killed: no heartbeat follows
+        other = await made.node(2).start()
         again = await made.node(1).start()
         assert again.own.node_id == 1
         assert again.standing("g") is Standing.UNKNOWN
+        assert [each.port for each in again.told.nodes] == [1, 2], (
+            "clients lose connections to nodes that they don't hear of"
+        )
+        assert again.others is not None
+        assert again.others.nodes == (other.own,)
         made.clock.now += 5.1
-        await until(lambda: again.is_leased)
-        assert await asked(again, "g") == "answer"
+        await both_settled(again, other)
+        assert {await asked(again, "g"), await asked(other, "g")} == {"answer", Standing.OTHER}
+
+    played(scene)
+
+
+def test_clients_hear_of_a_node_once_all_others_know_it() -> None:
+    async def scene(made: Scene) -> None:
+        first = await made.node(1).start()
+        line = Line(made.store)
+        second = await made.node(2, store=line).start()
+        await both_settled(first, second)
+        line.is_away = True
+        began = time.monotonic()
+        third = await made.node(3).start()
+        assert time.monotonic() - began >= 3 * BEATS.every, "who comes waits for the others, and not for ever"
+        await until(lambda: len(first.members.nodes) == 3)
+        for _ in range(5):
+            await asyncio.sleep(BEATS.every)
+            assert [len(each.told.nodes) for each in (first, second, third)] == [2, 2, 3]
+        line.is_away = False
+        await until(lambda: all(len(each.told.nodes) == 3 for each in (first, second)))
+        await both_settled(first, second, third)
+        await third.close()
+        await until(lambda: all(len(each.told.nodes) == 2 for each in (first, second)))
+
+    played(scene)
+
+
+def test_who_asks_for_a_coordinator_waits_until_all_know_it() -> None:
+    async def scene(made: Scene) -> None:
+        first = await made.node(1, beats=SLOW).start()
+        line = Line(made.store)
+        await made.node(2, store=line, beats=SLOW).start()
+        line.is_away = True
+        third = made.node(3, beats=SLOW)
+        await third._membership._step()
+        await until(lambda: len(first.members.nodes) == 3)
+        moves = next(each for each in GROUPS if first.members.coordinator(each) == third.own)
+        stays = next(each for each in GROUPS if first.members.coordinator(each) == first.told.coordinator(each))
+        began = time.monotonic()
+        await first.agree_on([stays])
+        assert time.monotonic() - began < SLOW.every / 2
+        await first.agree_on([stays, moves])
+        assert time.monotonic() - began > SLOW.every / 2
+        assert first.told.coordinator(moves) != third.own, "it can't answer for the group yet"
 
     played(scene)
 
