@@ -34,6 +34,7 @@ ArchiverError
 ├── CheckFailed              a check of the set-up found what can't work
 ├── NotArchived              a topic that has no archive yet
 ├── ReplayError              the read path
+│   ├── NoTable              the topic has no table in the catalog
 │   ├── ArchiveReplaced      the topic's table was dropped and made anew while it was read
 │   └── TargetReplaced       the topic that records are moved to was deleted and made again meanwhile
 ├── ServeError               a server for readers
@@ -207,6 +208,10 @@ class NotArchived(ArchiverError):
 
 class ReplayError(ArchiverError):
     """A replay that can't be exact. Names the file or range."""
+
+
+class NoTable(ReplayError):
+    """The topic has no table in the catalog: it was never archived, or its table was dropped. Names both."""
 
 
 class ArchiveReplaced(ReplayError):

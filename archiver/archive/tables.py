@@ -10,7 +10,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
 from archiver.config import Config
-from archiver.errors import ReplayError
+from archiver.errors import NoTable
 from catalog.errors import NewerFormat, NotOurTable
 from catalog.iceberg import properties as keys
 from catalog.iceberg.rest import connect, in_our_words
@@ -23,7 +23,7 @@ class TableSource(Protocol):
     """The tables that topics are archived in."""
 
     def load(self, topic: str) -> Table:
-        """Load a topic's current table; ReplayError where there is none, CatalogError where it can't be read."""
+        """Load a topic's current table; NoTable where there is none, CatalogError where it can't be read."""
 
     def topics(self) -> tuple[str, ...]:
         """Return the name of every topic that has a table."""
@@ -43,7 +43,7 @@ class CatalogTables:
             try:
                 table: Table = catalog.load_table(name)
             except NoSuchTableError:
-                raise ReplayError(
+                raise NoTable(
                     "the topic has no archive yet: run `archiver archive` for it, or correct `table` in its section",
                     topic=topic,
                     table=name,

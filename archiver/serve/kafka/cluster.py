@@ -8,12 +8,15 @@ from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups import is_group_id
 from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.refused_offsets import late
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Members, Node, Standing
 from archiver.serve.reading import ServedTopic
 
 _BROKERS: Final = 1
 _MOST_PARTITIONS: Final = 2000
+_AWAY_SECONDS: Final = 0.5
+"""How long a client waits to hear that a topic can't be opened. librdkafka that joins a group asks again at once."""
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
 
@@ -21,24 +24,27 @@ _TRANSACTION: Final = 1
 async def metadata(service: Service, request: Request) -> Values:
     """Metadata: the nodes, and topics with their partitions, each led by one of the nodes."""
     service.topics.look_around()
-    members = service.cluster.members
     wanted = request.body.topics
+    found: list[ServedTopic | Values]
     if wanted is None or (not wanted and request.version == 0):
-        topics: list[Values] = [_topic(members, each) for each in await service.topics.every()]
+        found = [*await service.topics.every(), *(_without(service, name) for name in service.topics.closed)]
     else:
-        topics = [await _asked(service, request, each) for each in wanted]
+        found = [await _asked(service, request, each) for each in wanted]
+    if any(_is_away(each) for each in found):
+        await late(_AWAY_SECONDS, service.ending)
+    members = service.cluster.told  # after all that was waited for: nodes may have come and gone meanwhile
     return {
         "brokers": [_broker(each) for each in members.nodes],
         "cluster_id": service.cluster.cluster_id,
         "controller_id": _controller(members),
-        "topics": topics,
+        "topics": [_described(members, each) for each in found],
         "error_code": ErrorCode.none,
     }
 
 
 async def describe_cluster(service: Service, request: Request) -> Values:
     """DescribeCluster: the nodes. There are no controllers to ask for."""
-    members = service.cluster.members
+    members = service.cluster.told
     kind = getattr(request.body, "endpoint_type", _BROKERS)
     error = ErrorCode.none if kind == _BROKERS else ErrorCode.mismatched_endpoint_type
     return {
@@ -56,7 +62,9 @@ async def describe_cluster(service: Service, request: Request) -> Values:
 async def describe_topic_partitions(service: Service, request: Request) -> Values:
     """DescribeTopicPartitions: as Metadata, in pages of at most so many partitions."""
     service.topics.look_around()
-    names = sorted({each.name for each in request.body.topics}) or [each.name for each in await service.topics.every()]
+    names = sorted({each.name for each in request.body.topics})
+    if not names:
+        names = sorted([*(each.name for each in await service.topics.every()), *service.topics.closed])
     cursor = request.body.cursor
     left = max(1, min(request.body.response_partition_limit, _MOST_PARTITIONS))
     topics: list[Values] = []
@@ -68,7 +76,7 @@ async def describe_topic_partitions(service: Service, request: Request) -> Value
         if left == 0:
             following = {"topic_name": name, "partition_index": first}
             break
-        described = await _named(service, name)
+        described = dict(_described(service.cluster.told, await _named(service, name)))
         partitions = described["partitions"][max(0, first) :]
         topics.append({**described, "partitions": partitions[:left]})
         if len(partitions) > left:
@@ -83,6 +91,8 @@ async def find_coordinator(service: Service, request: Request) -> Values:
     body = request.body
     kind = getattr(body, "key_type", _GROUP)
     keys = getattr(body, "coordinator_keys", ())
+    if kind == _GROUP:
+        await service.cluster.agree_on((*keys, getattr(body, "key", "")))
     return _found(service, kind, getattr(body, "key", "")) | {
         "coordinators": [_found(service, kind, each) | {"key": each} for each in keys]
     }
@@ -108,7 +118,7 @@ def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
 def _coordinating(service: Service, key: str) -> Members | None:
     """The nodes that share a group's coordination; without the registry, the others, who may have it."""
     cluster = service.cluster
-    return cluster.others if cluster.standing(key) is Standing.UNKNOWN else cluster.members
+    return cluster.others if cluster.standing(key) is Standing.UNKNOWN else cluster.told
 
 
 def _broker(node: Node) -> dict[str, Any]:
@@ -120,7 +130,7 @@ def _controller(members: Members) -> int:
     return members.nodes[0].node_id
 
 
-async def _asked(service: Service, request: Request, wanted: Any) -> Values:
+async def _asked(service: Service, request: Request, wanted: Any) -> ServedTopic | Values:
     topic_id = getattr(wanted, "topic_id", None)
     if topic_id is None:
         return await _named(service, wanted.name or "")
@@ -128,20 +138,30 @@ async def _asked(service: Service, request: Request, wanted: Any) -> Values:
     if topic is None:
         name = None if request.version >= 12 else ""  # noqa: PLR2004 - since then a topic may have no name
         return _unknown(name, ErrorCode.unknown_topic_id) | {"topic_id": topic_id}
-    return _about_to_be_read(service, topic)
+    return _about_to_be_read(topic)
 
 
-async def _named(service: Service, name: str) -> dict[str, Any]:
+async def _named(service: Service, name: str) -> ServedTopic | Values:
     topic = await service.topics.named(name)
-    if topic is None:
-        return _unknown(name, ErrorCode.unknown_topic_or_partition)
-    return _about_to_be_read(service, topic)
+    return _without(service, name) if topic is None else _about_to_be_read(topic)
 
 
-def _about_to_be_read(service: Service, topic: ServedTopic) -> dict[str, Any]:
-    """What there is to tell of a topic that a client names. Its first fetch finds the begins of partitions known."""
+def _about_to_be_read(topic: ServedTopic) -> ServedTopic:
+    """A topic that a client names. Its first fetch finds the begins of partitions known."""
     topic.learn_begins()
-    return _topic(service.cluster.members, topic)
+    return topic
+
+
+def _without(service: Service, name: str) -> dict[str, Any]:
+    return _unknown(name, service.without(name))
+
+
+def _is_away(found: ServedTopic | Values) -> bool:
+    return not isinstance(found, ServedTopic) and found["error_code"] is ErrorCode.leader_not_available
+
+
+def _described(members: Members, found: ServedTopic | Values) -> Values:
+    return _topic(members, found) if isinstance(found, ServedTopic) else found
 
 
 def _unknown(name: str | None, error: ErrorCode) -> dict[str, Any]:

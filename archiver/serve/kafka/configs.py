@@ -60,7 +60,7 @@ async def _described(service: Service, resource: Any) -> Values:
     match resource.resource_type:
         case 2:  # a topic
             if await service.topics.named(resource.resource_name) is None:
-                return answer | {"error_code": ErrorCode.unknown_topic_or_partition, "configs": []}
+                return answer | {"error_code": service.without(resource.resource_name), "configs": []}
             settings = _OF_TOPICS
         case 4:  # a broker
             settings = _OF_BROKERS

@@ -164,13 +164,14 @@ async def _sources(service: Service, access: Access, begun: Begun) -> list[_Sour
 
 async def _source(service: Service, access: Access, place: Place, wanted: Wanted) -> _Source:
     named, _ = place
-    by_id = isinstance(named, UUID)
     if isinstance(named, str) and not access.topic(named, Operation.READ):  # before anybody looks whether there is one
         return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)
     topic = await (service.topic(None, named) if isinstance(named, UUID) else service.topic(named))
     source = _Source(place, wanted, topic)
     if topic is None:
-        source.error = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
+        source.error = ErrorCode.unknown_topic_id
+        if isinstance(named, str):  # Java's consumer ends on errors of fetches that it doesn't expect
+            source.error = service.without(named, away=ErrorCode.kafka_storage_error)
         return source
     if not access.topic(topic.name, Operation.READ):
         return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)

@@ -35,14 +35,19 @@ async def list_offsets(service: Service, request: Request) -> Values:
     topics = []
     for each in request.body.topics:
         topic = await service.topic(each.name)
-        is_current = topic is None or await _looked(service, topic, each.partitions)
-        lagging = None if is_current else _lagging(request)
-        partitions = [
-            await _found(topic, one.partition_index, one.timestamp, lagging)
-            if _knows(request, one.timestamp)
-            else {"partition_index": one.partition_index, "error_code": ErrorCode.unsupported_version}
-            for one in each.partitions
-        ]
+        if topic is None:
+            error = service.without(each.name)
+            partitions: list[Values] = [
+                {"partition_index": one.partition_index, "error_code": error} for one in each.partitions
+            ]
+        else:
+            lagging = None if await _looked(service, topic, each.partitions) else _lagging(request)
+            partitions = [
+                await _found(topic, one.partition_index, one.timestamp, lagging)
+                if _knows(request, one.timestamp)
+                else {"partition_index": one.partition_index, "error_code": ErrorCode.unsupported_version}
+                for one in each.partitions
+            ]
         topics.append({"name": each.name, "partitions": partitions})
     return {"topics": topics}
 
@@ -52,9 +57,12 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     topics = []
     for each in request.body.topics:
         topic = await service.topic(each.topic)
-        is_current = topic is None or await _looked(service, topic, ())
-        lagging = None if is_current else ErrorCode.kafka_storage_error
-        partitions = [await _epoch_end(topic, one.partition, one.leader_epoch, lagging) for one in each.partitions]
+        if topic is None:
+            error = service.without(each.topic)
+            partitions: list[Values] = [{"partition": one.partition, "error_code": error} for one in each.partitions]
+        else:
+            lagging = None if await _looked(service, topic, ()) else ErrorCode.kafka_storage_error
+            partitions = [await _epoch_end(topic, one.partition, one.leader_epoch, lagging) for one in each.partitions]
         topics.append({"topic": each.topic, "partitions": partitions})
     return {"topics": topics}
 
@@ -83,9 +91,9 @@ def _lagging(request: Request) -> ErrorCode:
     return ErrorCode.offset_not_available if is_known else ErrorCode.leader_not_available
 
 
-async def _found(topic: ServedTopic | None, partition: int, time: int, lagging: ErrorCode | None) -> Values:
+async def _found(topic: ServedTopic, partition: int, time: int, lagging: ErrorCode | None) -> Values:
     answer: dict[str, Any] = {"partition_index": partition, "error_code": ErrorCode.none}
-    if topic is None or not 0 <= partition < topic.partitions:
+    if not 0 <= partition < topic.partitions:
         return answer | {"error_code": ErrorCode.unknown_topic_or_partition}
     if lagging is not None and time not in _BEGINNINGS:
         return answer | {"error_code": lagging}
@@ -115,9 +123,9 @@ async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, in
             return await topic.since(partition, time)
 
 
-async def _epoch_end(topic: ServedTopic | None, partition: int, epoch: int, lagging: ErrorCode | None) -> Values:
+async def _epoch_end(topic: ServedTopic, partition: int, epoch: int, lagging: ErrorCode | None) -> Values:
     answer: dict[str, Any] = {"partition": partition, "error_code": ErrorCode.none}
-    if topic is None or not 0 <= partition < topic.partitions:
+    if not 0 <= partition < topic.partitions:
         return answer | {"error_code": ErrorCode.unknown_topic_or_partition}
     if lagging is not None:
         return answer | {"error_code": lagging}

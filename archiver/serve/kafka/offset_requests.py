@@ -45,7 +45,9 @@ async def offset_commit(service: Service, request: Request) -> Values:
     for each, topic in asked:
         partitions = []
         for one in each.partitions:
-            error = refused if refused is not ErrorCode.none else _commit_error(request, topic, one)
+            error = refused
+            if error is ErrorCode.none:
+                error = _absent(service, request, each) if topic is None else _commit_error(topic, one)
             if error is ErrorCode.none and topic is not None:
                 offsets[topic.name, one.partition_index] = GroupOffset(
                     topic_id=topic.topic_id,
@@ -127,21 +129,32 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
     told = []
     if topics is None:
         names = sorted({name for name, _ in known})
-        found = [(name, await service.topic(name)) for name in names]
-        for name, topic in found:
-            if topic is None and request.version >= _BY_ID:
-                continue
-            numbers = [number for named, number in known if named == name]
-            told.append(_offsets({"name": name, "topic_id": topic.topic_id if topic else None}, topic, numbers, known))
+        for name in names:
+            topic = await service.topic(name)
+            if topic is None and service.topics.is_away(name):
+                return _away(request, asked, name)
+            if topic is not None:
+                numbers = [number for named, number in known if named == name]
+                told.append(_offsets({"name": name, "topic_id": topic.topic_id}, topic, numbers, known))
     else:
         for each in topics:
             topic = await _topic(service, request, each)
-            if topic is None and any((_named(each)["name"], one) in known for one in each.partition_indexes):
-                # it may be there and can't be opened: who is told of no offset would begin anew, or at the end
-                _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", group_id, each.name)
-                return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
+            if topic is None and _is_owed(service, request, each, known):
+                return _away(request, asked, _named(each)["name"] or _named(each)["topic_id"])
             told.append(_offsets(_named(each), topic, each.partition_indexes, known, by_id=request.version >= _BY_ID))
     return {"group_id": group_id, "error_code": ErrorCode.none, "topics": told}
+
+
+def _is_owed(service: Service, request: Request, named: Any, known: Any) -> bool:
+    """Whether there may be offsets of a topic that isn't open."""
+    has_some = any((_named(named)["name"], one) in known for one in named.partition_indexes)
+    return has_some or (request.version >= _BY_ID and _may_be_away(service, request, named))
+
+
+def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
+    """Refuse to give any offsets. Who is told that there are none of a topic would begin anew, or at the end."""
+    _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", asked.group_id, topic)
+    return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
 
 
 def _offsets(
@@ -187,9 +200,21 @@ async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, Serv
     await asyncio.gather(*(each.caught_up() for each in behind.values()))
 
 
-def _commit_error(request: Request, topic: ServedTopic | None, wanted: Any) -> ErrorCode:
-    if topic is None:
-        return ErrorCode.unknown_topic_id if request.version >= _BY_ID else ErrorCode.unknown_topic_or_partition
+def _absent(service: Service, request: Request, named: Any) -> ErrorCode:
+    """What a client is told that commits offsets of a topic that isn't open."""
+    if _may_be_away(service, request, named):
+        return ErrorCode.coordinator_load_in_progress  # clients commit again after this one
+    return ErrorCode.unknown_topic_id if request.version >= _BY_ID else ErrorCode.unknown_topic_or_partition
+
+
+def _may_be_away(service: Service, request: Request, named: Any) -> bool:
+    """Whether a topic that isn't open may have an archive that can't be opened now."""
+    by_id = request.version >= _BY_ID
+    names = service.topics.troubles if by_id else (named.name,)
+    return any(map(service.topics.is_away, names))
+
+
+def _commit_error(topic: ServedTopic, wanted: Any) -> ErrorCode:
     if not 0 <= wanted.partition_index < topic.partitions:
         return ErrorCode.unknown_topic_or_partition
     if wanted.committed_offset < 0:

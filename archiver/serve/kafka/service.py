@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from archiver.serve.groups import Coordinator, OffsetStore
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.group_topics import GroupTopics
@@ -48,6 +50,14 @@ class Service:
         if topic_id is not None:
             return await self.topics.identified(topic_id)
         return await self.topics.named(name) if name else None
+
+    def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
+        """What a client is told of a topic that `topic` didn't find by its name: `away` if it can't be opened now.
+
+        A consumer gives up a topic that doesn't exist, and keeps one without a leader. If a topic can never be opened,
+        who reads others beside it had better go on without it.
+        """
+        return away if self.topics.is_away(name) else ErrorCode.unknown_topic_or_partition
 
 
 @dataclass(slots=True)

@@ -108,9 +108,13 @@ class Watch:
         if self._cluster is not None and not self._cluster.is_leased:
             trouble = self._cluster.trouble
             yield f"Groups are not coordinated: {trouble or 'this node has not joined the others'}"
-        for each in self._topics.open if self._topics is not None else ():
+        if self._topics is None:
+            return
+        for each in self._topics.open:
             if each.trouble is not None:
                 yield f"Topic {each.name} is served as it was last seen: {each.trouble}"
+        for name, trouble in self._topics.troubles.items():
+            yield f"Topic {name} can't be opened: {trouble}"
 
     def _turn(self) -> None:
         self._health.turned()

@@ -5,36 +5,54 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from archiver.archive.tables import TableSource
-from archiver.errors import ArchiveReplaced, ConfigError, ReplayError
+from archiver.errors import ArchiveReplaced, ConfigError, NoTable
 from archiver.serve.reading.served_topic import ServedTopic
 from archiver.serve.reading.workers import Workers
+from catalog.errors import NotOurTable
 from schema_mapping.errors import ContextError
 
 Open: TypeAlias = Callable[[str], Awaitable[ServedTopic]]
 
 _LOG = logging.getLogger(__name__)
 _AT_ONCE: Final = 4
-_MOST_UNKNOWN: Final = 1024
+_MOST_UNOPENED: Final = 1024
 _LISTED_SECONDS: Final = 30.0
+_WITHOUT_ARCHIVE: Final = (ConfigError, NoTable, NotOurTable)
+"""What opening a topic raises that has no archive. The name of one that no table can have is a ConfigError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unopened:
+    """Why the last attempt to open a topic failed, and until when there is no other."""
+
+    error: ContextError
+    until: float
+
+    @property
+    def trouble(self) -> ContextError | None:
+        """The error, if the topic may have an archive all the same."""
+        return None if isinstance(self.error, _WITHOUT_ARCHIVE) else self.error
 
 
 class ServedTopics:
     """All topics that have an archive. Use it from one event loop."""
 
     def __init__(self, tables: TableSource, open_topic: Open, workers: Workers, *, interval: float = 2.0) -> None:
-        """`interval` is how long the answer holds that a topic has no archive, in seconds."""
+        """`interval` is how long the answer holds that a topic can't be opened, in seconds."""
         self._tables = tables
         self._open_topic = open_topic
         self._workers = workers
         self._interval = interval
         self._topics: dict[str, ServedTopic] = {}
         self._opening: dict[str, asyncio.Task[ServedTopic | None]] = {}
-        self._unknown: OrderedDict[str, float] = OrderedDict()
+        self._unopened: OrderedDict[str, _Unopened] = OrderedDict()
+        self._names: frozenset[str] = frozenset()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._listed_at = float("-inf")
         self._listing: asyncio.Task[None] | None = None
@@ -45,40 +63,57 @@ class ServedTopics:
         """The topics that are open, by name."""
         return tuple(self._topics[name] for name in sorted(self._topics))
 
+    @property
+    def troubles(self) -> Mapping[str, ContextError]:
+        """The topics that the catalog lists and that can't be opened now, each with the reason. For any thread."""
+        found = ((name, last.trouble) for name, last in tuple(self._unopened.items()) if name in self._names)
+        return {name: trouble for name, trouble in found if trouble is not None}
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The names of topics in `troubles` that aren't served as they were seen before, either."""
+        return tuple(sorted(set(self.troubles).difference(self._topics)))
+
+    def trouble(self, name: str) -> ContextError | None:
+        """Why a topic that isn't open couldn't be opened. None if it is open, has no archive, or wasn't asked for."""
+        last = self._unopened.get(name)
+        return None if last is None else last.trouble
+
+    def is_away(self, name: str) -> bool:
+        """Whether a topic that isn't open may be opened if that is tried again."""
+        trouble = self.trouble(name)
+        return trouble is not None and trouble.retryable
+
     async def load(self) -> None:
         """List the topics in the catalog and open them. Raises the catalog's errors."""
-        names = await self._workers.lookup(self._tables.topics)
+        self._names = frozenset(await self._workers.lookup(self._tables.topics))
         self._listed_at = asyncio.get_running_loop().time()
-        await asyncio.gather(*(self.named(name) for name in names))
+        await asyncio.gather(*(self.named(name) for name in self._names))
 
     async def every(self) -> tuple[ServedTopic, ...]:
-        """All topics. The catalog is asked for others from time to time, and nobody waits for that."""
+        """All topics that are open. From time to time the catalog is asked for others. Nobody waits for that."""
         is_due = asyncio.get_running_loop().time() - self._listed_at > _LISTED_SECONDS
         if is_due:
             self._list_soon()
+        self._try_again()
         return self.open
 
     def look_around(self) -> None:
-        """Look at tables that nobody looked at for a while, one after the other. Nobody waits for that.
+        """Look at tables that nobody looked at for a while, and try to open those with trouble. Nobody waits for that.
 
         Clients fetch from the leader of a partition. A node that leads none of a topic hears of it in other requests.
         """
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._look_at_unseen())
+        self._try_again()
 
     async def named(self, name: str) -> ServedTopic | None:
-        """The topic of this name; None if it has no archive, or none that can be read."""
+        """The topic of this name; None if it has no archive, or can't be opened now: then `trouble` says why."""
         known = self._topics.get(name)
         if known is not None and not isinstance(known.trouble, ArchiveReplaced):
             return known
-        if asyncio.get_running_loop().time() < self._unknown.get(name, float("-inf")):
-            return None
-        task = self._opening.get(name)
-        if task is None:
-            task = asyncio.get_running_loop().create_task(self._open_named(name))
-            self._opening[name] = task
-            task.add_done_callback(lambda _: self._opening.pop(name))
-        return await asyncio.shield(task)
+        task = self._open_soon(name)
+        return None if task is None else await asyncio.shield(task)
 
     def with_id(self, topic_id: UUID) -> ServedTopic | None:
         """The open topic with this id; None if there is none."""
@@ -103,15 +138,30 @@ class ServedTopics:
         for topic in self._topics.values():
             await topic.close()
 
+    def _try_again(self) -> None:
+        for name in self.troubles:
+            self._open_soon(name)
+
+    def _open_soon(self, name: str) -> asyncio.Task[ServedTopic | None] | None:
+        """Open a topic, once for all who ask meanwhile. None if that was tried a moment ago."""
+        loop = asyncio.get_running_loop()
+        last = self._unopened.get(name)
+        if last is not None and loop.time() < last.until:
+            return None
+        task = self._opening.get(name)
+        if task is None:
+            task = self._opening[name] = loop.create_task(self._open_named(name))
+            task.add_done_callback(lambda _: self._opening.pop(name))
+        return task
+
     async def _open_named(self, name: str) -> ServedTopic | None:
         try:
             async with self._slots:
                 topic = await self._open_topic(name)
         except ContextError as error:
-            self._note_unknown(name)
-            if not isinstance(error, ConfigError | ReplayError):  # clients may ask for any name
-                _LOG.warning("topic %s can't be served", name, exc_info=error)
+            self._note_unopened(name, error)
             return None
+        self._unopened.pop(name, None)
         replaced = self._topics.pop(name, None)
         self._topics[name] = topic
         if replaced is not None:
@@ -135,8 +185,14 @@ class ServedTopics:
             self._listed_at = asyncio.get_running_loop().time()
             _LOG.warning("the catalog can't be asked for topics; those that are known are served", exc_info=error)
 
-    def _note_unknown(self, name: str) -> None:
-        self._unknown[name] = asyncio.get_running_loop().time() + self._interval
-        self._unknown.move_to_end(name)
-        if len(self._unknown) > _MOST_UNKNOWN:
-            self._unknown.popitem(last=False)
+    def _note_unopened(self, name: str, error: ContextError) -> None:
+        known = self._unopened.get(name)
+        is_told = known is not None and type(known.error) is type(error)
+        if not is_told and not isinstance(error, ConfigError | NoTable):  # clients may ask for any name
+            _LOG.warning("topic %s can't be served", name, exc_info=error)
+        until = asyncio.get_running_loop().time() + self._interval
+        error.__cause__ = error.__context__ = None  # they hold what was read when it failed
+        self._unopened[name] = _Unopened(error=error.with_traceback(None), until=until)
+        self._unopened.move_to_end(name)
+        if len(self._unopened) > _MOST_UNOPENED:
+            self._unopened.popitem(last=False)

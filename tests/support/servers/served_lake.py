@@ -22,7 +22,7 @@ from kio.serial import entity_reader, entity_writer
 
 from archiver.archive.batches import OpenStreams
 from archiver.config.model import ServeSection
-from archiver.errors import ReplayError
+from archiver.errors import NoTable
 from archiver.serve.groups import CommittedOffsets, Coordinator
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Door, Server
@@ -165,7 +165,7 @@ class ServedLake:
 
             async def open_topic(name: str) -> ServedTopic:
                 if name not in self.lake.topics():
-                    raise ReplayError("the topic has no archive yet", topic=name)
+                    raise NoTable("the topic has no archive yet", topic=name)
                 archive = await workers.lookup(self.lake.archive, **self._archive)
                 return ServedTopic(
                     archive, workers, streams=streams, interval=self._interval, on_rewrite=self.reader.forget
