@@ -62,9 +62,7 @@ async def describe_cluster(service: Service, request: Request) -> Values:
 async def describe_topic_partitions(service: Service, request: Request) -> Values:
     """DescribeTopicPartitions: as Metadata, in pages of at most so many partitions."""
     service.topics.look_around()
-    names = sorted({each.name for each in request.body.topics})
-    if not names:
-        names = sorted([*(each.name for each in await service.topics.every()), *service.topics.closed])
+    names = sorted({each.name for each in request.body.topics}) or await service.topics.names()
     cursor = request.body.cursor
     left = max(1, min(request.body.response_partition_limit, _MOST_PARTITIONS))
     topics: list[Values] = []

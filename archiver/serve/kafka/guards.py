@@ -55,8 +55,7 @@ async def metadata(handler: Handler, service: Service, request: Request) -> Answ
 async def topic_partitions(handler: Handler, service: Service, request: Request) -> Answer:
     """DescribeTopicPartitions needs DESCRIBE of each topic."""
     wanted = request.body.topics
-    every = [*(each.name for each in await service.topics.every()), *service.topics.closed]
-    named = wanted or [TopicRequest(name=TopicName(each)) for each in every]
+    named = wanted or [TopicRequest(name=TopicName(each)) for each in await service.topics.names()]
     allowed, refused = await split(service, request, named, Operation.DESCRIBE)
     told = [_undescribed(request, each) for each in refused] if wanted else []
     if not allowed:  # none at all would mean all of them

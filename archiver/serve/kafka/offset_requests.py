@@ -128,8 +128,7 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
         return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
     told = []
     if topics is None:
-        names = sorted({name for name, _ in known})
-        for name in names:
+        for name in sorted({name for name, _ in known}):
             topic = await service.topic(name)
             if topic is None and service.topics.is_away(name):
                 return _away(request, asked, name)

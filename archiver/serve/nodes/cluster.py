@@ -73,7 +73,7 @@ class Cluster:
 
     @property
     def told(self) -> Members:
-        """The nodes that clients are told of: the last ones that all nodes agreed on."""
+        """The nodes that clients are told of: the last ones that all nodes agreed on since this one came."""
         return self._membership.told
 
     @property

@@ -5,9 +5,10 @@ this one up. The lease is judged by this machine's own clock, the age of heartbe
 agree. Who comes or goes makes another view. A node that has taken a view in says so with its next heartbeat, and
 coordinates nothing of others from then on; a view in which all nodes have said so is settled.
 
-Clients are told of the last settled view. If each node told of the newest that it knows, a client would hear of a node
-from one, and from the next that there is none. librdkafka then closes that node's connection, and with it loses what it
-asked there: a consumer whose question for its topic was lost joins its group minutes later.
+Clients are told of the last settled view, or of the first one that this node saw since it joined. If each node told of
+the newest that it knows, a client would hear of a node from one, and from the next that there is none. librdkafka then
+closes that node's connection, and with it loses what it asked there: a consumer whose question for its topic was lost
+joins its group minutes later.
 """
 
 from __future__ import annotations
@@ -160,8 +161,6 @@ class Membership:
             await self._step()
         if self.members.is_settled and len(self.members.nodes) > 1:
             await asyncio.sleep(pace)  # the others hear of it with their next heartbeat
-        if self.is_joined:
-            self.told = self.members
 
     async def _until_known(self) -> None:
         while True:

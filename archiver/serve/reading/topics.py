@@ -98,6 +98,10 @@ class ServedTopics:
         self._try_again()
         return self.open
 
+    async def names(self) -> tuple[str, ...]:
+        """The names of all topics, in order: of those that are open, and of those that can't be opened now."""
+        return tuple(sorted([*(each.name for each in await self.every()), *self.closed]))
+
     def look_around(self) -> None:
         """Look at tables that nobody looked at for a while, and try to open those with trouble. Nobody waits for that.
 

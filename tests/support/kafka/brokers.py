@@ -22,13 +22,13 @@ _TIMEOUT = 30.0
 _POLL = 0.1
 
 
-def eventually(holds: Callable[[], Any], what: str, seconds: float = 45.0) -> None:
-    """Wait until something holds; a client that finds no broker for a moment is asked again."""
+def eventually(holds: Callable[[], Any], what: str, seconds: float = 45.0) -> Any:
+    """Wait until something holds, and return it; a client that finds no broker for a moment is asked again."""
     deadline = time.monotonic() + seconds
     while True:
         with suppress(KafkaException):
-            if holds():
-                return
+            if found := holds():
+                return found
         if time.monotonic() > deadline:
             raise TimeoutError(f"in {seconds:.0f} s it never came that {what}")
         time.sleep(_POLL)
@@ -165,12 +165,8 @@ class Brokers:
 
     def _described(self, topic: str, partition: int) -> Any:
         """What a broker knows of a partition. One that hasn't heard of it yet is asked again, or another one."""
-        found: list[Any] = []
 
-        def is_known() -> bool:
-            known = self.admin().list_topics(topic, timeout=10).topics[topic].partitions.get(partition)
-            found.append(known)
-            return known is not None
+        def known() -> Any:
+            return self.admin().list_topics(topic, timeout=10).topics[topic].partitions.get(partition)
 
-        eventually(is_known, f"{topic}-{partition} is known")
-        return found[-1]
+        return eventually(known, f"{topic}-{partition} is known")
