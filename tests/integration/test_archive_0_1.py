@@ -1,0 +1,446 @@
+"""An archive that version 0.1 left, in the hands of today's: each command, judged by what a Kafka client had read.
+
+The acts follow each other on one restored copy, as an operator would go on after an upgrade. Each fixture is an act and
+what it said; it needs the act before it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from archiver.config import load_config
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.erase.job import Erase
+from catalog.errors import RegistryOutdated
+from catalog.registry import Registry
+from catalog.registry.postgres import Postgres, _migrations
+from tests.support.archive.job_runs import run
+from tests.support.archive.kept_archive import Fate, KeptArchive
+from tests.support.archive.readers import Seen, seen_from
+from tests.support.archive.restored_archive import RestoredArchive, restored
+from tests.support.archive.two_topics import Ran
+from tests.support.catalog.foreign_writes import table_of
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.servers.serve_command import serving
+
+pytestmark = pytest.mark.integration
+
+KEPT = KeptArchive.of_version("0.1")
+TOPICS = ("customers", "events", "orders", "payments", "shipments")
+RIGHT = dict.fromkeys(TOPICS, True)
+DAY = 86_400.0
+LATEST = 20
+"""The last migration that 0.1 has."""
+DELETED = [(0, 101, 103, 2), (1, 121, 126, 2)]
+"""Where other engines have deleted rows of `payments`: partition, first and last offset, rows."""
+FIRST_EVENT = 33
+FIRST_CUSTOMERS = {0: 50, 1: 25}
+"""Whole files go before offset 70, but the hold on partition 1 begins at 40."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    """A restored archive, and which fates of records a replay has to give back by now.
+
+    `gone` says of a topic and a record whether an act of today's version has taken it out.
+    """
+
+    archive: RestoredArchive
+    config: Path
+    present: set[Fate]
+    gone: list[Callable[[str, Seen], bool]] = field(default_factory=list)
+
+    def run(self, *words: str, config: Path | None = None) -> Ran:
+        """Run a command, with tasks in threads."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("archiver.upkeep.compact.job._start_spark", lambda *_: InlineEngine())
+            done = CliRunner().invoke(app, [*words, "--json", "--config", str(config or self.config)])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return Ran(code=done.exit_code, text=done.stdout or done.stderr)
+
+    def expected(self, topic: str) -> list[Seen]:
+        """What a Kafka client read, as far as it has to be there."""
+        return [
+            record.seen
+            for record in KEPT.records()
+            if record.topic == topic
+            and record.fate in self.present
+            and not any(is_gone(topic, record.seen) for is_gone in self.gone)
+        ]
+
+    def check(self, *topics: str, config: Path | None = None) -> dict[str, bool]:
+        """Whether `archiver replay` writes the expected records of each topic, byte for byte and no others."""
+        return {topic: self._replayed(topic, config) == self.expected(topic) for topic in topics or TOPICS}
+
+    def _replayed(self, topic: str, config: Path | None) -> list[Seen]:
+        file = self.config.with_name(f"{topic}.jsonl")
+        done = self.run("replay", topic, "-o", str(file), config=config)
+        assert done.code == 0, done.text
+        return [_seen(json.loads(line)) for line in file.read_bytes().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestoredArchive]:
+    with restored(KEPT, tmp_path_factory.mktemp("archive-0.1")) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def upgraded(archive: RestoredArchive) -> Course:
+    """Today's migrations are applied, and nothing else was done."""
+    dsn = archive.database()
+    Registry(dsn).close()
+    return Course(archive=archive, config=archive.config(dsn), present={Fate.ARCHIVED})
+
+
+@pytest.fixture(scope="module")
+def rebuilt_at_once(upgraded: Course) -> dict[str, Any]:
+    """A registry made from the untouched archive alone. Its entries of the audit trail are taken back."""
+    empty = upgraded.archive.config(upgraded.archive.stack.database())
+    done = upgraded.run("registry", "rebuild", config=empty)
+    ranges, replay = (_ranges(upgraded.config), _ranges(empty)), upgraded.check(config=empty)
+    upgraded.archive.reset_objects()
+    return {"rebuild": done, "ranges": ranges, "replay": replay}
+
+
+@pytest.fixture(scope="module")
+def first_look(upgraded: Course, rebuilt_at_once: dict[str, Any]) -> dict[str, Any]:
+    """What commands say that change nothing."""
+    assert rebuilt_at_once
+    return {
+        "replay": upgraded.check(),
+        "status": _by_topic(upgraded.run("status")),
+        "verify": upgraded.run("verify"),
+        "audit": upgraded.run("audit", "check", "--registry", "--public-key", str(KEPT.public_key)),
+        "history": upgraded.run("schema", "history", "orders"),
+        "holds": upgraded.run("hold", "--list", "--all", "customers"),
+        "served": _served(upgraded),
+    }
+
+
+@pytest.fixture(scope="module")
+def archived(upgraded: Course, first_look: dict[str, Any]) -> dict[str, Any]:
+    """The first run of today's archive job: it settles what was left, and reads on in Kafka."""
+    assert first_look
+    report = run(upgraded.config)
+    upgraded.present |= {Fate.STAGED, Fate.WAITING}
+    status = _by_topic(upgraded.run("status"))
+    return {"report": report, "replay": upgraded.check(), "status": status}
+
+
+@pytest.fixture(scope="module")
+def refilled(upgraded: Course, archived: dict[str, Any]) -> dict[str, Any]:
+    assert archived
+    done = upgraded.run("refill", "payments")
+    upgraded.present.add(Fate.DELETED)
+    return {"refill": done, "replay": upgraded.check("payments"), "verify": upgraded.run("verify", "--against-kafka")}
+
+
+@pytest.fixture(scope="module")
+def expired(upgraded: Course, refilled: dict[str, Any]) -> dict[str, Any]:
+    assert refilled
+    events = upgraded.run("expire", "events", "--before", str(FIRST_EVENT), "--rows")
+    customers = upgraded.run("expire", "customers", "--before", "70")
+    upgraded.gone.append(lambda topic, record: topic == "events" and record.offset < FIRST_EVENT)
+    upgraded.gone.append(
+        lambda topic, record: topic == "customers" and record.offset < FIRST_CUSTOMERS[record.partition]
+    )
+    return {"events": events, "customers": customers, "replay": upgraded.check("events", "customers")}
+
+
+@pytest.fixture(scope="module")
+def compacted(upgraded: Course, expired: dict[str, Any]) -> dict[str, Any]:
+    assert expired
+    done = upgraded.run("compact", "--min-files", "2", "--repartition")
+    return {"compact": done, "replay": upgraded.check()}
+
+
+@pytest.fixture(scope="module")
+def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
+    """An erasure that the hold refuses, the older one that a tag keeps open, one whose files the hold keeps, the end.
+
+    The refused one has left uploads. They are deleted once they are old: at the end the clock says that they are.
+    """
+    assert compacted
+    refused = upgraded.run("erase", "customers", "--where", "key = 'carl'")
+    tagged = upgraded.run("erase", "customers", "--finish")
+    with table_of(upgraded.archive.stack, upgraded.config, "customers").manage_snapshots() as manage:
+        manage.remove_tag("audited")
+    held = upgraded.run("erase", "customers", "--where", "key = 'dora' and offset < 40")
+    (topic,) = json.loads(upgraded.run("hold", "--list", "customers").text)["topics"]
+    for hold in topic["holds"]:
+        assert upgraded.run("hold", "customers", "--release", hold["id"], "--reason", "closed").code == 0
+    finished = Erase(
+        load_config(upgraded.config), "customers", None, engine=InlineEngine(), clock=lambda: time.time() + 9 * DAY
+    ).run()
+    done = [
+        upgraded.run("erase", "shipments", "--where", "key = 'k3'"),
+        upgraded.run("erase", "orders", "--where", "offset = 20"),
+    ]
+    upgraded.gone += [
+        lambda topic, record: topic == "customers" and record.key == b"dora" and record.offset < 40,
+        lambda topic, record: topic == "shipments" and record.key == b"k3",
+        lambda topic, record: topic == "orders" and record.offset == 20,
+    ]
+    said = {"refused": refused, "tagged": tagged, "held": held, "finished": finished, "done": done}
+    return {**said, "replay": upgraded.check("customers", "shipments", "orders")}
+
+
+@pytest.fixture(scope="module")
+def rebuilt(upgraded: Course, erased: dict[str, Any]) -> dict[str, Any]:
+    """The registry is lost after all of that, and rebuilt."""
+    assert erased
+    before = _ranges(upgraded.config)
+    upgraded.config = upgraded.archive.config(upgraded.archive.stack.database())
+    done = upgraded.run("registry", "rebuild")
+    return {
+        "rebuild": done,
+        "ranges": (before, _ranges(upgraded.config)),
+        "replay": upgraded.check(),
+        "verify": upgraded.run("verify"),
+        "refill": [upgraded.run("refill", topic, "--dry-run") for topic in TOPICS],
+    }
+
+
+def test_replay_gives_every_record(first_look: dict[str, Any]) -> None:
+    assert first_look["replay"] == RIGHT
+
+
+def test_status_counts_what_was_left(first_look: dict[str, Any]) -> None:
+    status = first_look["status"]
+    names = ("lag_records", "erased_rows", "lost_offsets", "retired_rows", "holds")
+    assert {topic: tuple(status[topic][name] for name in names) for topic in TOPICS} == {
+        "customers": (0, 46, 0, 0, 1),
+        "events": (20, 0, 5, 20, 0),
+        "orders": (35, 0, 0, 0, 0),
+        "payments": (0, 3, 0, 0, 0),
+        "shipments": (0, 0, 0, 0, 0),
+    }
+    assert status["orders"]["files"]["uploaded"]["rows"] == 20
+    assert status["customers"]["files"]["uploaded"]["rows"] == 10
+    assert [tuple(hole.values()) for hole in status["payments"]["holes"]] == DELETED
+
+
+def test_verify_misses_only_what_other_engines_deleted(first_look: dict[str, Any]) -> None:
+    verified = {line["topic"]: line for line in first_look["verify"].lines if line["event"] == "verified"}
+    archived = [record.topic for record in KEPT.records() if record.fate == Fate.ARCHIVED]
+    proven = {topic: archived.count(topic) for topic in TOPICS}
+    proven["payments"] -= 36  # those of the two ranges that lack some
+    assert {topic: line["records"] for topic, line in verified.items()} == proven
+    faults = [line for line in first_look["verify"].lines if line["event"] == "fault"]
+    assert {(line["topic"], line["kind"]) for line in faults} <= {
+        ("payments", "deleted by others"),
+        ("customers", "journal"),  # of the commit that the journal hasn't heard of yet
+    }
+    assert sum(line["topic"] == "payments" for line in faults) == 2
+
+
+def test_the_audit_trail_is_whole_and_signed(first_look: dict[str, Any]) -> None:
+    trails = json.loads(first_look["audit"].text)["trails"]
+    assert first_look["audit"].code == 0
+    assert {trail["topic"]: (trail["is_whole"], trail["checkpoints"]) for trail in trails} == dict.fromkeys(
+        TOPICS, (True, 2)
+    )
+
+
+def test_schema_versions_and_holds_are_known(first_look: dict[str, Any]) -> None:
+    history = json.loads(first_look["history"].text)
+    assert [version["version"] for version in history["versions"]] == [1, 2, 3]
+    (topic,) = json.loads(first_look["holds"].text)["topics"]
+    assert [(hold["reason"], hold["released_why"]) for hold in topic["holds"]] == [
+        ("case 1", "closed"),
+        ("case 2", None),
+    ]
+
+
+def test_a_user_reads_on_where_the_group_was(upgraded: Course, first_look: dict[str, Any]) -> None:
+    committed, records = first_look["served"]
+    assert {str(partition): offset for partition, offset in committed.items()} == KEPT.about["group"]["offsets"]
+    archived = [record.seen for record in KEPT.records() if (record.topic, record.fate) == ("orders", Fate.ARCHIVED)]
+    assert records == archived
+
+
+def test_rebuild_from_the_untouched_archive(rebuilt_at_once: dict[str, Any]) -> None:
+    assert rebuilt_at_once["rebuild"].code == 0
+    restored_topics = {topic["topic"]: topic for topic in json.loads(rebuilt_at_once["rebuild"].text)}
+    assert {name: topic["from_journal"] for name, topic in restored_topics.items()} == RIGHT
+    assert restored_topics["orders"]["staged"] == 2
+    before, after = (set(ranges) for ranges in rebuilt_at_once["ranges"])
+    assert {place[:4] for place in after - before} == {("customers", 0, 75, 80), ("customers", 1, 75, 80)}
+    assert before <= after
+    assert rebuilt_at_once["replay"] == RIGHT
+
+
+def test_archive_settles_what_was_left_and_reads_on(archived: dict[str, Any]) -> None:
+    errors = {topic.topic: type(topic.error).__name__ for topic in archived["report"].topics if topic.error}
+    assert errors == {"payments": "RowsRemoved"}
+    assert archived["replay"] == RIGHT
+    assert {topic: archived["status"][topic]["lag_records"] for topic in TOPICS} == dict.fromkeys(TOPICS, 0)
+    assert all(archived["status"][topic]["files"]["uploaded"]["ranges"] == 0 for topic in TOPICS)
+
+
+def test_refill_brings_deleted_rows_back(refilled: dict[str, Any]) -> None:
+    (line,) = refilled["refill"].lines
+    assert [tuple(hole.values()) for hole in line["holes"]] == [(*hole, "from_file", "") for hole in DELETED]
+    assert refilled["replay"] == {"payments": True}
+    assert refilled["verify"].code == 0, refilled["verify"].text
+
+
+def test_expire_retires_rows_and_leaves_held_ones(expired: dict[str, Any]) -> None:
+    assert expired["events"].of("events")["first_offsets"] == {"0": FIRST_EVENT, "1": FIRST_EVENT}
+    assert expired["events"].code == 0
+    held = expired["customers"].of("customers")
+    assert held["first_offsets"] == {str(partition): offset for partition, offset in FIRST_CUSTOMERS.items()}
+    assert (expired["customers"].code, list(held["held_partitions"])) == (1, ["1"])
+    assert expired["replay"] == {"events": True, "customers": True}
+
+
+def test_compact_keeps_every_record(compacted: dict[str, Any]) -> None:
+    topics = {line["topic"]: line for line in compacted["compact"].lines if line["event"] == "compacted"}
+    assert {topic: len(line["commits"]) for topic, line in topics.items()} == dict.fromkeys(TOPICS, 1)
+    assert topics["payments"]["deleted_rows"] == 6
+    assert topics["shipments"]["moved_files"] > 0
+    assert compacted["compact"].code == 0
+    assert compacted["replay"] == RIGHT
+
+
+def test_erase_names_hold_and_tag(erased: dict[str, Any]) -> None:
+    assert erased["refused"].code == 1
+    assert "legal hold" in erased["refused"].text
+    (tagged,) = erased["tagged"].lines
+    assert list(tagged["store"]["needed_by_tags_and_branches"]) == ["audited"]
+    assert (erased["tagged"].code, len(tagged["unfinished"])) == (1, 1)
+    (held,) = erased["held"].lines
+    assert (erased["held"].code, held["store"]["held_files"] > 0, len(held["unfinished"])) == (1, True, 2)
+
+
+def test_erased_records_are_in_no_object(upgraded: Course, erased: dict[str, Any]) -> None:
+    assert (erased["finished"].succeeded, len(erased["finished"].finished)) == (True, 2), erased["finished"]
+    assert [done.code for done in erased["done"]] == [0, 0], [done.text for done in erased["done"]]
+    assert erased["replay"] == {"customers": True, "shipments": True, "orders": True}
+    names = {key for offset, key in _stored(upgraded, "customers") if offset < 40}
+    assert names == {b"carl", b"emil"}
+
+
+def test_rebuild_after_all_acts(rebuilt: dict[str, Any]) -> None:
+    assert rebuilt["rebuild"].code == 0
+    before, after = rebuilt["ranges"]
+    assert after == before
+    assert rebuilt["replay"] == RIGHT
+    assert rebuilt["verify"].code == 0, rebuilt["verify"].text
+    assert [done.lines[0]["holes"] for done in rebuilt["refill"]] == [[]] * len(TOPICS)
+
+
+def test_archiving_goes_on_with_the_rebuilt_registry(upgraded: Course, rebuilt: dict[str, Any]) -> None:
+    assert rebuilt
+    upgraded.archive.stack.produce("customers", *({"key": b"finn", "value": b"%d" % number} for number in range(9)))
+    assert run(upgraded.config).succeeded
+    done = upgraded.run("status", "customers")
+    assert (done.code, _by_topic(done)["customers"]["lag_records"]) == (0, 0)
+
+
+def test_an_archiver_that_lacks_a_migration_refuses(archive: RestoredArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 0.1 finds once a later version was there; its check of migrations is today's."""
+    dsn = archive.database()
+    Registry(dsn).close()
+    migrations = _migrations()
+    later = max(migrations) + 1
+    with psycopg.connect(dsn) as connection:
+        connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (later, f"{later:04}_later"))
+    monkeypatch.setattr(
+        "catalog.registry.postgres._migrations",
+        lambda: {number: migration for number, migration in migrations.items() if number <= LATEST},
+    )
+    with pytest.raises(RegistryOutdated, match=f"migrated by a newer archiver .up to {later:04}.: upgrade this one"):
+        Postgres.migrated(dsn)
+    config = archive.config(dsn)
+    for words in (["status"], ["archive"], ["compact"], ["expire"], ["refill", "orders"]):
+        done = CliRunner().invoke(app, [*words, "--json", "--config", str(config)])
+        assert (done.exit_code, "upgrade this one" in done.stderr) == (1, True), (words, done.output)
+
+
+def test_the_registry_of_0_1_has_its_migrations(archive: RestoredArchive) -> None:
+    """The check above is of that version, and the restored registry is one that nobody has upgraded."""
+    with psycopg.connect(archive.database()) as connection:
+        numbers = connection.execute("SELECT number FROM migrations ORDER BY number").fetchall()
+    assert [number for (number,) in numbers] == list(range(1, LATEST + 1))
+
+
+def _seen(line: dict[str, Any]) -> Seen:
+    return Seen(
+        line["partition"],
+        line["offset"],
+        line["timestamp_type"] + 1,  # Kafka counts from 0, its client from 1
+        line["timestamp"],
+        _bytes(line["key"]),
+        _bytes(line["value"]),
+        tuple((name, _bytes(value)) for name, value in line["headers"]),
+    )
+
+
+def _bytes(value: str | dict[str, str] | None) -> bytes | None:
+    match value:
+        case None:
+            return None
+        case str():
+            return value.encode()
+        case _:
+            return b64decode(value["base64"])
+
+
+def _ranges(config: Path) -> list[tuple[Any, ...]]:
+    """The committed ranges that a registry knows, with the digests of their records."""
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        return connection.execute(
+            "SELECT topic, partition, start_offset, end_offset, path, files.rows, digest FROM files"
+            " JOIN topics ON topics.id = files.topic_id WHERE state = 'committed' ORDER BY 1, 2, 3, 5"
+        ).fetchall()
+
+
+def _served(course: Course) -> tuple[dict[int, int], list[Seen]]:
+    """What a client of `archiver serve kafka` finds that has its group's offsets and its user's password of then."""
+    about = KEPT.about
+    secured = course.archive.config(load_config(course.config).registry.dsn, sasl={"mechanisms": ["SCRAM-SHA-256"]})
+    with serving(secured) as address:
+        options = {
+            "bootstrap.servers": address,
+            "group.id": about["group"]["name"],
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": about["user"]["name"],
+            "sasl.password": about["user"]["password"],
+            "enable.partition.eof": True,
+        }
+        with closing(Consumer(options)) as consumer:
+            committed = consumer.committed([TopicPartition("orders", each) for each in range(2)], 30)
+            records = [record for each in range(2) for record in seen_from(consumer, "orders", each)]
+    return {place.partition: place.offset for place in committed}, records
+
+
+def _by_topic(done: Ran) -> dict[str, Any]:
+    return {topic["topic"]: topic for topic in json.loads(done.text)["topics"]}
+
+
+def _stored(course: Course, topic: str) -> list[tuple[int, bytes]]:
+    """Offset and key of each row in any data file that the store has, whoever refers to it."""
+    objects = ObjectStore.of(load_config(course.config).catalog)
+    parts = objects.walk(table_of(course.archive.stack, course.config, topic).location())
+    paths = [listed.path for part in parts for listed in part if listed.path.endswith(".parquet")]
+    rows = [row for path in paths for row in pq.read_table(io.BytesIO(objects.read(path))).to_pylist()]
+    assert rows
+    return [(row["kafka"]["offset"], row["key"]["__raw__"]) for row in rows]
