@@ -83,6 +83,7 @@ class Erase:
         self._engine = engine
         self._formats = formats
         self._clock = clock
+        self._decided: dict[frozenset[int], bool] = {}
 
     def run(self) -> EraseReport:
         """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
@@ -123,8 +124,11 @@ class Erase:
         return report
 
     def _expires_owned(self, snapshots: Sequence[Snapshot], settings: Mapping[str, str]) -> bool:
-        self._observer(OwnedSnapshots(snapshots=tuple(snapshots), settings=settings))
-        return self._options.expires_owned(snapshots, settings)
+        ids = frozenset(one.snapshot_id for one in snapshots)
+        if ids not in self._decided:  # it is decided once, also if others commit meanwhile
+            self._observer(OwnedSnapshots(snapshots=tuple(snapshots), settings=settings))
+            self._decided[ids] = self._options.expires_owned(snapshots, settings)
+        return self._decided[ids]
 
     def _erase(self, work: TopicErasure, where: Where, report: EraseReport) -> None:
         columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
