@@ -17,7 +17,7 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
 - `views`: a topic's views, in catalogs that have them
 - `scratch_table`: made and dropped to see whether a catalog lets us work
 - upkeep of metadata: `expiry` decides, `housekeeping` does it
-- what the table's owner set: `deletion_gate` (whether files may be deleted), `owner_retention`, `owner_settings` (in words)
+- what the table's owner set: `deletion_gate` (may files be deleted?), `owner_retention`, `owner_settings` (in words)
 """
 
 __all__ = [
