@@ -13,8 +13,8 @@ _SHOWN: Final = 5
 
 
 def setting_words(settings: Mapping[str, str]) -> str:
-    """Name properties with their values: ``a` = 1 and `b` = 2``."""
-    return " and ".join(f"`{key}` = {value}" for key, value in settings.items())
+    """Name properties with their values."""
+    return " and ".join(f"`{key}` = `{value}`" for key, value in settings.items())
 
 
 def snapshot_words(snapshots: Collection[int]) -> str:
