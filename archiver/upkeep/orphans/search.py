@@ -143,7 +143,7 @@ class OrphanSearch:
         journal = self._connected.journal.of_table(table)
         journaled = journal.files_ever_in_table({each.name for each in found}) if found else set()
         others = [each for each in found if each.name not in journaled]
-        self._never_landed = never_landed(table, others)
+        self._never_landed = never_landed(table, others, self.references)
         going = tuple(each for each in others if each.path in self._never_landed)
         self._report.kept[KeptFor.SHARED] += len(found) - len(going)
         return going

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,11 @@ from ulid import ULID
 
 from archiver.storage.file_names import DataFileName
 from archiver.upkeep.orphans.never_landed import CLOCKS_APART_MS, never_landed
+from archiver.upkeep.orphans.references import References
 from archiver.upkeep.orphans.report import Orphan, OrphanKind
 from catalog.iceberg.append import Attempt, prepare
 from catalog.iceberg.attempt_names import new_attempt_id
-from catalog.model import new_id
+from catalog.model import TranslatedRange, new_id
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
 
 HOUR = 3_600_000
@@ -27,8 +30,17 @@ def catalog(tmp_path: Path) -> MemoryCatalog:
     return catalog
 
 
-def attempt(catalog: MemoryCatalog, number: int) -> Attempt:
-    return prepare(catalog.load(), [span(0, number, number + 1)], change=None, commit_id=new_id())
+def attempt(catalog: MemoryCatalog, number: int, *, ranges: Sequence[TranslatedRange] | None = None) -> Attempt:
+    return prepare(catalog.load(), ranges or [span(0, number, number + 1)], change=None, commit_id=new_id())
+
+
+def raced(catalog: MemoryCatalog) -> Attempt:
+    """An attempt that lost the race, and was made again on the snapshot that won."""
+    ranges = [span(0, 7, 8)]
+    lost = attempt(catalog, 7, ranges=ranges)
+    catalog.send(attempt(catalog, 6))
+    catalog.send(attempt(catalog, 7, ranges=ranges))
+    return lost
 
 
 def expire(catalog: MemoryCatalog, *numbers: int) -> None:
@@ -51,7 +63,9 @@ def manifests(attempt: Attempt) -> list[Orphan]:
 
 
 def is_certain(catalog: MemoryCatalog, *orphans: Orphan) -> bool:
-    found = never_landed(catalog.load(), orphans)
+    references = References()
+    references.look(catalog.load, ())
+    found = never_landed(catalog.load(), orphans, references)
     assert found in (frozenset(), frozenset(each.path for each in orphans))
     return bool(found)
 
@@ -99,13 +113,37 @@ def test_nothing_is_certain_where_the_last_snapshot_expired(catalog: MemoryCatal
 
 
 def test_manifests_of_an_attempt_that_lost_the_race(catalog: MemoryCatalog) -> None:
-    lost = attempt(catalog, 6)
-    catalog.send(attempt(catalog, 6))
-    assert is_certain(catalog, *manifests(lost))
+    assert is_certain(catalog, *manifests(raced(catalog)))
 
 
 def test_manifests_of_an_attempt_beyond_the_last_snapshot(catalog: MemoryCatalog) -> None:
-    assert is_certain(catalog, *manifests(attempt(catalog, 6)))
+    """It brings a file that never landed, either."""
+    name = data(time_of(catalog, 0)).name
+    one = span(0, 6, 7)
+    upload = replace(one, files=tuple(replace(each, path=f"file:///{name}") for each in one.files))
+    orphan = data(time_of(catalog, 0), name=name)
+    assert is_certain(catalog, orphan, *manifests(attempt(catalog, 6, ranges=[upload])))
+
+
+def test_snapshots_of_a_table_that_was_restored(catalog: MemoryCatalog) -> None:
+    """Its catalog lost the last snapshots and gives their numbers again; a copy may still have them."""
+    before = catalog.metadata
+    landed = attempt(catalog, 6)
+    catalog.send(landed)
+    catalog.metadata = before
+    assert not is_certain(catalog, *manifests(landed))
+    catalog.send(attempt(catalog, 6))
+    assert not is_certain(catalog, *manifests(landed))
+
+
+def test_attempt_whose_manifests_are_gone(catalog: MemoryCatalog) -> None:
+    """A kill came while they were deleted."""
+    lost = raced(catalog)
+    alone = [each for each in manifests(lost) if each.name.startswith("snap-")]
+    for path in lost.written:
+        if not path.rpartition("/")[2].startswith("snap-"):
+            Path(path.removeprefix("file://")).unlink()
+    assert is_certain(catalog, *alone)
 
 
 def test_manifests_of_an_expired_snapshot_stay(catalog: MemoryCatalog) -> None:
@@ -118,16 +156,13 @@ def test_manifests_of_an_expired_snapshot_stay(catalog: MemoryCatalog) -> None:
 
 def test_manifests_of_the_number_of_an_expired_snapshot_stay(catalog: MemoryCatalog) -> None:
     """Of two attempts for one number, nobody can say any more which one landed."""
-    lost = attempt(catalog, 6)
-    catalog.send(attempt(catalog, 6))
-    catalog.send(attempt(catalog, 7))
+    lost = raced(catalog)
     expire(catalog, 6)
     assert not is_certain(catalog, *manifests(lost))
 
 
 def test_manifest_without_its_list_stays(catalog: MemoryCatalog) -> None:
-    lost = attempt(catalog, 6)
-    catalog.send(attempt(catalog, 6))
+    lost = raced(catalog)
     alone = [each for each in manifests(lost) if not each.name.startswith("snap-")]
     assert alone
     assert not is_certain(catalog, *alone)
