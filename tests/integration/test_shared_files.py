@@ -35,7 +35,7 @@ from catalog.model import new_id
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
-from tests.support.archive.retirements import DAY, archived, expire, produce
+from tests.support.archive.retirements import DAY, expire, produce
 from tests.support.catalog.foreign_writes import table_of
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive as archive_process
@@ -45,6 +45,16 @@ pytestmark = pytest.mark.integration
 
 SMALL = Retention(seconds=0.0, keep=1, least=1, batch=1)
 OLD = 9 * 86_400
+
+
+def archived(stack: Stack) -> tuple[Path, str]:
+    """A topic archived in three commits of ten records each, of one day."""
+    topic = stack.topic()
+    config = stack.config({topic: {"snapshot_retention": "0s"}})
+    for turn in range(3):
+        produce(stack, topic, range(turn * 10, turn * 10 + 10), day=0)
+        archive_once(config)
+    return config, topic
 
 
 def set_property(stack: Stack, config: Path, topic: str, **values: str) -> None:
