@@ -27,6 +27,7 @@ CatalogError
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
     ├── NewerFormat          the table was written by a newer archiver
     ├── FormatUpgraded       others gave the table a format or a column type of Iceberg that can't be written or read
+    ├── FilesShared          `gc.enabled` is false: another table may share the files, so none is deleted
     ├── RolledBack           the table was set back to a state before our last commit
     ├── RowsRemoved          others took archived rows out of the table
     ├── RowsAltered          others changed archived rows, or added rows with their offsets
@@ -169,6 +170,10 @@ class TableMissing(TableError):
 
 class FormatUpgraded(TableError):
     """Others upgraded the table to a format of Iceberg that isn't written, or added a type that can't be read."""
+
+
+class FilesShared(TableError):
+    """The table's `gc.enabled` is false: other tables may read its files. Nothing was deleted."""
 
 
 class RolledBack(TableError):

@@ -19,6 +19,7 @@ from archiver.audit.entry import hash_of
 from archiver.errors import ObjectMissing, StorageError, StorageUnavailable
 from archiver.fault_points import AuditPoint, pass_point
 from archiver.storage.objects import ListedObject, ObjectStore
+from catalog.iceberg.deletion_gate import OwnFolder
 
 LEAST_PACKED: Final = 256
 """So many single entries are packed. With fewer, a pack would have to be packed again soon."""
@@ -227,7 +228,7 @@ class TrailFolder:
     def _removed(self, each: EntryObject) -> StorageError | None:
         """Remove an object. The error where the store doesn't let it go."""
         try:
-            self.objects.delete(each.path)
+            self.objects.delete(each.path, OwnFolder(self.path))
         except StorageUnavailable:
             raise
         except StorageError as error:

@@ -29,6 +29,13 @@ def erase(
         str | None,
         typer.Option("--grace", help="How long readers of older snapshots keep their files (1h); none by default."),
     ] = None,
+    expire_protected: Annotated[
+        bool,
+        typer.Option(
+            "--expire-protected-snapshots",
+            help="Also snapshots that the table's history.expire.* keeps; without it a terminal is asked.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many would go; change nothing.")] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
@@ -37,8 +44,8 @@ def erase(
 
     Files that have some are written anew without them, older snapshots expire at once, and every object that had them
     is deleted. What tags, branches or young uploads keep is named (exit code 1); --finish goes on with it. Records
-    that weren't decoded can't be judged by columns: they stay, and are named, too. Refused under a legal hold. Kafka is
-    not touched: delete there too.
+    that weren't decoded can't be judged by columns: they stay, and are named, too. Refused under a legal hold, and
+    while the table's gc.enabled is false. Kafka is not touched: delete there too.
     """
     from archiver.config import load_config
     from archiver.observe.console import Terminal
@@ -53,10 +60,21 @@ def erase(
         if (where is None) == (not finish):
             raise ConfigError("Give --where, or --finish to go on with what was begun")
         text = sys.stdin.read() if where == "-" else where
-        options = EraseOptions(grace=seconds_of("--grace", grace) or 0.0, dry_run=dry_run)
+        options = EraseOptions(
+            grace=seconds_of("--grace", grace) or 0.0,
+            dry_run=dry_run,
+            expires_owned=lambda _snapshots, _settings: expire_protected or _confirmed(as_json=as_json),
+        )
         condition = None if text is None else Where.parse(text)
         output = Output(as_json=as_json, lines_of=erase_lines, screen=lambda: EraseScreen(Terminal()))
         with output:
             report = Erase(load_config(config), topic, condition, output, options=options).run()
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)
+
+
+def _confirmed(*, as_json: bool) -> bool:
+    """Ask whether the snapshots may expire, which were just named. No without a terminal."""
+    if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return typer.confirm("Expire these snapshots? Time travel to them ends", default=False)

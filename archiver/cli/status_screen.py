@@ -14,6 +14,7 @@ from archiver.observe.amounts import age, clock_time, counted, size
 from archiver.observe.error_text import error_text
 from archiver.observe.json_lines import error_json
 from archiver.observe.listing import NOTHING, Column, Listing
+from archiver.observe.owner_words import erasure_remark
 from archiver.observe.schema_words import doubt_remark, fit_remarks
 from catalog.model import FileState
 from schema_mapping.errors import ContextError
@@ -129,6 +130,11 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         ],
         "recognition": {part: asdict(fit) for part, fit in status.recognition.parts.items()},
         "uncounted_rows": status.uncounted_rows,
+        "open_erasures": [
+            {name: getattr(each, name) for name in ("id", "is_searched", "settings", "snapshots")}
+            for each in status.erasures
+        ],
+        "owner_remarks": list(status.owner_remarks),
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": _problem(status.problem),
     }
@@ -179,6 +185,8 @@ def _remarks(status: TopicStatus) -> list[Text]:
         Text(doubt_remark(status.topic, part, status.recognition.parts[part], doubt), style="yellow")
         for part, doubt in status.doubts.items()
     ]
+    remarks += [Text(erasure_remark(status.topic, each), style="yellow") for each in status.erasures]
+    remarks += [Text(line, style="yellow") for line in status.owner_remarks]
     remarks += [Text(line) for line in fit_remarks(status.recognition)]
     remarks += _small_files(status)
     return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]

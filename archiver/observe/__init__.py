@@ -3,11 +3,10 @@
 The archive job, `compact`, `orphans`, `expire`, `erase`, `reprocess`, `verify` and transfers to Kafka have a `_screen`
 module for people and a `_json` module for machines, exports a `replay_screen`; other commands print by themselves.
 Everything is printed on a `console`, which takes text as it is: tables as a `listing`, errors as `error_text`, numbers
-as `amounts`, schemas in `schema_words`. `telemetry` starts metrics, health and traces of the archive job: `metering`
-counts its events into the metrics of `instruments`, `lag` says how long records wait, `listener` serves these and
-`health`, `tracing` sends spans.
-Modules here only take events; what happens in a job, and which events it has, belongs to the job's room.
-spans. Modules here only take events; what happens in a job, and which events it has, belongs to the job's room.
+as `amounts`, schemas in `schema_words`, what a table's owner keeps in `owner_words`. `telemetry` starts metrics, health
+and traces of the archive job: `metering` counts its events into the metrics of `instruments`, `lag` says how long
+records wait, `listener` serves these and `health`, `tracing` sends spans. Modules here only take events; what happens
+in a job, and which events it has, belongs to the job's room.
 """
 
 __all__ = [
@@ -28,6 +27,7 @@ __all__ = [
     "orphans_json",
     "orphans_screen",
     "output",
+    "owner_words",
     "replay_screen",
     "reprocess_json",
     "reprocess_screen",

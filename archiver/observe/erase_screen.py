@@ -8,6 +8,7 @@ from archiver.observe.amounts import counted, duration
 from archiver.observe.bars import Bars
 from archiver.observe.console import TextConsole
 from archiver.observe.expire_screen import purge_remarks
+from archiver.observe.owner_words import setting_words, snapshot_words
 from archiver.upkeep.erase.report import (
     EraseEvent,
     EraseFailed,
@@ -15,6 +16,7 @@ from archiver.upkeep.erase.report import (
     EraseReport,
     FileSearched,
     FilesSearched,
+    OwnedSnapshots,
 )
 
 _SHOWN = 5
@@ -31,6 +33,14 @@ class EraseScreen(Bars):
     def __call__(self, event: EraseEvent) -> None:
         """Show an event."""
         match event:
+            case OwnedSnapshots():
+                self.close()  # the question comes next
+                self.console.print(
+                    f"{snapshot_words([one.snapshot_id for one in event.snapshots])} with erased records are kept by"
+                    f" {setting_words(event.settings)}",
+                    style="yellow",
+                    soft_wrap=True,
+                )
             case FilesSearched():
                 self.clear()
                 self._planned, self._done = event.files, 0
@@ -82,7 +92,18 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
             " snapshots of this run expire",
             style="yellow",
         )
-    if {*report.unfinished} - {*report.unsearched}:
+    _print_unfinished(console, report)
+
+
+def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
+    """Show how an erasure that something keeps goes on."""
+    if report.purged.snapshots.owned:
+        console.print(
+            f"not finished: `archiver erase {report.topic} --finish --expire-protected-snapshots` expires the snapshots"
+            " that the table's owner keeps",
+            style="yellow",
+        )
+    elif {*report.unfinished} - {*report.unsearched}:
         console.print(
             f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
         )

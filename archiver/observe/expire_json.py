@@ -41,6 +41,11 @@ def purged_json(purged: Purged) -> dict[str, Any]:
         "deleted_bytes": purged.size_bytes,
         "left_files": list(purged.left),
         "held_files": purged.held,
+        "kept_by_gc_enabled": purged.shared,
+        "kept_by_owner": {
+            "settings": dict(purged.snapshots.settings),
+            "snapshots": [one.snapshot_id for one in purged.snapshots.owned],
+        },
         "needed_by_snapshots": [one.snapshot_id for one in (*purged.snapshots.young, *purged.snapshots.others)],
         "needed_by_tags_and_branches": dict(purged.snapshots.named),
         "failures": [{"file": path, **error_json(error)} for path, error in sorted(purged.failures.items())],

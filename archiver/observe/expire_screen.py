@@ -8,6 +8,7 @@ from archiver.observe.amounts import counted, duration, size
 from archiver.observe.bars import Bars
 from archiver.observe.console import TextConsole
 from archiver.observe.listing import NOTHING, Column, Listing
+from archiver.observe.owner_words import setting_words, snapshot_words
 from archiver.upkeep.removal.purge import Purged
 from archiver.upkeep.retire.report import (
     ExpireEvent,
@@ -18,6 +19,7 @@ from archiver.upkeep.retire.report import (
     RetirementPlanned,
     TopicRetired,
 )
+from catalog.iceberg.deletion_gate import GC_ENABLED
 from catalog.ranges.legal_holds import CONFIG_HOLD
 
 _SHOWN = 5
@@ -69,6 +71,8 @@ class ExpireNotes:
                 told.append(f"{counted(each.files, 'file')} with {counted(each.rows, 'row')} retired")
             if each.purged.deleted:
                 told.append(f"{counted(each.purged.deleted, 'removed file')} deleted from the store")
+            if each.purged.shared and each.files:
+                told.append(f"{counted(len(each.purged.left), 'removed file')} kept in the store (`{GC_ENABLED}`)")
             if told:
                 self._console.print(f"{each.topic}: {', '.join(told)}")
 
@@ -108,6 +112,18 @@ def print_report(console: TextConsole, report: ExpireReport) -> None:
 def purge_remarks(purged: Purged) -> list[str]:
     """What keeps removed files in the store."""
     found = []
+    if purged.shared:
+        found.append(
+            f"{counted(len(purged.left), 'removed file')} {_stay(len(purged.left))} in the store, and no snapshot"
+            f" expires: the table's `{GC_ENABLED}` is not `true`, as another table may share its files. Once it is"
+            " `true`, the next run deletes them"
+        )
+    if purged.snapshots.owned:
+        found.append(
+            "removed files stay in the store as long as the table's owner keeps"
+            f" {snapshot_words([one.snapshot_id for one in purged.snapshots.owned])}:"
+            f" {setting_words(purged.snapshots.settings)}"
+        )
     if purged.held:
         found.append(
             f"{counted(purged.held, 'removed file')} {_stay(purged.held)} in the store: a legal hold is on them"

@@ -10,6 +10,7 @@ from archiver.errors import CheckFailed
 from archiver.setup.findings import Finding, Outcome, failure
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
+from catalog.iceberg.deletion_gate import OwnFolder
 from catalog.iceberg.scratch_table import ScratchTable
 from catalog.model import new_id
 from schema_mapping.errors import ContextError
@@ -43,7 +44,9 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
             yield failure(CATALOG, error, subject)
             return
         yield Finding(part=CATALOG, subject=subject, detail="a scratch table was created, written to and read")
-        yield _stored(store, f"{location}/data/{name}", f"warehouse, {location.rpartition('/')[0]}")
+        yield _stored(
+            store, f"{location}/data/{name}", f"warehouse, {location.rpartition('/')[0]}", OwnFolder(location)
+        )
     finally:
         was_made, left = scratch.is_made, _removed(scratch)
         if left is not None:
@@ -69,7 +72,7 @@ def _dropped(scratch: ScratchTable) -> ContextError | None:
                 location=location,
             )
         for each in store.list(location):
-            store.delete(each.path)
+            store.delete(each.path, OwnFolder(location))
     except ContextError as error:
         return error
     return None
@@ -81,20 +84,22 @@ def look_at_journal(config: Config) -> Iterator[Finding]:
     if journal.root is None:
         yield Finding(part=STORE, subject="journal", outcome=Outcome.SKIPPED, detail="none is configured")
         return
-    yield _stored(journal.objects, f"{journal.root}/check-{new_id()}", f"journal, {journal.root}")
+    yield _stored(
+        journal.objects, f"{journal.root}/check-{new_id()}", f"journal, {journal.root}", OwnFolder(journal.root)
+    )
 
 
-def _stored(store: ObjectStore, path: str, subject: str) -> Finding:
+def _stored(store: ObjectStore, path: str, subject: str, permit: OwnFolder) -> Finding:
     try:
         store.write(path, _CONTENT)
         found = store.read(path)
-        store.delete(path)
+        store.delete(path, permit)
         if found != _CONTENT:
             raise CheckFailed("The object that was written has other bytes when it is read", file=path)
         if store.exists(path):
             raise CheckFailed("The object was deleted, and is still there", file=path)
     except ContextError as error:
         with suppress(ContextError):
-            store.delete(path)
+            store.delete(path, permit)
         return failure(STORE, error, subject)
     return Finding(part=STORE, subject=subject, detail="an object was written, read and deleted")

@@ -221,6 +221,14 @@ class TableJournal:
 
         These are the files that commits or rewrites added and that no rewrite replaced since.
         """
+        named, replaced = self._added_and_replaced(files)
+        return named - replaced
+
+    def files_ever_in_table(self, files: Collection[str]) -> set[str]:
+        """Return which of these files, by name, a commit or a rewrite added, as far as the journal knows."""
+        return set.union(*self._added_and_replaced(files))
+
+    def _added_and_replaced(self, files: Collection[str]) -> tuple[set[str], set[str]]:
         named: set[str] = set()
         replaced: set[str] = set()
         for commit in self._each_commit():
@@ -230,7 +238,7 @@ class TableJournal:
                 gone = (*commit.rewrite.old_paths, *commit.rewrite.known_paths)
                 replaced.update(name for path in gone if (name := file_name(path)) in files)
             named.update(name for path in brought if (name := file_name(path)) in files)
-        return named - replaced
+        return named, replaced
 
     def takers(self, paths: Collection[str]) -> set[str]:
         """Return the ids of the rewrites that took one of these files out of the table, as far as the journal knows."""

@@ -29,6 +29,7 @@ from archiver.storage.journal_commits import (
     in_parts,
     readable,
 )
+from catalog.iceberg.deletion_gate import OwnFolder
 from catalog.journal_entries import JournaledCommit
 from catalog.journal_summaries import CommitEntry, JournalSummary
 
@@ -190,7 +191,7 @@ class JournalSummer:
     def _removal(self, each: CommitObject) -> bool | StorageError:
         """Whether the object was removed; the error where the store doesn't let it go."""
         try:
-            return self.commits.objects.delete_unchanged(each.object)
+            return self.commits.objects.delete_unchanged(each.object, OwnFolder(self.commits.folder))
         except StorageUnavailable:
             raise
         except StorageError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self, TypeVar
 
 from pyarrow import ArrowException, NativeFile
@@ -24,6 +24,8 @@ from archiver.storage.bounded_copy import copy
 from archiver.storage.credentials import CredentialVendor, Properties, latest, renew_after, renewed_ahead, seconds_left
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.store_errors import may_be_expired, storage_error
+from catalog.iceberg import deletion_gate
+from catalog.iceberg.deletion_gate import Permit
 from catalog.iceberg.file_io import suited
 from catalog.iceberg.vended import CredentialSource
 
@@ -220,25 +222,29 @@ class ObjectStore:
 
         return self._attempt(look, "list", folder)
 
-    def delete(self, path: str) -> None:
-        """Remove the object. It is no error if there is none."""
+    def delete(self, path: str, permit: Permit) -> None:
+        """Remove the object. It is no error if there is none. FilesShared if the permit doesn't allow it now."""
 
         def remove() -> None:
             io = self.file_io(path)
             if io.new_input(path).exists():
-                io.delete(path)
+                deletion_gate.delete(io, path, permit)
 
         self._attempt(remove, "delete", path)
 
-    def delete_unchanged(self, listed: ListedObject) -> bool:
-        """Remove an object if it is as it was listed. False where it is gone, or was written again."""
+    def delete_unchanged(self, listed: ListedObject, permit: Permit) -> bool:
+        """Remove an object if it is as it was listed. False where it is gone, or was written again.
+
+        FilesShared if the permit doesn't allow it now.
+        """
         try:
             found = self.look(listed.path)
         except ObjectMissing:
             return False
         if found.size != listed.size or _seconds(found.modified_ms) != _seconds(listed.modified_ms):
             return False
-        self._attempt(lambda: self.file_io(listed.path).delete(listed.path), "delete", listed.path)
+        remove = partial(deletion_gate.delete, permit=permit)
+        self._attempt(lambda: remove(self.file_io(listed.path), listed.path), "delete", listed.path)
         return True
 
     def file_io(self, path: str) -> FileIO:

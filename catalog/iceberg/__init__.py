@@ -17,6 +17,7 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
 - `views`: a topic's views, in catalogs that have them
 - `scratch_table`: made and dropped to see whether a catalog lets us work
 - upkeep of metadata: `expiry` decides, `housekeeping` does it
+- what the table's owner set: `deletion_gate` (may files be deleted?), `owner_retention`, `owner_settings` (in words)
 """
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "bloom_filters",
     "commit",
     "credentials",
+    "deletion_gate",
     "expiry",
     "file_io",
     "iceberg_format",
@@ -33,6 +35,8 @@ __all__ = [
     "lineage",
     "manifest_lists",
     "offsets",
+    "owner_retention",
+    "owner_settings",
     "partition_spec",
     "partitions",
     "properties",

@@ -6,12 +6,10 @@ manifests on a 409, which would break the table if an earlier delivery of the sa
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
@@ -34,6 +32,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import new_attempt_id
 from catalog.iceberg.bloom_filters import changed_properties
 from catalog.iceberg.creation import sort_order
+from catalog.iceberg.deletion_gate import NeverLanded, delete_all
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.lineage import Head
@@ -43,8 +42,6 @@ from catalog.iceberg.partitions import spec_of
 from catalog.iceberg.producers import merge_append
 from catalog.iceberg.schema_change import SchemaChange, check_new_ids, merge
 from catalog.model import DataFileInfo, TranslatedRange
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,7 @@ class Attempt:
 
     def discard(self) -> None:
         """Delete the manifests. Only for an attempt that can't land any more. A failed deletion is logged."""
-        delete(self.table.io, self.written)
+        delete_all(self.table.io, self.written, NeverLanded(self.written))
 
 
 def prepare(
@@ -100,7 +97,8 @@ def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, pro
     try:
         producer.commit()
     except BaseException:
-        producer._clean_all_uncommitted()  # noqa: SLF001 - nothing was sent, so nothing can refer to them
+        written = _written(producer)
+        delete_all(table.io, written, NeverLanded(written))  # nothing was sent, so nothing can refer to them
         raise
     if properties:
         transaction._apply((SetPropertiesUpdate(updates=properties),))  # noqa: SLF001
@@ -110,19 +108,13 @@ def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, pro
         snapshot_id=producer.snapshot_id,
         updates=transaction._updates,  # noqa: SLF001
         requirements=(*transaction._requirements, AssertTableUUID(uuid=table.uuid)),  # noqa: SLF001
-        written=(*producer._written_manifests, *producer._written_manifest_lists),  # noqa: SLF001
+        written=_written(producer),
     )
 
 
-def delete(io: FileIO, paths: Sequence[str]) -> None:
-    """Delete files that nothing refers to. Removal of orphans finds those that can't be deleted."""
-    for path in paths:
-        try:
-            io.delete(path)
-        except FileNotFoundError:
-            continue  # the catalog has deleted it already
-        except OSError:
-            _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
+def _written(producer: Any) -> tuple[str, ...]:
+    """The manifests and manifest lists of an attempt. It makes one snapshot, so none is uncommitted by a retry."""
+    return (*producer._written_manifests, *producer._written_manifest_lists)  # noqa: SLF001
 
 
 def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:

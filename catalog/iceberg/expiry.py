@@ -1,8 +1,8 @@
 """Decide which of our snapshots a table no longer needs, and build the request to remove them (docs/operations.md).
 
-Snapshots of others, snapshots that a branch or tag names, and the history of other branches are never removed. A
-snapshot's summary says which offsets its commit advanced; that is lost with it. How far partitions are archived is a
-table property, and stays.
+These are never removed: snapshots of others, snapshots that a branch or tag names, the history of other branches, and
+what the table's owner wants kept by `history.expire.*`. A snapshot's summary says which offsets its commit advanced;
+that is lost with it. How far partitions are archived is a table property, and stays.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pyiceberg.table.update import (
 )
 
 from catalog.iceberg.lineage import head_of, is_ours, since
+from catalog.iceberg.owner_retention import OwnerRetention
 
 SNAPSHOT_BYTES = 400
 """About how much a snapshot takes in the table's metadata, besides its summary."""
@@ -33,7 +34,8 @@ class Retention:
     """How long snapshots stay: the newest `keep`, and all that are younger than `seconds`.
 
     The snapshots that stay never take more than `most_bytes` in the table's metadata, which every commit reads and
-    writes; but the newest `least` always stay. A commit over 10,000 partitions takes 300 KB.
+    writes; but the newest `least` always stay, and so does what the owner wants kept. A commit over 10,000 partitions
+    takes 300 KB.
     """
 
     seconds: float = 86_400.0
@@ -46,7 +48,7 @@ class Retention:
 
 def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> tuple[Snapshot, ...]:
     """The snapshots that may be removed, oldest first."""
-    needed = _needed(metadata)
+    needed = _needed(metadata) | OwnerRetention.of(metadata).kept(metadata, now_ms=now_ms)
     oldest_ms = now_ms - int(retention.seconds * 1_000)
     taken = 0
     going: list[Snapshot] = []

@@ -1,6 +1,7 @@
 """Keep a table's metadata small: expire our old snapshots, and delete the manifests that only they had.
 
 Nothing depends on it. It may fail at any point, and the next commit tries again. Data files are never deleted here.
+No snapshot expires while the table's owner forbids the deletion of files (`deletion_gate`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from catalog.iceberg.append import delete
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.deletion_gate import TableObjects, delete_all, is_shared, refuse_shared
 from catalog.iceberg.expiry import Retention, expirable, is_one_line, is_worth_a_commit, removal
 from catalog.iceberg.manifest_lists import manifests_of
 
@@ -24,22 +25,28 @@ Send = Callable[[ArchiveTable, tuple[TableRequirement, ...], tuple[TableUpdate, 
 
 def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Send) -> int:
     """Expire snapshots where `known`, a recently loaded table, has too many; return how many were removed."""
-    if not is_worth_a_commit(expirable(known.iceberg.metadata, retention, now_ms=_now_ms()), retention):
+    if is_shared(known.properties) or not is_worth_a_commit(
+        expirable(known.iceberg.metadata, retention, now_ms=_now_ms()), retention
+    ):
         return 0
     table = load()
+    if is_shared(table.properties):
+        return 0
     before = table.iceberg.metadata
     going = expirable(before, retention, now_ms=_now_ms())
     if going:
         after = send(table, *removal(before, going))
-        delete(table.io, [*_unreachable(table.io, before, going, after), *(one.manifest_list for one in going)])
+        gone = [*_unreachable(table.io, before, going, after), *(one.manifest_list for one in going)]
+        delete_all(table.io, gone, TableObjects.of(load, table))
     return len(going)
 
 
-def expire(table: ArchiveTable, going: Sequence[Snapshot], *, send: Send) -> None:
+def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> None:
     """Remove these very snapshots, then the manifests that only they had: what is removed may be told there, too.
 
-    Nothing is deleted if the table has changed since it was loaded.
+    Nothing is deleted if the table has changed since it was loaded. FilesShared if its owner forbids it.
     """
+    refuse_shared(load().properties, table.topic.table)
     io = table.io
     metadata = table.iceberg.metadata
     before = _manifests(io, metadata, going)
@@ -48,7 +55,7 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, send: Send) -> Non
     _manifests(io, metadata, (each for each in metadata.snapshots if each.snapshot_id not in gone))
     after = send(table, *removal(metadata, going))
     kept = _manifests(io, metadata, after.snapshots)
-    delete(io, [*sorted(before - kept), *(one.manifest_list for one in going)])
+    delete_all(io, [*sorted(before - kept), *(one.manifest_list for one in going)], TableObjects.of(load, table))
 
 
 def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:

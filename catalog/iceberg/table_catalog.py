@@ -21,16 +21,18 @@ from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
 
 from catalog.errors import CatalogUnreachable, TableError, TableMissing
 from catalog.iceberg import commit as commits
-from catalog.iceberg.append import Attempt, delete
+from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import filter_properties
 from catalog.iceberg.commit import Backoff, CommitOutcome
 from catalog.iceberg.commit_answer import CommitAnswer
 from catalog.iceberg.creation import first_updates
+from catalog.iceberg.deletion_gate import TableObjects, delete_all
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.housekeeping import expire, housekeep
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
+from catalog.iceberg.owner_settings import keeping_old_metadata, warn_once
 from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.properties import (
@@ -230,8 +232,10 @@ class TableCatalog:
     def housekeep(self, known: ArchiveTable, retention: Retention) -> int:
         """Expire our snapshots that are too old or too many, if it is worth a commit; return how many.
 
-        `known` is the table as it was loaded a short time ago. Failures are logged, not raised.
+        `known` is the table as it was loaded a short time ago. Failures are logged, not raised. What the table's owner
+        set against `retention` is logged once.
         """
+        warn_once(known, retention)
         try:
             with in_our_words(self._uri, known.topic.table):
                 return housekeep(known, retention, load=partial(self.reload, known), send=self._updated)
@@ -243,11 +247,11 @@ class TableCatalog:
         """Remove these snapshots, and delete their manifest lists and the manifests that no other snapshot has.
 
         `table` is the table as it was loaded a short time ago. CatalogUnreachable (retryable) where others have
-        committed since.
+        committed since. FilesShared if the table's owner forbids it.
         """
         with in_our_words(self._uri, table.topic.table):
             try:
-                expire(table, snapshots, send=self._updated)
+                expire(table, snapshots, load=partial(self.reload, table), send=self._updated)
             except CommitFailedException as error:
                 raise CatalogUnreachable(
                     "others committed while snapshots were expired; look again", table=table.topic.table
@@ -327,11 +331,13 @@ class TableCatalog:
         self, table: ArchiveTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitAnswer:
         iceberg = table.iceberg
+        updates = (*updates, *keeping_old_metadata(table.properties))
         done: CommitAnswer = self._rest.send_commit(iceberg, requirements, updates)
         if done.properties.get(DELETE_OLD_METADATA) == "true":  # some catalogs leave this to their clients
             kept = set(done.metadata_files)
             before = (entry.metadata_file for entry in iceberg.metadata.metadata_log)
-            delete(iceberg.io, [path for path in before if path not in kept])
+            permit = TableObjects(lambda: done.properties, table.topic.table)
+            delete_all(iceberg.io, [path for path in before if path not in kept], permit)
         return done
 
     def _create(

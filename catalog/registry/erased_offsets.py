@@ -21,6 +21,8 @@ SEARCHED_MS: Final = "searched_ms"
 """Key of the time when no file of the table had such records any more, by Postgres' clock."""
 UNJUDGED: Final = "unjudged_records"
 """Key of how many records stayed because nothing told whether the condition of an erasure holds for them."""
+WAITS_FOR: Final = "waits_for"
+"""Key of what keeps files with records of an erasure: `snapshots`, kept by `settings` of the table's owner."""
 SUPERSEDED_BY: Final = "superseded_by"
 """Key of an erasure whose search ended while that of this one had not."""
 
@@ -127,6 +129,22 @@ def note_searched(connection: Connection, topic: TopicRow, erasure_ids: Iterable
             "at": Jsonb({SEARCHED_MS: searched_ms}),
             "searched": SEARCHED_MS,
             "condition": CONDITION,
+        },
+    )
+
+
+def note_waiting(
+    connection: Connection, topic: TopicRow, erasure_ids: Iterable[str], waits_for: Mapping[str, Any]
+) -> None:
+    """Note of open erasures what they wait for (`WAITS_FOR`), in place of what was noted before."""
+    connection.execute(
+        "UPDATE erasures SET value = (value - %(key)s) || %(told)s WHERE topic_id = %(topic)s AND id = ANY(%(ids)s)"
+        " AND finished_at IS NULL",
+        {
+            "topic": topic.id,
+            "ids": list(erasure_ids),
+            "key": WAITS_FOR,
+            "told": Jsonb({WAITS_FOR: dict(waits_for)} if waits_for else {}),
         },
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow
 from catalog.ranges.holes import GoneRows
@@ -24,6 +25,7 @@ class TopicOverview:
     `staged_ends` is how far ranges that wait for a commit reach, by partition. `has_missing` says that there are ranges
     whose objects were missing. `recognition` says how well the schemas fitted the committed records, `uncounted_rows`
     how many of them nobody counted: older archivers did not. `holds` is how many legal holds are in force.
+    `erasures` are the open ones, by id, with what is kept of them.
     """
 
     staged_ends: Mapping[int, PartitionOffset] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class TopicOverview:
     recognition: Recognition = field(default_factory=Recognition)
     uncounted_rows: int = 0
     holds: int = 0
+    erasures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, TopicOverview]:
@@ -51,6 +54,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, T
         (ids,),
     )
     holds: dict[int, int] = dict(found.fetchall())
+    erasures = _erasures(connection, ids)
     return {
         each: TopicOverview(
             staged_ends=staged[each],
@@ -61,9 +65,20 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, T
             recognition=fits.get(each, Recognition()),
             uncounted_rows=gone.get(each, (GoneRows(), 0))[1],
             holds=holds.get(each, 0),
+            erasures=erasures[each],
         )
         for each in ids
     }
+
+
+def _erasures(connection: Connection, ids: list[int]) -> defaultdict[int, dict[str, dict[str, Any]]]:
+    found = connection.execute(
+        "SELECT topic_id, id, value FROM erasures WHERE topic_id = ANY(%s) AND finished_at IS NULL ORDER BY id", (ids,)
+    )
+    erasures = defaultdict[int, dict[str, dict[str, Any]]](dict)
+    for topic_id, erasure_id, value in found:
+        erasures[topic_id][erasure_id] = value
+    return erasures
 
 
 def _staged_ends(connection: Connection, ids: list[int]) -> defaultdict[int, dict[int, PartitionOffset]]:

@@ -234,6 +234,7 @@ class Erasures(Part):
     begin = in_transaction(erased_offsets.begin_erasure)
     end_search = in_transaction(erased_offsets.end_search)
     note_searched = in_transaction(erased_offsets.note_searched)
+    note_waiting = in_transaction(erased_offsets.note_waiting)
     finish = in_transaction(erased_offsets.finish_erasures)
     unfinished = in_transaction(erased_offsets.open_erasures)
     promised_seconds = in_transaction(erased_offsets.promised_seconds)

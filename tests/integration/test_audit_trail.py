@@ -38,6 +38,7 @@ from tests.support.catalog.foreign_writes import delete_rows
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import EACH, PARTITIONS, archive, assert_each_once, produce
 from tests.support.servers.stack import Stack, unique
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -254,7 +255,7 @@ def test_what_others_put_into_a_trail_is_not_taken_up_and_stops_nobody(
     assert json.loads(waiting.line)["prev"] == own.last_hash
 
     for name in put_in:
-        folder.objects.delete(f"{folder.path}/{name}")
+        delete_object(folder.objects, f"{folder.path}/{name}")
     for number, data in enumerate(entries, 1):
         folder.objects.write(f"{folder.path}/entry-{number:010d}.json", data)
     trail.begin()

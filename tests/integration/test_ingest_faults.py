@@ -19,6 +19,7 @@ from catalog.registry import Registry
 from tests.support.archive.job_runs import archive_once, numbered, places, read, run, schema
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -191,7 +192,7 @@ def test_a_staged_file_that_vanished_is_archived_again(stack: Stack, monkeypatch
         row = topic_row(config, registry)
         first, second = registry.files.pending(row)
         assert first.file is not None
-        ObjectStore.of(settings.catalog).delete(first.file.path)
+        delete_object(ObjectStore.of(settings.catalog), first.file.path)
         archive_once(config)
         counts = registry.files.counts(row)
     assert places(read(stack, config, topic)) == [(partition, n) for partition in range(2) for n in range(5)]

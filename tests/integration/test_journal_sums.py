@@ -21,6 +21,7 @@ from tests.support.archive.job_runs import archive_once, numbered, without_regis
 from tests.support.engine.forked import run_forked
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 from tests.support.storage.old_journal import entries, held
 from tests.support.storage.spoiling_proxy import spoiling_proxy
 
@@ -77,7 +78,7 @@ def test_all_who_read_it_find_the_same_wherever_it_was_killed(
     singles = {each: journal.objects.read(f"{journal.folder}/{each}") for each in commits(journal)}
     for fault, left in LEFT.items():
         for name in set(commits(journal)) - singles.keys():
-            journal.objects.delete(f"{journal.folder}/{name}")
+            delete_object(journal.objects, f"{journal.folder}/{name}")
         for name, data in singles.items():
             journal.objects.write(f"{journal.folder}/{name}", data)
         assert run_forked(sum_journal, str(config), topic, fault=fault).returncode == KILLED
@@ -98,7 +99,7 @@ def test_all_who_read_it_find_the_same_wherever_it_was_killed(
     archive_once(fresh, topic, engine=InlineEngine())
 
     verified(fresh, topic)
-    journal.objects.delete(f"{journal.folder}/{commits(journal)[0]}")
+    delete_object(journal.objects, f"{journal.folder}/{commits(journal)[0]}")
     assert {str(each.kind) for each in trail.check().problems} == {"unjournaled"}
     assert not Verify(load_config(fresh), [topic], engine=InlineEngine(), resumes=False).run().succeeded
 

@@ -22,6 +22,7 @@ from catalog.registry import Registry
 from tests.support.archive.job_runs import archive_once, numbered, places, read, run
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 from tests.support.storage.lossy_objects import LossyStore, ObjectFault, lossy_store
 
 pytestmark = pytest.mark.integration
@@ -73,7 +74,7 @@ def take_away(config: Path) -> tuple[ObjectStore, str, bytes]:
     (one,) = pending(config)
     store = ObjectStore.of(load_config(config).catalog)
     data = store.read(path_of(one))
-    store.delete(path_of(one))
+    delete_object(store, path_of(one))
     return store, path_of(one), data
 
 

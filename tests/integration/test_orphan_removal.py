@@ -20,6 +20,7 @@ from archiver.upkeep.orphans.removal import WORKERS, remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
 from archiver.upkeep.orphans.search import OrphanSearch
 from catalog.errors import RegistryUnreachable
+from catalog.iceberg.deletion_gate import NeverLanded, Permit
 from catalog.model import TopicRow, new_id
 from catalog.registry import KnownFiles, Registry, postgres
 from tests.support.servers.stack import Stack
@@ -67,6 +68,9 @@ class Search:
 
     def is_promised(self, claims: object, orphan: Orphan) -> bool:
         return False
+
+    def permit(self, orphan: Orphan) -> Permit:
+        return NeverLanded((orphan.path,))
 
 
 @pytest.fixture

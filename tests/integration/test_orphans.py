@@ -32,6 +32,7 @@ from tests.support.catalog.choice import EACH_CATALOG, stack_with
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive as archive_process
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -127,7 +128,7 @@ def test_what_a_kill_left_goes_and_nothing_else(stack: Stack, killed: tuple[Path
 
     assert [each.path for each in run(config, deletes=True).topics[0].deleted] == orphans
     assert {each.path for each in listed(stack, config, topic)} == before - set(orphans)
-    objects.delete(copied)
+    delete_object(objects, copied)
     again = run(config, deletes=True)
     assert again.succeeded
     assert again.topics[0].orphans == ()

@@ -42,6 +42,7 @@ from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceber
 from tests.support.catalog.foreign_writes import remove_file, rewrite, set_main, table_of
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -159,7 +160,7 @@ def test_what_a_table_lost_comes_back_to_its_partitions(stack: Stack, tmp_path: 
 
     lost = first
     remove_file(stack, config, topic, lost)
-    ObjectStore.of_table(table_of(stack, config, topic)).delete(lost.file_path)
+    delete_object(ObjectStore.of_table(table_of(stack, config, topic)), lost.file_path)
     report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     assert report.rows(Fate.FROM_KAFKA) == lost.record_count
     check_files(table_of(stack, config, topic))

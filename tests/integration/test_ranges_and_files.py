@@ -31,6 +31,7 @@ from tests.support.archive.regrouping import Workshop, retired
 from tests.support.catalog.foreign_writes import compact, delete_rows
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -212,7 +213,7 @@ def split_range(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, st
             for keep in (lambda offsets: offsets % 2 == 0, lambda offsets: offsets % 2 == 1)
         )
         shop.registry.files.reject(shop.topic, [one.id], reason="a test splits it")
-        ObjectStore.of_table(shop.table.iceberg).delete(source)
+        delete_object(ObjectStore.of_table(shop.table.iceberg), source)
         made = replace(one, id=range_id, files=halves)
         assert made.digest == one.digest
         assert shop.registry.files.stage(shop.topic, [made], table_offsets=shop.table.offsets).accepted == (made,)
@@ -251,7 +252,7 @@ def take_away(config: Path, path: str) -> Callable[[], None]:
     """Remove an object; gives what puts it back."""
     objects = ObjectStore.of(load_config(config).catalog)
     data = objects.read(path)
-    objects.delete(path)
+    delete_object(objects, path)
     return lambda: objects.write(path, data)
 
 

@@ -23,6 +23,7 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
 from tests.support.archive.job_runs import archive_once, numbered, places, read, run, without_registry
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +58,7 @@ def test_what_lies_behind_a_head_that_never_arrived_waits_for_it(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, *, with_journal: bool
 ) -> None:
     config, topic, (head, rest) = staged(stack, monkeypatch)
-    ObjectStore.of(load_config(config).catalog).delete(head)
+    delete_object(ObjectStore.of(load_config(config).catalog), head)
     fresh = without_registry(stack, config, with_journal=with_journal)
     done = rebuild(fresh, topic)
     assert done.staged == 0
@@ -99,7 +100,7 @@ def test_the_journal_or_an_operator_knows_where_a_partition_begins(
 def test_a_log_that_was_cut_since_is_told_by_the_journal(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic, paths = staged(stack, monkeypatch)
     for path in paths:
-        ObjectStore.of(load_config(config).catalog).delete(path)
+        delete_object(ObjectStore.of(load_config(config).catalog), path)
     fresh = without_registry(stack, config, with_journal=True)
     assert rebuild(fresh, topic).staged == 0
     stack.admin.delete_records([TopicPartition(topic, 0, 5)])[TopicPartition(topic, 0)].result(30)

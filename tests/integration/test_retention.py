@@ -42,6 +42,7 @@ from tests.support.archive.retirements import DAY, START, archived, check, expir
 from tests.support.catalog.foreign_writes import compact, table_of, tag
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -297,7 +298,7 @@ def test_rows_of_files_that_somebody_deleted_end(stack: Stack) -> None:
         old = shop.files()
         objects = ObjectStore.of_table(shop.table.iceberg)
     Compact(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
-    objects.delete(old[0].path)
+    delete_object(objects, old[0].path)
 
     def known() -> set[str]:
         with psycopg.connect(load_config(config).registry.dsn) as connection:

@@ -35,6 +35,7 @@ from tests.support.archive.regrouping import Workshop, retired
 from tests.support.catalog.foreign_writes import change_values, compact, delete_rows
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.storage.foreign_deletion import delete_object
 
 pytestmark = pytest.mark.integration
 
@@ -203,7 +204,7 @@ def test_an_emptied_journal_is_told(archived: tuple[Path, str]) -> None:
     with Workshop.of(config) as shop:
         journal = Journal.of(load_config(config)).of_table(shop.table)
     for each in journal.objects.list(str(journal.folder)):
-        journal.objects.delete(each.path)
+        delete_object(journal.objects, each.path)
     report = verified(config, topic)
     assert (kinds(report), report.rows) == ({FaultKind.JOURNAL}, 60), "the registry knows that it was written"
     alone = verified(config, topic, asks_registry=False)

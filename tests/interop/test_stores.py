@@ -18,6 +18,7 @@ from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from catalog.errors import RolledBack
+from catalog.iceberg.deletion_gate import OwnFolder
 from catalog.iceberg.rest import connect
 from catalog.model import new_id
 from tests.support.archive.job_runs import archive_once, schema
@@ -96,8 +97,8 @@ def test_objects_go_in_and_come_back(place: Place, tmp_path: Path):
     assert all(abs(each.modified_ms / 1_000 - time.time()) < 120 for each in objects.list(root) if each.modified_ms)
     assert all(each.modified_ms for each in objects.list(root))
     assert objects.list(f"{root}/none") == ()
-    objects.delete(f"{root}/a/small")
-    objects.delete(f"{root}/a/small")
+    objects.delete(f"{root}/a/small", OwnFolder(root))
+    objects.delete(f"{root}/a/small", OwnFolder(root))
     assert not objects.exists(f"{root}/a/small")
     with pytest.raises(ObjectMissing, match="small"):
         objects.read(f"{root}/a/small")

@@ -19,6 +19,7 @@ from archiver.ingest.plan.ranges import SeenPartition, check_continuity, furthes
 from archiver.ingest.topic.catalog_pool import CatalogPool
 from archiver.ingest.topic.continuity import Continuity
 from archiver.ingest.topic.log_bounds import LogBounds, no_leaders
+from archiver.ingest.topic.owner_status import OpenErasure, open_erasures, owner_remarks
 from archiver.ingest.topic.partitioning import check_partitioning
 from archiver.ingest.topic.start_offsets import StartOffsets
 from archiver.kafka.broker import BrokerClient, TopicDescription
@@ -80,7 +81,8 @@ class TopicStatus:
     of which that is accepted, `altered` are ranges whose rows others changed or doubled. `uncompared_rows` is how many
     rows others may have changed that aren't compared yet; changes before the snapshot `unseen_before` weren't looked
     at. `recognition` says how well the schemas fitted the archived records, of which nobody counted `uncounted_rows`.
-    `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter.
+    `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter. `erasures` are
+    the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings.
     """
 
     topic: str
@@ -97,6 +99,8 @@ class TopicStatus:
     recognition: Recognition = field(default_factory=Recognition)
     uncounted_rows: int = 0
     doubts: Mapping[str, Doubt] = field(default_factory=dict)
+    erasures: tuple[OpenErasure, ...] = ()
+    owner_remarks: tuple[str, ...] = ()
     problem: ContextError | None = None
 
     @property
@@ -244,6 +248,8 @@ class StatusReader:
             recognition=overview.recognition,
             uncounted_rows=overview.uncounted_rows,
             doubts={part: doubt for part, fit in fits.items() if (doubt := fit.doubt) is not None},
+            erasures=open_erasures(overview.erasures, archive.found.table),
+            owner_remarks=owner_remarks(archive.found.table, config.snapshot_retention),
             problem=_problem(config, archive.found),
         )
 

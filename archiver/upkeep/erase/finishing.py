@@ -17,15 +17,19 @@ from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.erase.standing import Standing, is_searched
 from archiver.upkeep.erase.topic import TopicErasure
 from archiver.upkeep.removal.conditions import AtOffsets
-from archiver.upkeep.removal.purge import RemovedFiles, purge
+from archiver.upkeep.removal.purge import ExpiresOwned, RemovedFiles, never_owned, purge
+from archiver.upkeep.removal.snapshots import HoldingSnapshots
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.registry.erased_offsets import SEARCHED_MS, UNJUDGED
+from catalog.registry.erased_offsets import SEARCHED_MS, UNJUDGED, WAITS_FOR
 
 
-def finish(work: TopicErasure, report: EraseReport, *, grace: float, now: float) -> None:
+def finish(
+    work: TopicErasure, report: EraseReport, *, grace: float, now: float, expires_owned: ExpiresOwned = never_owned
+) -> None:
     """Delete every object that has erased records, as far as nothing needs it; note what is finished.
 
-    An erasure of which not all records were found is never noted as finished.
+    An erasure of which not all records were found is never noted as finished. `expires_owned` decides about snapshots
+    that the table's owner keeps.
     """
     waiting = work.registry.erasures.unfinished(work.topic)
     if not waiting:
@@ -54,7 +58,9 @@ def finish(work: TopicErasure, report: EraseReport, *, grace: float, now: float)
         with_others=True,
         holds_all=is_held,
         of_erasures=True,
+        expires_owned=expires_owned,
     )
+    work.registry.erasures.note_waiting(work.topic, waiting, _waits_for(report.purged.snapshots))
     checks = RemovedFiles(work.table, work.catalog)
     table = checks.look()
     copies = remove_copies(
@@ -105,13 +111,24 @@ def _rewriters(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], 
     return tuple(each.id for each in runs if each.begun_ms <= since and each.silent_seconds < grace)
 
 
+def _waits_for(found: HoldingSnapshots) -> dict[str, object]:
+    """What `status` says of an erasure that the owner's settings keep open. Empty if they don't."""
+    if not found.owned:
+        return {}
+    return {"settings": dict(found.settings), "snapshots": [one.snapshot_id for one in found.owned]}
+
+
 def _note(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], report: EraseReport) -> None:
     for erasure, value in waiting.items():
-        told = {name: each for name, each in value.items() if name != SEARCHED_MS}
-        details = {**told, "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
+        details = {**_lasting(value), "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
         work.trail.record(Noted(kind="erase", id=f"erase-{erasure}", details=details))
 
 
 def _note_given_up(work: TopicErasure, given_up: Mapping[str, Mapping[str, object]]) -> None:
     for erasure, value in given_up.items():
-        work.trail.record(Noted(kind="abandon", id=f"abandon-{erasure}", details=value))
+        work.trail.record(Noted(kind="abandon", id=f"abandon-{erasure}", details=_lasting(value)))
+
+
+def _lasting(value: Mapping[str, object]) -> dict[str, object]:
+    """What the trail gets of an erasure: what it was, not how far it came."""
+    return {name: each for name, each in value.items() if name not in {SEARCHED_MS, WAITS_FOR}}

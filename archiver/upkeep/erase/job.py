@@ -11,10 +11,12 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
+
+from pyiceberg.table.snapshots import Snapshot
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
@@ -28,10 +30,11 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.erase.finishing import finish
 from archiver.upkeep.erase.removing import erase_rows
-from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseReport
-from archiver.upkeep.erase.topic import TopicErasure
+from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseReport, OwnedSnapshots
+from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.conditions import Matching
+from archiver.upkeep.removal.purge import ExpiresOwned, never_owned
 from archiver.upkeep.removal.table_columns import table_columns
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
@@ -43,10 +46,15 @@ HERE_BYTES: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseOptions:
-    """`grace` is for how many seconds readers of older snapshots keep their files. A dry run changes nothing."""
+    """`grace` is for how many seconds readers of older snapshots keep their files. A dry run changes nothing.
+
+    `expires_owned` decides about snapshots with erased records that the table's owner keeps by `history.expire.*`. By
+    default they stay, and so does the erasure.
+    """
 
     grace: float = 0.0
     dry_run: bool = False
+    expires_owned: ExpiresOwned = never_owned
 
 
 class Erase:
@@ -75,9 +83,12 @@ class Erase:
         self._engine = engine
         self._formats = formats
         self._clock = clock
+        self._decided: dict[frozenset[int], bool] = {}
 
     def run(self) -> EraseReport:
         """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
+
+        FilesShared if the table's owner forbids the deletion of files: nothing is changed then, either.
 
         ConfigError where this machine's clock isn't that of Postgres.
 
@@ -88,6 +99,7 @@ class Erase:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            refuse_unerasable(archived.table)
             now = self._clock() if self._clock else confirmed_time(registry)
             report = EraseReport(topic=self._name, table=archived.topic.table, dry_run=self._options.dry_run)
             work = TopicErasure(
@@ -106,10 +118,17 @@ class Erase:
             elif not self._options.dry_run:
                 work.settle({})
             if not self._options.dry_run:
-                finish(work, report, grace=self._options.grace, now=now)
+                finish(work, report, grace=self._options.grace, now=now, expires_owned=self._expires_owned)
         report.seconds = time.monotonic() - started
         self._observer(EraseFinished(report=report))
         return report
+
+    def _expires_owned(self, snapshots: Sequence[Snapshot], settings: Mapping[str, str]) -> bool:
+        ids = frozenset(one.snapshot_id for one in snapshots)
+        if ids not in self._decided:  # it is decided once, also if others commit meanwhile
+            self._observer(OwnedSnapshots(snapshots=tuple(snapshots), settings=settings))
+            self._decided[ids] = self._options.expires_owned(snapshots, settings)
+        return self._decided[ids]
 
     def _erase(self, work: TopicErasure, where: Where, report: EraseReport) -> None:
         columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))

@@ -15,7 +15,7 @@ from archiver.errors import UpkeepError
 from archiver.upkeep.erase.candidates import may_match, retired_components, unknown_rows
 from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched
 from archiver.upkeep.erase.spans import are_known, counted, left_of
-from archiver.upkeep.erase.topic import TopicErasure
+from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.file_rewrite import put_in_place
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component, components
@@ -67,6 +67,7 @@ def erase_rows(
             unjudged = sum(report.unjudged_records.values()) if isinstance(condition, Matching) else 0
             told = {**value, UNJUDGED: unjudged} if unjudged else value
             if found:
+                refuse_unerasable(work.catalog.reload(work.table))
                 work.registry.erasures.begin(work.topic, erasure, dict(told))
             if not found or _commit(work, found, known, report):
                 # Inside of the run: who sees it neither alive nor searched may take it for dead.
@@ -147,6 +148,7 @@ def _commit(
     for start in range(0, len(found), BATCH):
         batch = found[start : start + BATCH]
         table = work.catalog.reload(work.table)
+        refuse_unerasable(table)
         rewrite = Rewrite(
             commit_id=new_id(),
             reason=REASON,

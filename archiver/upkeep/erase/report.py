@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from pyiceberg.table.snapshots import Snapshot
+
 from archiver.observer import Observer
 from archiver.upkeep.removal.purge import Purged
 from schema_mapping.errors import ContextError
@@ -72,6 +74,14 @@ class EraseReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedSnapshots:
+    """Snapshots have erased records, and the table's owner keeps them by these properties. Now the caller decides."""
+
+    snapshots: tuple[Snapshot, ...]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSearched:
     """So many files may have such records, with so many bytes."""
 
@@ -102,6 +112,6 @@ class EraseFinished:
     report: EraseReport
 
 
-EraseEvent: TypeAlias = FilesSearched | FileSearched | EraseFailed | EraseFinished
+EraseEvent: TypeAlias = OwnedSnapshots | FilesSearched | FileSearched | EraseFailed | EraseFinished
 
 EraseObserver: TypeAlias = Observer[EraseEvent]

@@ -19,6 +19,7 @@ from archiver.upkeep.erase.report import EraseObserver
 from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.reconcile import reconcile
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.deletion_gate import refuse_shared
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
@@ -26,6 +27,11 @@ from catalog.registry import Registry
 STAGED_TRIES: Final = 30
 STAGED_PAUSE: Final = 2.0
 """How often and how far apart it is looked whether an archiver has committed what was staged."""
+
+
+def refuse_unerasable(table: ArchiveTable) -> None:
+    """Raise FilesShared if the table's owner forbids the deletion of files: erased records would stay in them."""
+    refuse_shared(table.properties, table.topic.table, refused="nothing was erased")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

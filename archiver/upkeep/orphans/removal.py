@@ -17,8 +17,10 @@ from typing import Final, Protocol
 from archiver.errors import StorageError
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.orphans.report import Orphan, OrphanFailed, OrphanObserver, OrphansRemoved, TopicOrphans
+from archiver.upkeep.orphans.report import KeptFor, Orphan, OrphanFailed, OrphanObserver, OrphansRemoved, TopicOrphans
+from catalog.errors import FilesShared
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.deletion_gate import Permit
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.registry.known_files import FileStates, Standstill
@@ -50,6 +52,9 @@ class Checks(Protocol):
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:
         """Whether an erasure has promised readers that they keep this file."""
 
+    def permit(self, orphan: Orphan) -> Permit:
+        """What the deletion of this file depends on. It is asked right before, too."""
+
 
 def remove_orphans(
     search: Checks,
@@ -62,7 +67,7 @@ def remove_orphans(
 ) -> None:
     """Delete those of `report.orphans` that are still orphans; `report` gets the fate of each.
 
-    No batch is begun once `is_over` says so.
+    No batch is begun once `is_over` says so. Files that the table's owner has forbidden to delete meanwhile are kept.
 
     Raises the leaves of TableError and RegistryError; the last StorageError where no file of a batch could be deleted.
     RegistryUnreachable where the lock is lost: nothing more is deleted then.
@@ -76,17 +81,19 @@ def remove_orphans(
             table = search.look()
             needed = [each for each in batch if _is_needed(search, still.known, each)]
             report.needed_again += needed
-            deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still)
+            deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still, search.permit)
             try:
                 left.extendleft(deletion.run([each for each in batch if each not in needed]))
                 pass_point(RemovalPoint.FILES_DELETED)
                 still.forget_deleted({each.path: each.ulid for each in deletion.deleted if each.ulid})
             finally:
                 report.deleted += deletion.deleted
+                report.shared += deletion.shared
+                report.kept[KeptFor.SHARED] += len(deletion.shared)
                 report.failures |= deletion.errors
                 for path, error in deletion.errors.items():
                     observer(OrphanFailed(topic=topic.topic, path=path, error=error))
-                observer(OrphansRemoved(topic=topic.topic, orphans=len(needed) + len(deletion.deleted)))
+                observer(OrphansRemoved(topic=topic.topic, orphans=len(needed) + deletion.count))
         if deletion.errors and not deletion.deleted:
             raise next(reversed(deletion.errors.values()))
 
@@ -99,11 +106,18 @@ def _is_needed(search: Checks, known: FileStates, each: Orphan) -> bool:
 class _Deletion:
     """Deletes one batch with several workers, while nothing is staged in the topic."""
 
-    def __init__(self, objects: ObjectStore, still: Standstill) -> None:
+    def __init__(self, objects: ObjectStore, still: Standstill, permit: Callable[[Orphan], Permit]) -> None:
         self._objects = objects
         self._still = still
+        self._permit = permit
         self.deleted: list[Orphan] = []
+        self.shared: list[Orphan] = []
         self.errors: dict[str, StorageError] = {}
+
+    @property
+    def count(self) -> int:
+        """How many were dealt with: deleted, or found to be kept by the table's owner."""
+        return len(self.deleted) + len(self.shared)
 
     def run(self, going: Sequence[Orphan]) -> list[Orphan]:
         """Delete the orphans; return those that there was no time for."""
@@ -121,7 +135,9 @@ class _Deletion:
     def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
         """Try to delete each of them once; return those to try again."""
         self._still.check()
-        futures = {pool.submit(self._objects.delete, each.path): (each, tries) for each, tries in some}
+        futures = {
+            pool.submit(self._objects.delete, each.path, self._permit(each)): (each, tries) for each, tries in some
+        }
         try:
             while wait(futures, CHECK_SECONDS).not_done:
                 self._still.check()
@@ -138,6 +154,9 @@ class _Deletion:
         for (each, _), error in outcomes:
             if error is None:
                 self.deleted.append(each)
+                self.errors.pop(each.path, None)
+            elif isinstance(error, FilesShared):
+                self.shared.append(each)
                 self.errors.pop(each.path, None)
             elif isinstance(error, StorageError):
                 self.errors[each.path] = error

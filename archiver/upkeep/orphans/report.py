@@ -41,6 +41,8 @@ class KeptFor(StrEnum):
     """It has records that were removed, and a legal hold is on the topic by its configuration."""
     PROMISE = "promise"
     """An erasure that isn't finished has promised it to readers of older snapshots: `archiver erase --finish`."""
+    SHARED = "gc.enabled"
+    """The table's `gc.enabled` is false, and a snapshot may have named it: another table may have it."""
     FOOTER = "footer"
     """Its footer doesn't show that it belongs to this archive."""
 
@@ -67,7 +69,8 @@ class Orphan:
 class TopicOrphans:
     """The orphans of one topic and what was done with them. It is filled during the run.
 
-    `forgotten` are files that left the table long ago and that somebody else deleted: the registry knew them still.
+    `shared` are orphans that the table's owner has forbidden to delete since they were found. `forgotten` are files
+    that left the table long ago and that somebody else deleted: the registry knew them still.
     """
 
     topic: str
@@ -77,6 +80,7 @@ class TopicOrphans:
     kept: Counter[KeptFor] = field(default_factory=Counter)
     deleted: list[Orphan] = field(default_factory=list)
     needed_again: list[Orphan] = field(default_factory=list)
+    shared: list[Orphan] = field(default_factory=list)
     forgotten: int = 0
     failures: dict[str, ContextError] = field(default_factory=dict)
     error: ContextError | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from archiver.errors import StorageError
@@ -19,6 +18,7 @@ from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.orphans.never_landed import never_landed
 from archiver.upkeep.orphans.references import References
 from archiver.upkeep.orphans.report import (
     KeptFor,
@@ -31,6 +31,7 @@ from archiver.upkeep.orphans.report import (
 )
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName, is_ours
+from catalog.iceberg.deletion_gate import NeverLanded, Permit, TableObjects, is_shared
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import FileState
 from catalog.registry import Registry
@@ -98,6 +99,8 @@ class OrphanSearch:
         self._older_than = older_than
         self._holds_all = holds_all
         self._lists: tuple[str, ...] = ()
+        self._files = TableObjects.of(self._reloaded, table)
+        self._never_landed: frozenset[str] = frozenset()
         self.references = References()
         self.seen: set[str] = set()
 
@@ -131,11 +134,30 @@ class OrphanSearch:
         found = (*self._orphans(proven, known), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
         going = tuple(each for each in found if not self.is_promised(known, each))
         self._report.kept[KeptFor.PROMISE] += len(found) - len(going)
+        return self._not_shared(table, going)
+
+    def _not_shared(self, table: ArchiveTable, found: tuple[Orphan, ...]) -> tuple[Orphan, ...]:
+        """The orphans that no other table can have, if the owner forbids the deletion of files."""
+        if not is_shared(table.properties):
+            return found
+        journal = self._connected.journal.of_table(table)
+        journaled = journal.files_ever_in_table({each.name for each in found}) if found else set()
+        others = [each for each in found if each.name not in journaled]
+        self._never_landed = never_landed(table, others, self.references)
+        going = tuple(each for each in others if each.path in self._never_landed)
+        self._report.kept[KeptFor.SHARED] += len(found) - len(going)
         return going
 
     def look(self) -> ArchiveTable:
         """Add to `references` what the table refers to now; return the table. TableMissing where it was made anew."""
-        return self.references.look(partial(self._connected.catalog.reload, self._table), self._lists)
+        return self.references.look(self._reloaded, self._lists)
+
+    def permit(self, orphan: Orphan) -> Permit:
+        """Return what the deletion of this orphan depends on."""
+        return NeverLanded(self._never_landed) if orphan.path in self._never_landed else self._files
+
+    def _reloaded(self) -> ArchiveTable:
+        return self._connected.catalog.reload(self._table)
 
     def is_renewed(self, known: FileStates, name: str) -> bool:
         """Whether a run has claimed this file, more recently than orphans are old."""

@@ -7,13 +7,14 @@ row lock, each file checked once more.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
 
 from archiver.audit.trail import AuditTrail
 from archiver.errors import ObjectMissing
@@ -27,9 +28,10 @@ from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
 from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots, stale_files
-from catalog.errors import CatalogUnreachable
+from catalog.errors import CatalogUnreachable, FilesShared
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName
+from catalog.iceberg.deletion_gate import Permit, TableObjects, refuse_shared
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import file_name
 from catalog.registry import Registry
@@ -44,17 +46,28 @@ EXPIRY_TRIES: Final = 5
 class Purged:
     """What became of the files: how many were deleted, with their bytes, and which are left.
 
-    `snapshots` are those that needed some of them. `held` are those that a legal hold keeps. `stopped` says that the
-    time was over before all of them were looked at.
+    `snapshots` are those that needed some of them. `held` are those that a legal hold keeps. `shared` says that the
+    table's owner forbids the deletion of files. `stopped` says that the time was over before all of them were looked
+    at.
     """
 
     deleted: int = 0
     size_bytes: int = 0
     left: tuple[str, ...] = ()
     held: int = 0
+    shared: bool = False
     stopped: bool = False
     snapshots: HoldingSnapshots = field(default_factory=HoldingSnapshots)
     failures: Mapping[str, ContextError] = field(default_factory=dict)
+
+
+ExpiresOwned: TypeAlias = Callable[[Sequence[Snapshot], Mapping[str, str]], bool]
+"""Whether snapshots may expire that the owner keeps by these properties."""
+
+
+def never_owned(_snapshots: Sequence[Snapshot], _settings: Mapping[str, str]) -> bool:
+    """Leave the owner's snapshots."""
+    return False
 
 
 def never() -> bool:
@@ -72,15 +85,17 @@ def purge(
     with_others: bool = False,
     holds_all: bool = False,
     of_erasures: bool = False,
+    expires_owned: ExpiresOwned = never_owned,
     is_over: Callable[[], bool] = never,
 ) -> Purged:
     """Expire snapshots older than `grace_seconds` that only keep removed files, and delete files that none needs.
 
     `with_others` also expires snapshots of others that no tag or branch names. `holds_all` says that the whole topic is
-    on hold by its configuration. `of_erasures` deletes the files that have erased records, whatever took them out of
-    the table, and no others. Otherwise the longer grace of an erasure that isn't finished counts. No batch of files is
-    begun once `is_over` says so. Before files go, and after it, the `trail` gets an
-    entry.
+    on hold by its configuration. `expires_owned` decides about snapshots that the owner's `history.expire.*` keeps. If
+    the owner forbids the deletion of files, nothing is deleted and no snapshot expires. `of_erasures` deletes the files
+    that have erased records, whatever took them out of the table, and no others. Otherwise the longer grace of an
+    erasure that isn't finished counts. No batch of files is begun once `is_over` says so. Before files go, and after
+    it, the `trail` gets an entry.
     Raises the leaves of TableError, RegistryError and StorageError.
     """
     if of_erasures:
@@ -98,9 +113,13 @@ def purge(
     names = {file_name(path) for path in removed}
     if is_over():
         return Purged(left=tuple(removed), stopped=True)
-    table, found = _expired(
-        table, names, catalog, registry=registry, grace_seconds=grace_seconds, with_others=with_others
+    choice = _ExpiryChoice(
+        registry=registry, grace_seconds=grace_seconds, with_others=with_others, expires_owned=expires_owned
     )
+    try:
+        table, found = _expired(table, names, catalog, choice)
+    except FilesShared:
+        return Purged(left=tuple(removed), shared=True)
     pass_point(RemovalPoint.SNAPSHOTS_EXPIRED)
     search = RemovedFiles(table, catalog)
     search.look()
@@ -120,8 +139,9 @@ def purge(
         size_bytes=sum(sizes[path] for path in deleted),
         left=tuple(path for path in removed if path not in deleted),
         held=sum(1 for path in free if file_name(path) in known.held),
+        shared=bool(report.shared),
         snapshots=found,
-        stopped=is_over() and len(deleted) + len(report.needed_again) < len(going),
+        stopped=is_over() and len(deleted) + len(report.needed_again) + len(report.shared) < len(going),
         failures=report.failures,
     )
 
@@ -141,26 +161,35 @@ def _registry_id(path: str) -> str:
     return file_name(path) if name is None else name.ulid
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExpiryChoice:
+    """Which snapshots may expire."""
+
+    registry: Registry
+    grace_seconds: float
+    with_others: bool
+    expires_owned: ExpiresOwned
+
+
 def _expired(
-    table: ArchiveTable,
-    names: set[str],
-    catalog: TableCatalog,
-    *,
-    registry: Registry,
-    grace_seconds: float,
-    with_others: bool,
+    table: ArchiveTable, names: set[str], catalog: TableCatalog, choice: _ExpiryChoice
 ) -> tuple[ArchiveTable, HoldingSnapshots]:
     """Expire what may be expired; return the table and what was found before. Others may commit meanwhile.
 
     The search reads manifests for minutes. A catalog drops a tag together with its snapshot, so those that were set
-    meanwhile are looked at before.
+    meanwhile are looked at before. FilesShared if the table's owner forbids the deletion of files.
     """
     for left in reversed(range(EXPIRY_TRIES)):
         table = catalog.reload(table)
+        refuse_shared(table.properties, table.topic.table)
         # Without a grace everything may go that was there a moment ago, by the clock that has just made snapshots.
-        now = confirmed_time(registry) if grace_seconds else time.time()
-        older_than_ms = int((now - grace_seconds) * 1_000) + 1
-        found = holding_snapshots(table, names, older_than_ms=older_than_ms, with_others=with_others)
+        now = confirmed_time(choice.registry) if choice.grace_seconds else time.time()
+        older_than_ms = int((now - choice.grace_seconds) * 1_000) + 1
+        found = holding_snapshots(
+            table, names, older_than_ms=older_than_ms, with_others=choice.with_others, now_ms=int(now * 1_000)
+        )
+        if found.owned and choice.expires_owned(found.owned, found.settings):
+            found = replace(found, going=(*found.going, *found.owned), owned=(), settings={})
         if not found.going:
             break
         if _named(catalog.reload(table)) != _named(table):
@@ -213,6 +242,7 @@ class RemovedFiles:
     def __init__(self, table: ArchiveTable, catalog: TableCatalog) -> None:
         self._table = table
         self._catalog = catalog
+        self._permit = TableObjects.of(partial(catalog.reload, table), table)
         self.references = References()
 
     def look(self) -> ArchiveTable:
@@ -233,3 +263,7 @@ class RemovedFiles:
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:  # noqa: ARG002 - the protocol's
         """What an erasure promised was looked at before, with the snapshots."""
         return False
+
+    def permit(self, orphan: Orphan) -> Permit:  # noqa: ARG002 - the protocol's
+        """Each of these files was in the table, or may have been."""
+        return self._permit

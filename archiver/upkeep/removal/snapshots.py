@@ -17,6 +17,7 @@ from pyiceberg.table.snapshots import Snapshot
 from archiver.archive.manifests import live_entries, manifests_of
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import is_ours
+from catalog.iceberg.owner_retention import OwnerRetention
 from catalog.model import file_name
 from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
 
@@ -28,10 +29,13 @@ class HoldingSnapshots:
     """The snapshots that refer to some of the files.
 
     Those of `going` may be expired, those of `young` not yet, and those of `others` never by us without being asked.
-    `named` are tags and branches that have such snapshots, with these.
+    `owned` are kept by the owner's `settings`: the properties `history.expire.*` of the table. `named` are tags and
+    branches that have such snapshots, with these.
     """
 
     going: tuple[Snapshot, ...] = ()
+    owned: tuple[Snapshot, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
     young: tuple[Snapshot, ...] = ()
     others: tuple[Snapshot, ...] = ()
     named: Mapping[str, int] = field(default_factory=dict)
@@ -39,16 +43,17 @@ class HoldingSnapshots:
     @property
     def stay(self) -> bool:
         """Whether some of them stay for now."""
-        return bool(self.young or self.others or self.named)
+        return bool(self.owned or self.young or self.others or self.named)
 
 
 def holding_snapshots(
-    table: ArchiveTable, files: Collection[str], *, older_than_ms: int, with_others: bool
+    table: ArchiveTable, files: Collection[str], *, older_than_ms: int, with_others: bool, now_ms: int
 ) -> HoldingSnapshots:
     """Find the snapshots that refer to files with these names.
 
     One may be expired if it isn't the current one since before the time, is in no history of a tag or another branch,
-    and ours, unless `with_others` says that all may be. Raises the leaves of StorageError.
+    isn't kept by the owner's `history.expire.*`, and ours, unless `with_others` says that all may be. Raises the leaves
+    of StorageError.
     """
     metadata = table.iceberg.metadata
     current_until = _current_until(metadata)
@@ -63,17 +68,28 @@ def holding_snapshots(
             if line in holding:
                 named.setdefault(name, line)
             line = parents[line]
-    going, young, others = list[Snapshot](), list[Snapshot](), list[Snapshot]()
+    owner = OwnerRetention.of(metadata)
+    owners = owner.kept(metadata, now_ms=now_ms)
+    going, young, others, owned = list[Snapshot](), list[Snapshot](), list[Snapshot](), list[Snapshot]()
     for one in metadata.snapshots:
         if one.snapshot_id not in holding or one.snapshot_id in kept:
             continue
         if one.snapshot_id == metadata.current_snapshot_id or current_until[one.snapshot_id] >= older_than_ms:
             young.append(one)
+        elif one.snapshot_id in owners:
+            owned.append(one)
         elif with_others or is_ours(one):
             going.append(one)
         else:
             others.append(one)
-    return HoldingSnapshots(going=tuple(going), young=tuple(young), others=tuple(others), named=named)
+    return HoldingSnapshots(
+        going=tuple(going),
+        owned=tuple(owned),
+        settings=owner.settings if owned else {},
+        young=tuple(young),
+        others=tuple(others),
+        named=named,
+    )
 
 
 def _current_until(metadata: TableMetadata) -> dict[int, int]:

@@ -11,6 +11,7 @@ from archiver.audit import folder as folders
 from archiver.audit.export import export
 from archiver.errors import ConfigError, StorageDenied, StorageError
 from archiver.storage.objects import ObjectStore
+from catalog.iceberg.deletion_gate import Permit
 from tests.support.archive.audit_trails import Written, acts, checked
 
 
@@ -96,7 +97,7 @@ def test_a_store_that_keeps_everything_keeps_both(
 ) -> None:
     before = lines(written)
 
-    def denied(_: object, path: str) -> None:
+    def denied(_: object, path: str, permit: Permit) -> None:
         raise StorageDenied("it is kept", file=path)
 
     monkeypatch.setattr(folders, "_SAID", set())

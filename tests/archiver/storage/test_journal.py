@@ -24,6 +24,7 @@ from catalog.model import TopicRow, TranslatedRange, VersionRecord
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState, SchemaVersion
 from tests.support.catalog.memory import span
+from tests.support.storage.foreign_deletion import delete_object
 from tests.support.storage.old_journal import (
     HOUR,
     Troubled,
@@ -92,7 +93,7 @@ def test_a_commit_that_is_settled_with_more_ranges_replaces_no_object(tmp_path: 
     journal.keep_settled(settled(commit_id, *both))
     assert len(names(journal)) == 2
     assert starts(journal) == [(0, 0), (1, 0)]
-    ObjectStore().delete(f"{journal.folder}/{first}")
+    delete_object(ObjectStore(), f"{journal.folder}/{first}")
     assert starts(journal) == [(0, 0), (1, 0)]
 
 
@@ -177,7 +178,7 @@ def test_commits_that_come_meanwhile_do_not_end_the_looks(journal: TableJournal)
 
 def test_commits_that_keep_vanishing_are_not_believed(journal: TableJournal) -> None:
     folder = str(journal.folder)
-    store = cast("ObjectStore", Paged("a", lambda: ObjectStore().delete(f"{folder}/{names(journal)[0]}")))
+    store = cast("ObjectStore", Paged("a", lambda: delete_object(ObjectStore(), f"{folder}/{names(journal)[0]}")))
     with pytest.raises(StorageUnavailable, match="run it again"):
         list(JournalCommits(folder=folder, objects=store).read())
 

@@ -14,6 +14,8 @@ from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageU
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.store_errors import may_be_expired, storage_error
+from catalog.errors import FilesShared
+from catalog.iceberg.deletion_gate import OwnFolder, TableObjects
 
 OBJECTS = ObjectStore.of({})
 
@@ -67,9 +69,21 @@ def test_existence(tmp_path: Path):
     assert not OBJECTS.exists(target)
     OBJECTS.write(target, b"1")
     assert OBJECTS.exists(target)
-    OBJECTS.delete(target)
-    OBJECTS.delete(target)
+    OBJECTS.delete(target, OwnFolder(tmp_path.as_uri()))
+    OBJECTS.delete(target, OwnFolder(tmp_path.as_uri()))
     assert not OBJECTS.exists(target)
+
+
+def test_deletion_passes_the_gate(tmp_path: Path):
+    target = (tmp_path / "x").as_uri()
+    OBJECTS.write(target, b"1")
+    (listed,) = OBJECTS.list(tmp_path.as_uri())
+    shared = TableObjects(lambda: {"gc.enabled": "false"}, "kafka.orders")
+    with pytest.raises(FilesShared, match=r"gc\.enabled"):
+        OBJECTS.delete(target, shared)
+    with pytest.raises(FilesShared, match=r"gc\.enabled"):
+        OBJECTS.delete_unchanged(listed, shared)
+    assert OBJECTS.read(target) == b"1"
 
 
 def test_existence_is_one_question_and_only_the_answer_that_nothing_is_there_means_no(monkeypatch: pytest.MonkeyPatch):

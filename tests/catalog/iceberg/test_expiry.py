@@ -12,10 +12,11 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record
 
+from catalog.errors import FilesShared
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.expiry import Retention, expirable, removal
-from catalog.iceberg.housekeeping import housekeep
+from catalog.iceberg.housekeeping import expire, housekeep
 from catalog.model import TranslatedRange, new_id
 from tests.support.catalog.memory import MemoryCatalog, span
 
@@ -159,3 +160,69 @@ def entries(catalog: MemoryCatalog) -> list[Any]:
 
 def plain(record: Record) -> list[Any]:
     return [record[place] for place in range(len(record))]
+
+
+def lists_of(catalog: MemoryCatalog) -> list[Path]:
+    return [Path(one.manifest_list.removeprefix("file://")) for one in catalog.metadata.snapshots]
+
+
+def forbid(catalog: MemoryCatalog, value: str = "false") -> None:
+    catalog.change(SetPropertiesUpdate(updates={"gc.enabled": value}))
+
+
+@pytest.mark.parametrize("value", ["false", " FALSE"])
+def test_nothing_expires_while_the_owner_forbids_it(catalog: MemoryCatalog, value: str) -> None:
+    commit(catalog, 0, 30)
+    lists = lists_of(catalog)
+    forbid(catalog, value)
+    assert tidy(catalog) == 0
+    assert len(catalog.metadata.snapshots) == 30
+    assert all(path.exists() for path in lists)
+    forbid(catalog, "true")
+    assert tidy(catalog) == 25
+
+
+def test_property_set_while_snapshots_expire_keeps_their_files(catalog: MemoryCatalog) -> None:
+    """The commit that removes snapshots can't assert a property, so it is read again before files go."""
+    commit(catalog, 0, 30)
+    lists = lists_of(catalog)
+
+    def send(table: ArchiveTable, requirements: Any, updates: Any) -> TableMetadata:
+        catalog.change(*updates)
+        forbid(catalog)
+        return catalog.metadata
+
+    assert housekeep(catalog.load(), FEW, load=catalog.load, send=send) == 25
+    assert all(path.exists() for path in lists)
+
+
+def test_property_set_after_the_table_was_loaded(catalog: MemoryCatalog) -> None:
+    """Housekeeping decides by a table that was loaded a while ago, then loads it again."""
+    commit(catalog, 0, 30)
+    known = catalog.load()
+    forbid(catalog)
+    assert housekeep(known, FEW, load=catalog.load, send=lambda *_: pytest.fail("snapshots have gone")) == 0
+
+
+def test_chosen_snapshots_stay_too(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 8)
+    table, lists = catalog.load(), lists_of(catalog)
+    forbid(catalog)
+    with pytest.raises(FilesShared, match=r"gc\.enabled"):
+        expire(
+            table,
+            table.iceberg.metadata.snapshots[:2],
+            load=catalog.load,
+            send=lambda *_: pytest.fail("snapshots have gone"),
+        )
+    assert all(path.exists() for path in lists)
+
+
+def test_leftovers_of_attempts_go_from_a_shared_table(catalog: MemoryCatalog) -> None:
+    commit(catalog, 0, 3)
+    forbid(catalog)
+    before = set(lists_of(catalog)[0].parent.iterdir())
+    attempt = prepare(catalog.load(), [measured(3)], change=None, commit_id=new_id())
+    assert len(set(lists_of(catalog)[0].parent.iterdir()) - before) == 2
+    attempt.discard()
+    assert set(lists_of(catalog)[0].parent.iterdir()) == before

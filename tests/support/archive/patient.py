@@ -16,6 +16,7 @@ from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
+from tests.support.storage.foreign_deletion import delete_object
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Patient:
 
     def delete(self, path: str) -> None:
         self._before.setdefault(path, self.read(path))
-        self.objects.delete(path)
+        delete_object(self.objects, path)
 
     def heal(self) -> None:
         """Put everything back."""

@@ -16,6 +16,7 @@ from ulid import ULID
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_commits import JournalCommits
 from archiver.storage.objects import ListedObject, ObjectStore
+from catalog.iceberg.deletion_gate import Permit
 from catalog.model import TranslatedRange
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.ranges.stored_ranges import StoredRange
@@ -130,10 +131,10 @@ class Troubled:
         self.written.append(path)
         ObjectStore().write(path, data)
 
-    def delete_unchanged(self, listed: ListedObject) -> bool:
+    def delete_unchanged(self, listed: ListedObject, permit: Permit) -> bool:
         self._step()
         self.removals += 1
         if self.refuses(listed.name):
             assert self.refusal is not None
             raise self.refusal
-        return ObjectStore().delete_unchanged(listed)
+        return ObjectStore().delete_unchanged(listed, permit)

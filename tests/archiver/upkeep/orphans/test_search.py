@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pyiceberg.table.update import SetPropertiesUpdate
 from ulid import ULID
 
 from archiver.errors import BadSegment
@@ -49,6 +50,7 @@ class Lake:
     footers: dict[str, SegmentMetadata] = field(default_factory=dict)
     known: FileStates = field(default_factory=FileStates)
     journaled: set[str] = field(default_factory=set)
+    replaced: set[str] = field(default_factory=set)
     older_than: float = 5.0 * HOUR
     extensions: frozenset[str] = frozenset({"parquet"})
 
@@ -104,6 +106,9 @@ class Lake:
 
     def files_in_table(self, names: Any) -> set[str]:
         return self.journaled & set(names)
+
+    def files_ever_in_table(self, names: Any) -> set[str]:
+        return (self.journaled | self.replaced) & set(names)
 
     def of_path(self, path: str) -> Any:
         return self
@@ -246,3 +251,29 @@ def test_the_table_s_own_manifests_are_no_orphans(lake: Lake) -> None:
     for path in (lake.folder / "metadata").iterdir():
         os.utime(path, (OLD_MS / 1_000, OLD_MS / 1_000))
     assert kept(lake) == {}
+
+
+def forbid(lake: Lake) -> None:
+    lake.memory.change(SetPropertiesUpdate(updates={"gc.enabled": "FALSE"}))
+
+
+def test_uploads_that_never_landed_go_from_a_shared_table(lake: Lake) -> None:
+    name = lake.put(footer(100))
+    forbid(lake)
+    assert lake.search()[0] == {name: OrphanKind.UNKNOWN}
+
+
+@pytest.mark.parametrize("state", [FileState.REPLACED])
+def test_what_was_in_a_shared_table_stays(lake: Lake, state: FileState) -> None:
+    lake.known = FileStates(states={lake.put(footer(100)): state})
+    lake.put_manifest()
+    forbid(lake)
+    assert kept(lake) == {KeptFor.SHARED: 2}
+
+
+def test_what_the_journal_ever_had_of_a_shared_table_stays(lake: Lake) -> None:
+    """A registry that was rebuilt knows nothing of what was replaced long ago."""
+    lake.replaced = {lake.put(footer(100))}
+    assert len(lake.search()[0]) == 1
+    forbid(lake)
+    assert kept(lake) == {KeptFor.SHARED: 1}

@@ -1,0 +1,51 @@
+"""What `status` says of a table's owner: settings that contradict the archiver's, and erasures that they keep open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog.iceberg import owner_settings
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.deletion_gate import GC_ENABLED, is_shared
+from catalog.iceberg.expiry import Retention
+from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenErasure:
+    """An erasure that isn't finished.
+
+    `settings` are properties of the table that keep it open, and `snapshots` those that they keep. `is_searched` says
+    that all of its records were found.
+    """
+
+    id: str
+    is_searched: bool
+    settings: Mapping[str, str] = field(default_factory=dict)
+    snapshots: tuple[int, ...] = ()
+
+
+def open_erasures(erasures: Mapping[str, Mapping[str, Any]], table: ArchiveTable | None) -> tuple[OpenErasure, ...]:
+    """Return the open erasures of a topic, by what the registry keeps of them and what the table says now."""
+    return tuple(_opened(each, value, table) for each, value in erasures.items())
+
+
+def owner_remarks(table: ArchiveTable | None, snapshot_retention: float) -> tuple[str, ...]:
+    """Return what the table's owner set against the archiver's settings, in words."""
+    return () if table is None else owner_settings.owner_remarks(table, Retention(seconds=snapshot_retention))
+
+
+def _opened(erasure_id: str, value: Mapping[str, Any], table: ArchiveTable | None) -> OpenErasure:
+    is_searched = SEARCHED_MS in value or CONDITION not in value
+    if table is not None and is_shared(table.properties):
+        settings = {GC_ENABLED: table.properties[GC_ENABLED]}
+        return OpenErasure(id=erasure_id, is_searched=is_searched, settings=settings)
+    waits_for = value.get(WAITS_FOR) or {}
+    return OpenErasure(
+        id=erasure_id,
+        is_searched=is_searched,
+        settings=waits_for.get("settings", {}),
+        snapshots=tuple(waits_for.get("snapshots", ())),
+    )

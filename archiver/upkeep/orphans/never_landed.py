@@ -1,0 +1,112 @@
+"""Which orphans no snapshot of a table ever named. They alone may go while the owner forbids the deletion of files.
+
+A snapshot that has expired leaves nothing that says what it named, and another table may still have it. So only the
+time since which no snapshot expired counts: each snapshot has a sequence number of its own, one higher than the last. A
+file that was made after that, and that no retained snapshot names, never was in the table. The table alone says so: the
+registry may have been rebuilt, and the journal may be younger than the table.
+
+A table that was restored from an older metadata file gives numbers again. So a manifest counts only if each data file
+that it names is in a retained snapshot as well, or never was in the table either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+from uuid import UUID
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from archiver.archive.manifests import listed_by, live_entries
+from archiver.errors import ObjectMissing
+from archiver.storage.file_names import DataFileName
+from archiver.storage.store_errors import storage_error
+from archiver.upkeep.orphans.report import Orphan, OrphanKind
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.attempt_names import ManifestName
+from catalog.model import file_name
+
+CLOCKS_APART_MS: Final = 3_600_000
+"""How far the clocks of machines that write files and make commits may be apart."""
+
+_SEQUENCE: Final = "sequence-number"
+
+
+def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Container[str]) -> frozenset[str]:
+    """Return the paths of the orphans of which it is certain that no snapshot ever named them.
+
+    `references` are the names of the files that retained snapshots name, so none of `orphans`. Raises subclasses of
+    StorageError.
+    """
+    metadata = table.iceberg.metadata
+    last = metadata.next_sequence_number() - 1
+    unbroken = _unbroken(metadata, last)
+    since_ms = _since_ms(unbroken, last)
+    certain = {each.name for each in orphans if _is_young(each, since_ms)}
+    attempts = {
+        name.uuid
+        for each in orphans
+        if (name := ManifestName.of(each.name)) is not None and name.is_list
+        if (sequence := _sequence_of(table.io, each.path)) is not None
+        if sequence in unbroken or sequence > last  # another snapshot has the number, or none has it so far
+        if all(file in references or file in certain for file in _brought(table.io, each.path, references))
+    }
+    return frozenset(each.path for each in orphans if each.name in certain or _is_of(each, attempts))
+
+
+def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]:
+    """The names of the data files in manifests of a list that no snapshot has. Manifests that are gone name nothing."""
+    for manifest in listed_by(path, io):
+        if file_name(manifest.manifest_path) not in references:
+            with suppress(ObjectMissing):
+                yield from [file_name(entry.data_file.file_path) for entry in live_entries(io, manifest)]
+
+
+def _is_young(each: Orphan, since_ms: int | None) -> bool:
+    """Whether a data file was named after the last snapshot expired. What a rewrite replaced was in the table."""
+    name = DataFileName.of(each.name)
+    if name is None or since_ms is None or each.kind is OrphanKind.REPLACED:
+        return False
+    return name.created_ms > since_ms
+
+
+def _is_of(each: Orphan, attempts: set[UUID]) -> bool:
+    """Whether a manifest belongs to one of these attempts to commit. All files of an attempt have its UUID."""
+    name = ManifestName.of(each.name)
+    return name is not None and name.uuid in attempts
+
+
+def _unbroken(metadata: TableMetadata, last: int) -> dict[int, Snapshot]:
+    """The retained snapshots by sequence number, from the last one back to the first that is missing."""
+    known = {one.sequence_number: one for one in metadata.snapshots}
+    found: dict[int, Snapshot] = {}
+    at = last
+    while at > 0 and at in known:
+        found[at] = known[at]
+        at -= 1
+    return found
+
+
+def _since_ms(unbroken: dict[int, Snapshot], last: int) -> int | None:
+    """Since when no snapshot has expired, in ms since 1970. 0 if none ever has, None if the last one has."""
+    if len(unbroken) == last:
+        return 0
+    return unbroken[min(unbroken)].timestamp_ms + CLOCKS_APART_MS if unbroken else None
+
+
+def _sequence_of(io: FileIO, path: str) -> int | None:
+    """The sequence number in the header of a manifest list. None if it can't be read, or the list is gone."""
+    try:
+        with AvroFile[ManifestFile](io.new_input(path)) as reader:
+            text = str(reader.header.meta.get(_SEQUENCE, ""))
+    except (OSError, ValueError, EOFError) as error:
+        failure = storage_error(error, verb="read", path=path)
+        if failure.retryable:
+            raise failure from error
+        return None
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,71 @@
+"""Which snapshots the table's owner wants kept: the properties `history.expire.*`, as Iceberg's own expiry reads them.
+
+They only ever keep more. The archiver never removes a tag or a branch, so `history.expire.max-ref-age-ms` keeps nothing
+that would go otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, Self
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from catalog.iceberg.lineage import history
+
+MIN_SNAPSHOTS: Final = "history.expire.min-snapshots-to-keep"
+MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerRetention:
+    """How many of the newest snapshots of `main` stay, and until which age every snapshot stays.
+
+    None if the owner doesn't say. `unreadable` are properties that are no numbers: then every snapshot stays.
+    """
+
+    least: int | None = None
+    age_ms: int | None = None
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> Self:
+        """Read a table's properties. What is set for the branch `main` counts instead of them, as in Iceberg."""
+        properties = metadata.properties
+        main = metadata.refs.get(MAIN_BRANCH)
+        least, age_ms = _number(properties, MIN_SNAPSHOTS), _number(properties, MAX_AGE)
+        given = {MIN_SNAPSHOTS: least, MAX_AGE: age_ms}
+        return cls(
+            least=least if main is None or main.min_snapshots_to_keep is None else main.min_snapshots_to_keep,
+            age_ms=age_ms if main is None or main.max_snapshot_age_ms is None else main.max_snapshot_age_ms,
+            unreadable={key: properties[key] for key, value in given.items() if key in properties and value is None},
+        )
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The properties that keep snapshots, with the values that count."""
+        given = {MIN_SNAPSHOTS: self.least, MAX_AGE: self.age_ms}
+        return {**{key: str(value) for key, value in given.items() if value is not None}, **self.unreadable}
+
+    def kept(self, metadata: TableMetadata, *, now_ms: int) -> frozenset[int]:
+        """Return the ids of the snapshots that stay."""
+        if self.unreadable:
+            return frozenset(one.snapshot_id for one in metadata.snapshots)
+        young = (
+            one.snapshot_id
+            for one in metadata.snapshots
+            if self.age_ms is not None and one.timestamp_ms >= now_ms - self.age_ms
+        )
+        newest = (one.snapshot_id for one in islice(history(metadata), max(0, self.least or 0)))
+        return frozenset((*young, *newest))
+
+
+def _number(properties: Mapping[str, str], key: str) -> int | None:
+    value = properties.get(key)
+    return int(value) if value is not None and _NUMBER.fullmatch(value) else None

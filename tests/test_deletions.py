@@ -1,0 +1,136 @@
+"""Every place that deletes an object of a store goes through the gate of `catalog.iceberg.deletion_gate`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = ("archiver", "catalog", "schema_mapping")
+
+DELETING: Final = frozenset(
+    {
+        "delete",
+        "delete_all",
+        "delete_dir",
+        "delete_dir_contents",
+        "delete_file",
+        "delete_object",
+        "delete_objects",
+        "delete_unchanged",
+        "drop_table",
+        "purge_table",
+        "rm",
+        "rm_file",
+        "rmdir",
+        "rmtree",
+        "unlink",
+        "_clean_all_uncommitted",
+        "_cleanup_uncommitted",
+        "expire_snapshots",
+    }
+)
+"""Names by which objects or files are deleted, in the libraries in use and in our code."""
+
+GATE: Final = {
+    "catalog/iceberg/deletion_gate.py": ["delete", "io.delete"],
+    # wrappers of a FileIO: the gate calls them
+    "catalog/iceberg/late_file_io.py": ["self._opened().delete"],
+    "catalog/iceberg/whole_files.py": ["self._io.delete"],
+}
+THROUGH_THE_GATE: Final = {
+    "archiver/audit/folder.py": ["self.objects.delete"],
+    "archiver/setup/table_checks.py": ["store.delete", "store.delete", "store.delete"],
+    "archiver/storage/journal_sums.py": ["self.commits.objects.delete_unchanged"],
+    "archiver/storage/objects.py": ["deletion_gate.delete", "deletion_gate.delete"],
+    "archiver/upkeep/orphans/removal.py": ["self._objects.delete"],
+    "catalog/iceberg/append.py": ["delete_all", "delete_all"],
+    "catalog/iceberg/housekeeping.py": ["delete_all", "delete_all"],
+    "catalog/iceberg/table_catalog.py": ["delete_all"],
+}
+"""Each of these calls gives a permit."""
+PERMITS: Final = {
+    "archiver/audit/folder.py": ["OwnFolder"],
+    "archiver/setup/table_checks.py": ["OwnFolder", "OwnFolder", "OwnFolder"],
+    "archiver/storage/journal_sums.py": ["OwnFolder"],
+    "archiver/upkeep/orphans/search.py": ["NeverLanded", "TableObjects.of"],
+    "archiver/upkeep/removal/purge.py": ["TableObjects.of"],
+    "catalog/iceberg/append.py": ["NeverLanded", "NeverLanded"],
+    "catalog/iceberg/housekeeping.py": ["TableObjects.of", "TableObjects.of"],
+    "catalog/iceberg/table_catalog.py": ["TableObjects"],
+}
+"""Where permits are made. Whoever adds one shows that no other table can have what it permits to delete."""
+NO_OBJECT_OF_A_TABLE: Final = {
+    # files on this machine: spools, caches, locks, the embedded stack, progress of a verification
+    "archiver/archive/plan_cache.py": 3,
+    "archiver/cli/demo.py": 1,
+    "archiver/engine/class_archive.py": 3,
+    "archiver/engine/java_ahead.py": 2,
+    "archiver/local/maven.py": 3,
+    "archiver/local/postgres.py": 3,
+    "archiver/local/postgres_binaries.py": 1,
+    "archiver/local/seaweedfs.py": 1,
+    "archiver/local/state.py": 1,
+    "archiver/replay/output_file.py": 1,
+    "archiver/setup/machine_checks.py": 1,
+    "archiver/setup/write_config.py": 1,
+    "archiver/storage/spool.py": 2,
+    "archiver/storage/spool_file.py": 1,
+    "archiver/upkeep/erase/local_copies.py": 1,
+    "archiver/upkeep/verify/state.py": 1,
+    # rows of the registry
+    "archiver/cli/groups.py": 1,
+    "archiver/serve/kafka/group_descriptions.py": 1,
+    "archiver/serve/kafka/offset_requests.py": 1,
+    "archiver/serve/nodes/fenced_offsets.py": 1,
+    "catalog/registry/registry.py": 1,
+    # a table without its files
+    "catalog/iceberg/scratch_table.py": 1,
+}
+
+
+def parsed() -> Iterator[tuple[str, ast.Module]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+
+
+def named(tree: ast.Module, names: frozenset[str]) -> list[str]:
+    """What is called, or given to others to call, under one of these names."""
+    attributes = [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr in names]
+    called = [
+        each.func
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in names
+    ]
+    return sorted(ast.unparse(each) for each in (*attributes, *called))
+
+
+def test_every_deletion_is_known() -> None:
+    found = {path: named(tree, DELETING) for path, tree in parsed()}
+    found = {path: calls for path, calls in found.items() if calls and path not in NO_OBJECT_OF_A_TABLE}
+    assert found == GATE | THROUGH_THE_GATE
+
+
+def test_other_deletions_are_counted() -> None:
+    found = {path: len(named(tree, DELETING)) for path, tree in parsed() if path in NO_OBJECT_OF_A_TABLE}
+    assert found == NO_OBJECT_OF_A_TABLE
+
+
+def test_every_permit_is_known() -> None:
+    kinds = frozenset({"TableObjects", "NeverLanded", "OwnFolder"})
+    found: dict[str, list[str]] = {}
+    for path, tree in parsed():
+        calls = [ast.unparse(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call)]
+        made = sorted(each for each in calls if each.split(".")[0] in kinds)
+        if made and path not in GATE:
+            found[path] = made
+    assert found == PERMITS
+
+
+def test_no_file_io_deletes_beside_the_gate() -> None:
+    """Folders and files are deleted by pyarrow's file systems under other names, too."""
+    names = frozenset({"DeleteObject", "DeleteObjects", "delete_root_dir_contents", "remove_orphan_files"})
+    assert {path: calls for path, tree in parsed() if (calls := named(tree, names))} == {}
