@@ -149,5 +149,10 @@ def test_nothing_expires_where_a_list_that_stays_was_cut_short(lake: MemoryCatal
     without_last_block(current_list(lake))
     before = lake.load()
     with pytest.raises(MetadataDamaged, match="cut short"):
-        expire(before, before.iceberg.metadata.snapshots[:2], send=lambda *_: pytest.fail("snapshots have gone"))
+        expire(
+            before,
+            before.iceberg.metadata.snapshots[:2],
+            load=lake.load,
+            send=lambda *_: pytest.fail("snapshots have gone"),
+        )
     assert all(Path(each.removeprefix("file://")).exists() for each in there)
