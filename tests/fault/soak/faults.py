@@ -78,6 +78,15 @@ class CommitLate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StaleLoad:
+    """A commit of a job lands, its `answer` is wrong, and the next loads are this many states behind: from a cache."""
+
+    job: Literal["archive", "compact"]
+    answer: CommitFault
+    behind: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogAway:
     """The catalog doesn't answer for whole runs; `archiver reconcile` commits what was staged, `killed` at a step."""
 
@@ -270,6 +279,7 @@ Fault: TypeAlias = (
     | OthersCommit
     | CommitFails
     | CommitLate
+    | StaleLoad
     | CatalogAway
     | StoreFails
     | ServerRestarts

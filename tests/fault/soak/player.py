@@ -86,6 +86,7 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.TopicRecreated: courses.topic_recreated,
     faults.UncleanElection: elections.unclean_election,
     faults.TransactionOutlives: elections.transaction_outlives,
+    faults.StaleLoad: rewrites.stale_load,
     faults.CatalogAway: courses.catalog_away,
     faults.RegistryLost: courses.registry_lost,
     faults.RegistrySplit: courses.registry_split,
