@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -181,6 +182,20 @@ class Lake:
             for one in old:
                 Path(one.file_path.removeprefix("file://")).unlink()
         return [one.file_path for one in fresh]
+
+    def retire(self, before: int) -> None:
+        """Retire the files of partition 0 whose offsets are all below this one, and delete them, as `expire` does."""
+        field = self.metadata.schema().find_field("kafka.offset").field_id
+        going = [each for each in self.files() if int.from_bytes(each.upper_bounds[field], "little") < before]
+
+        def leave_out(producer: Any) -> None:
+            for each in going:
+                producer.delete_data_file(each)
+
+        self._commit(lambda snapshot: snapshot.overwrite(), leave_out)
+        self.set(**{"archiver.first-offsets": json.dumps({"0": before})})
+        for each in going:
+            Path(each.file_path.removeprefix("file://")).unlink()
 
     def insert(self, table: pa.Table) -> None:
         """Append rows that the archiver didn't write."""
