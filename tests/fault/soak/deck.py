@@ -269,6 +269,7 @@ def _stale() -> list[Fault]:
             for answer in answers
             for behind in (1, 2)
         ),
+        *(faults.RetiredBeneath(reader=reader) for reader in ("consumer", "consumer", "export", "export")),
     ]
 
 

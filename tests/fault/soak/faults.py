@@ -237,6 +237,13 @@ class RetireRaces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetiredBeneath:
+    """Records are retired and their files deleted while a reader is before them: it must not step over them."""
+
+    reader: Literal["consumer", "export"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChanged:
     """Others partition the table by another column, while files are `staged` or not, and later as it was."""
 
@@ -299,6 +306,7 @@ Fault: TypeAlias = (
     | RowsDeleted
     | CompactKilled
     | RetireRaces
+    | RetiredBeneath
     | SpecChanged
     | StoreEmpty
     | ManyTopics

@@ -97,6 +97,7 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.RowsDeleted: others.rows_deleted,
     faults.CompactKilled: rewrites.compact_killed,
     faults.RetireRaces: removals.retire_races,
+    faults.RetiredBeneath: removals.retired_beneath,
     faults.SpecChanged: others.spec_changed,
     faults.StoreEmpty: others.store_empty,
     faults.ManyTopics: sides.many_topics,
