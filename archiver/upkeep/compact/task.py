@@ -150,7 +150,10 @@ class _Merging:
     def rewritten(self, made: Sequence[MadeFile]) -> RewriteGroup:
         """The group as a rewrite: which offsets each new file has."""
         named: set[tuple[int, int]] = set()
-        new = tuple(NewFile(file=each.file, spans=tuple(self._spans(each, named))) for each in made)
+        new = tuple(
+            NewFile(file=each.file, spans=tuple(self._spans(each, named)), is_sorted=each.file.is_sorted)
+            for each in made
+        )
         return RewriteGroup(paths=self._group.paths, files=new, emptied=tuple(self._emptied(made)))
 
     def _spans(self, each: MadeFile, named: set[tuple[int, int]]) -> Iterator[RecordSpan]:
