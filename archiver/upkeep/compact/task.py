@@ -96,8 +96,11 @@ class _Merging:
         self.version = max(versions)
         newest = self._mappings.row_mapping(self.version)
         schema = newest.arrow_schema
-        for each in opened:
-            schema = wide_schema(schema, each.reader.schema, self._target.column_names)
+        for each, source in zip(opened, self._group.files, strict=True):
+            try:
+                schema = wide_schema(schema, each.reader.schema, self._target.column_names)
+            except UpkeepError as error:
+                raise error.placed(file=source.file.path) from error
         self._layout = SegmentLayout(
             schema=schema,
             mapping=newest.text,
