@@ -73,7 +73,7 @@ REFUSALS = (exceptions.BadRequestError, *_DENIED, NotImplementedError)
 FAILURES = (*UNANSWERED, *REFUSALS, exceptions.RESTError, exceptions.CommitFailedException, ValidationError)
 """All failures of a request to change a table. After each of them only the table shows whether it was changed."""
 
-_COMMIT_ERRORS: Final = {
+_COMMIT_ERRORS: Final[dict[int, type[Exception]]] = {
     409: exceptions.CommitFailedException,
     500: exceptions.CommitStateUnknownException,
     502: exceptions.CommitStateUnknownException,
@@ -151,8 +151,9 @@ class BoundedRestCatalog(RestCatalog):
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
-            is_unknown = _UNKNOWN_STATE in answer.text
-            kinds = {answer.status_code: exceptions.CommitStateUnknownException} if is_unknown else _COMMIT_ERRORS
+            kinds = _COMMIT_ERRORS
+            if _UNKNOWN_STATE in answer.text:
+                kinds = {answer.status_code: exceptions.CommitStateUnknownException}
             _handle_non_200_response(error, kinds)
         return CommitAnswer.read(answer.text)
 
