@@ -162,12 +162,9 @@ def test_records_retired_before_they_were_moved_stop_a_transfer(stack: Stack, ar
     result = replay(config, topic, "--to-kafka", target, "--progress-topic", f"progress-of-{target}")
     assert result.exit_code == 1, result.output
     error = json.loads(result.stderr.splitlines()[-1])
-    assert (error["kind"], error["context"]["position"], error["context"]["first_offset"]) == (
-        "RecordsRetired",
-        100,
-        400,
-    )
-    assert f"{topic}-to-{target}" in str(error["context"])
+    context = error["context"]
+    assert (error["error"], context["transfer"]) == ("RecordsRetired", f"{topic}-to-{target}")
+    assert (context["position"], context["first_offset"]) == (100, 400)
     assert len(copied(stack, target)) == 100 * PARTITIONS
 
     rest = unique("rest")
