@@ -36,6 +36,7 @@ ArchiverError
 ├── ReplayError              the read path
 │   ├── NoTable              the topic has no table in the catalog
 │   ├── ArchiveReplaced      the topic's table was dropped and made anew while it was read
+│   ├── RecordsRetired       the archive of a partition begins after the position of its reader
 │   └── TargetReplaced       the topic that records are moved to was deleted and made again meanwhile
 ├── ServeError               a server for readers
 │   ├── BadRequest           bytes from a client that are no request of the protocol
@@ -216,6 +217,18 @@ class NoTable(ReplayError):
 
 class ArchiveReplaced(ReplayError):
     """The topic's table was dropped and made anew while it was read. Names both tables."""
+
+
+class RecordsRetired(ReplayError):
+    """Records were retired before their reader came to them. Names topic, partition, position and first offset.
+
+    `position` is the offset that the reader wants next, `first_offset` the first one that wasn't retired.
+    """
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset of the partition that wasn't retired."""
+        return int(str(self.context["first_offset"]))
 
 
 class TargetReplaced(ReplayError):

@@ -112,7 +112,8 @@ class DataFileInfo:
     `raw_values` is the number of values that are kept whole in `__raw__` because their columns can't reproduce the
     bytes. Bounds are in Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has
     one. `digest` is the digest of the records (docs/digest.md), None for files that are older than digests.
-    `recognition` says how well the schema fitted, None where that wasn't counted; it isn't part of the JSON.
+    `recognition` says how well the schema fitted, None where that wasn't counted. `is_sorted` says that the writer saw
+    all rows in the order of (partition, offset). Neither is part of the JSON.
     """
 
     path: str
@@ -134,6 +135,7 @@ class DataFileInfo:
     partition_values: tuple[bytes | None, ...] | None = None
     format: str = FIRST_FORMAT
     recognition: Recognition | None = None
+    is_sorted: bool = field(default=False, compare=False)
 
     @property
     def partition(self) -> PartitionTuple | None:

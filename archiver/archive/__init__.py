@@ -6,8 +6,8 @@ The way of a read, module by module:
 - files: `manifests`, `file_columns`, `table_files` (what manifests say), `plan`, `plan_cache`, `watermarks`
 - deletes: `delete_index` (which of them apply to a file), `deletes`, `deletion_vectors` (which rows they remove)
 - rows: `open_file`, `projection` (columns by field id), `mappings` (which mapping wrote a row)
-- records: `records` (their columns), `assemble`, `coercion`; in order of offset by `partition_scan`, `offset_order`,
-  `reorder_buffer` and `spilled_run`; a batch ahead of who works on them by `read_ahead`
+- records: `records` (their columns), `assemble`, `coercion`; in order of offset by `partition_scan`, `block_order`,
+  `offset_order`, `reorder_buffer` and `spilled_run`; a batch ahead of who works on them by `read_ahead`
 - Kafka batches: `batches`
 
 Nothing here writes a table, or talks to Kafka, Spark or people. Modules are imported one by one: workers of an ingest
@@ -17,6 +17,7 @@ need few of them.
 __all__ = [
     "assemble",
     "batches",
+    "block_order",
     "deletes",
     "deletion_vectors",
     "file_columns",

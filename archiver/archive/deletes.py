@@ -56,9 +56,11 @@ class EqualityKeys:
         found = np.ones(rows.num_rows, np.bool_)
         row_codes = np.zeros(rows.num_rows, np.int64)
         key_codes = np.zeros(len(self.columns[0]), np.int64)
-        for identifier, keys in zip(self.field_ids, self.columns, strict=True):
+        for identifier, written in zip(self.field_ids, self.columns, strict=True):
             column = column_by_id(rows, identifier)
-            values = pa.nulls(rows.num_rows, keys.type) if column is None else column.cast(keys.type)
+            kind = written.type if column is None else _wider(column.type, written.type)
+            keys = written.cast(kind)
+            values = pa.nulls(rows.num_rows, kind) if column is None else column.cast(kind)
             distinct = pc.unique(keys)
             codes = pc.index_in(values, value_set=distinct)
             found &= codes.is_valid().to_numpy(zero_copy_only=False)
@@ -66,6 +68,17 @@ class EqualityKeys:
             key_codes = key_codes * (len(distinct) + 1) + pc.index_in(keys, value_set=distinct).to_numpy()
             key_codes, row_codes = _dense(key_codes, row_codes)
         return found & np.isin(row_codes, key_codes)
+
+
+def _wider(column: pa.DataType, keys: pa.DataType) -> pa.DataType:
+    """The type in which a column is compared with keys: a delete file may be older than a widening of the column."""
+    if pa.types.is_integer(column) and pa.types.is_integer(keys):
+        return max(column, keys, key=lambda kind: kind.bit_width)
+    if pa.types.is_floating(column) and pa.types.is_floating(keys):
+        return max(column, keys, key=lambda kind: kind.bit_width)
+    if pa.types.is_decimal(column) and pa.types.is_decimal(keys) and column.scale == keys.scale:
+        return max(column, keys, key=lambda kind: kind.precision)
+    return keys
 
 
 @dataclass(frozen=True, slots=True)

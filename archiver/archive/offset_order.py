@@ -7,6 +7,7 @@ whose ranges of offsets overlap. Only those are interleaved, a bounded piece at 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +15,31 @@ import pyarrow as pa
 
 PIECE_BYTES = 8 << 20
 
+SAME_OFFSET: Final = (
+    "two rows of the table have the same offset, and a topic has each offset once. `archiver verify` names their files."
+    " Which of the rows was archived isn't known here: compare them with Kafka, or with a backup, before you change"
+    " anything. Don't set the table back: that takes out what was archived since"
+)
+OUT_OF_ORDER: Final = (
+    "the rows of a file are out of order, though its footer says that they are sorted. No record is lost by that."
+    " `archiver verify` names the file: restore it from a backup, and report it if the archiver wrote it so"
+)
+
 
 def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """The offsets of a batch of records."""
     column: npt.NDArray[np.int64] = batch.column("offset").to_numpy()
     return column
+
+
+def misplaced(batch: pa.RecordBatch, last: int) -> tuple[str, int] | None:
+    """What is wrong with the order of a batch after the offset `last`, and the offset at which; None if it rises."""
+    offsets = offsets_of(batch)
+    steps = np.diff(offsets, prepend=last)
+    if (steps > 0).all():
+        return None
+    at = int(np.argmax(steps <= 0))
+    return OUT_OF_ORDER if steps[at] < 0 else SAME_OFFSET, int(offsets[at])
 
 
 def sorted_by_offset(batch: pa.RecordBatch) -> pa.RecordBatch:

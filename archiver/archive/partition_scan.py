@@ -13,10 +13,10 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from archiver.archive.offset_order import offsets_of
+from archiver.archive.block_order import is_in_order
+from archiver.archive.offset_order import misplaced, offsets_of
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import AS_CONSUMED, RecordShape
 from archiver.archive.reorder_buffer import HELD_BYTES, ReorderBuffer
@@ -66,7 +66,8 @@ class PartitionScan:
     """One pass over the records of a partition and range. `files` are those that may hold some, by lowest offset.
 
     Iterate once; closing the iterator closes the files. Batches have the columns of `shape` and are never empty;
-    offsets rise strictly. Raises ReplayError if two rows have the same offset.
+    offsets rise strictly. Raises ReplayError if two rows have the same offset, or if rows of a file that claims to be
+    sorted are out of order.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class PartitionScan:
                 case (blocks, block):
                     batches = blocks.file.records(block, self._wanted)
                     is_alone = not held and (not self._pending or self._pending[0].low > unit.high)
-                    if is_alone and block.is_sorted:
+                    if is_alone and is_in_order(blocks.file.reader, block):
                         yield from batches
                     else:
                         for batch in batches:
@@ -153,17 +154,10 @@ class PartitionScan:
         heapq.heappush(self._pending, unit)
 
     def _checked(self, batch: pa.RecordBatch, last: int) -> int:
-        offsets = offsets_of(batch)
-        steps = np.diff(offsets, prepend=last)
-        if (steps <= 0).any():
-            place = int(offsets[int(np.argmax(steps <= 0))])
-            raise ReplayError(
-                "two rows of the table claim the same offset: somebody added rows that the archiver didn't write; "
-                "remove them. Don't set the table back: that takes out what was archived since",
-                partition=self._wanted.partition,
-                offset=place,
-            )
-        return int(offsets[-1])
+        fault = misplaced(batch, last)
+        if fault is not None:
+            raise ReplayError(fault[0], partition=self._wanted.partition, offset=fault[1])
+        return int(offsets_of(batch)[-1])
 
 
 def _records_of(storage: TopicStorage, shape: RecordShape, file: TableFile) -> ScannedFile:

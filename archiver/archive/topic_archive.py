@@ -37,7 +37,7 @@ from archiver.archive.table_files import ManifestReader
 from archiver.archive.tables import CatalogTables, TableSource
 from archiver.archive.watermarks import first_offset_since, high_watermark, latest_time, low_watermark
 from archiver.config import Config
-from archiver.errors import ArchiveReplaced, ObjectMissing
+from archiver.errors import ArchiveReplaced, ObjectMissing, RecordsRetired
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
@@ -125,23 +125,27 @@ class TopicArchive:
     def records(
         self,
         partition: int,
-        start: int = 0,
+        start: int | None = None,
         end: int | None = None,
         *,
         shape: RecordShape = AS_CONSUMED,
         min_timestamp: int | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Give the records from `start` up to and without `end` (default: the end at the last refresh), in order.
+        """Give the records from `start` up to and without `end`, in order.
 
-        Batches have the columns of `shape` and are never empty. With `min_timestamp` (ms), files and blocks whose
-        records are all older may be left out; older records may come all the same. If a file is gone because the table
-        was rewritten and cleaned up meanwhile, the stream goes on with the current snapshot. Raises ReplayError, the
-        leaves of StorageError and CatalogError; each names the file.
+        The default is all that the last refresh knew: from the first offset that wasn't retired up to the end. Batches
+        have the columns of `shape` and are never empty. With `min_timestamp` (ms), files and blocks whose records are
+        all older may be left out; older records may come all the same.
+
+        If a file is gone because the table was rewritten and cleaned up meanwhile, the stream goes on with the current
+        snapshot. RecordsRetired if records that were not read yet have been retired by then. Raises ReplayError too,
+        and the leaves of StorageError and CatalogError; each names the file.
         """
-        end = self.end(partition) if end is None else end
         snapshot = self._snapshot
-        position = max(start, snapshot.first_offsets.get(partition, 0))
+        end = high_watermark(snapshot, partition) if end is None else end
+        position = snapshot.first_offsets.get(partition, 0) if start is None else start
         while position < end:
+            self._check_retired(snapshot, partition, position)
             try:
                 wanted = RowRange(
                     partition=partition, start_offset=position, end_offset=end, min_timestamp=min_timestamp
@@ -156,6 +160,19 @@ class TopicArchive:
                 snapshot = fresh
             else:
                 return
+
+    def _check_retired(self, snapshot: TopicSnapshot, partition: int, position: int) -> None:
+        first = snapshot.first_offsets.get(partition, 0)
+        if position < first:
+            raise RecordsRetired(
+                "records were retired before they were read: the archive of this partition has nothing before"
+                " first_offset any more. All before position was read. Read on from first_offset if the records in"
+                " between aren't needed; else read them from Kafka, or from a copy of the archive",
+                topic=self.topic,
+                partition=partition,
+                position=position,
+                first_offset=first,
+            )
 
     def _check_same(self, table: Table) -> None:
         if table.metadata.table_uuid != self.table_uuid:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.storage.row_columns import field_id
+from archiver.storage.row_columns import field_id, list_values
 from catalog.recognition import Fit, Recognition
 from schema_mapping import names
 from schema_mapping.row import RowMapping
@@ -75,8 +75,8 @@ class UnknownFields:
 def _held_struct(kind: pa.DataType) -> pa.StructType | None:
     if pa.types.is_map(kind):
         kind = kind.item_type
-    elif pa.types.is_list(kind):
-        kind = kind.value_type
+    elif (values := list_values(kind)) is not None:
+        kind = values.type
     return kind if pa.types.is_struct(kind) else None
 
 

@@ -134,10 +134,11 @@ class Selection:
     def resolve(self, archive: TopicArchive) -> Iterator[RowRange]:
         """Give the range of each partition that may hold selected records; ConfigError if one isn't archived.
 
-        Where the condition bounds offsets and times, the ranges are no wider.
+        Ranges begin after what was retired by now. If the condition bounds offsets and times, they are no wider.
         """
         for partition in self.chosen(archive):
             start, end = self.start_offset(archive, partition), self.end_offset(archive, partition)
+            start = max(start, archive.first_offset(partition))
             narrowed = self.narrowed(RowRange(partition=partition, start_offset=start, end_offset=end))
             if narrowed is not None:
                 yield narrowed

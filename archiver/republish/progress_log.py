@@ -82,6 +82,11 @@ class PartitionProgress:
     next_offset: int
     sequence: int
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the transfer has come no further than its beginning."""
+        return self.next_offset == self.begun.offset
+
 
 class ProgressLog:
     """The entries of one transfer in the topic of progress."""

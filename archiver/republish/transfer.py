@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from archiver.archive.topic_archive import TopicArchive
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, RecordsRetired
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.transactional_writer import TransactionalWriter
 from archiver.observer import Observer, ignore
@@ -167,7 +167,11 @@ class Transfer:
         transaction = TransferTransaction(self._writer, self.log, self._target.name, progress)
         transaction.begin(
             [
-                Begun(partition=each, offset=selection.start_offset(archive, each), course=self._course)
+                Begun(
+                    partition=each,
+                    offset=max(selection.start_offset(archive, each), archive.first_offset(each)),
+                    course=self._course,
+                )
                 for each in chosen
                 if each not in progress
             ]
@@ -210,14 +214,26 @@ class Transfer:
             codec=self._settings.codec,
         )
         for partition, end in self._ends.items():
-            start = progress[partition].next_offset
+            reached = progress[partition]
+            first = self._archive.first_offset(partition) if reached.is_untouched else 0
+            start = max(reached.next_offset, first)  # what was retired by now was never part of the transfer
             if start < end:
                 yield partition, self._stream(RowRange(partition=partition, start_offset=start, end_offset=end), limits)
 
     def _stream(self, whole: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
         narrowed = self._selection.narrowed(whole)
         if narrowed is not None:
-            yield from pieces_of(self._archive, self._selection, narrowed, limits)
+            try:
+                yield from pieces_of(self._archive, self._selection, narrowed, limits)
+            except RecordsRetired as error:
+                raise RecordsRetired(
+                    "records were retired before they were moved, and this transfer stops there: what it has committed"
+                    " stays. Records from first_offset on can be moved by another transfer (`--partition`, `--from`,"
+                    " `--transfer` and `--append`); those in between are no longer in the archive: if they are needed,"
+                    " take them from Kafka, or from a copy of the archive",
+                    transfer=self._settings.name,
+                    **error.context,
+                ) from error
         yield Piece(None, whole.end_offset)
 
     def _round(self, transaction: TransferTransaction, active: dict[int, Generator[Piece, None, None]]) -> None:

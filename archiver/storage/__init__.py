@@ -20,6 +20,7 @@ __all__ = [
     "objects",
     "private_folder",
     "row_columns",
+    "row_order",
     "segment",
     "spool",
     "spool_file",

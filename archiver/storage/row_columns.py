@@ -25,6 +25,11 @@ def field_id(field: pa.Field) -> int | None:
     return None if text is None else int(text)
 
 
+def list_values(kind: pa.DataType) -> pa.Field | None:
+    """Return the field of a list's values, also of a list with 64-bit offsets; None if the type is neither."""
+    return kind.value_field if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
+
+
 def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
     """Find a column by its field id, at any depth of structs. None if no column has this id.
 

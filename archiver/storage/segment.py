@@ -49,8 +49,7 @@ class SegmentLayout:
     `RowMapping.to_json()`; the file keeps it, so that a replay needs nothing else. `table_properties` are those of the
     Iceberg table; the metrics modes among them are used. `bloom_filters` are the columns that get one, by field id,
     with the share of false positives to aim at. Columns that can't have one get none. A rewritten file may keep rows of
-    other schema versions: then `other_mappings` has their mappings, and `schema` has the columns of all. `is_sorted` is
-    false if rows may come in any order.
+    other schema versions: then `other_mappings` has their mappings, and `schema` has the columns of all.
     """
 
     schema: pa.Schema
@@ -59,7 +58,6 @@ class SegmentLayout:
     table_properties: Mapping[str, str] = field(default_factory=dict)
     bloom_filters: Mapping[int, float] = field(default_factory=dict)
     other_mappings: Mapping[int, str] = field(default_factory=dict)
-    is_sorted: bool = True
 
     @classmethod
     def of(
@@ -121,7 +119,7 @@ class Block:
     """A part of a file that is read or skipped as a whole. `first_row` is the position of its first row in the file.
 
     All offsets of its rows lie between `low_offset` and `high_offset`, both included. These are None if the file
-    doesn't say. `is_sorted` means that its rows are known to be in the order of (partition, offset).
+    doesn't say. `is_sorted` is the file's claim that its rows are in the order of (partition, offset).
     """
 
     index: int
@@ -145,7 +143,7 @@ class SegmentWriter(Protocol):
         """How many bytes the file has so far, with an estimate for rows not written yet. Never falls. For rotation."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows with the layout's schema, in ascending order of offset.
+        """Append rows with the layout's schema. The file claims to be sorted if they come in order of offset.
 
         Raises StorageError if the spool refuses the bytes, or if the batch doesn't have the layout's schema.
         """

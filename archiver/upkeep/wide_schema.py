@@ -1,17 +1,20 @@
 """The columns of a rewritten file: those of a mapping, and all others that the old file had.
 
 So rows of several schema versions fit into one file and none loses a cell. Fields are matched by id, at any depth.
-Where two types differ, the wider one is taken.
+If two types differ, the wider one is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import pyarrow as pa
 
-from archiver.storage.row_columns import field_id
+from archiver.errors import UpkeepError
+from archiver.storage.row_columns import field_id, list_values
 
+_SHOWN: Final = 200
 _WIDER = {
     (pa.int32(), pa.int64()): pa.int64(),
     (pa.int64(), pa.int32()): pa.int64(),
@@ -23,7 +26,8 @@ _WIDER = {
 def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -> pa.Schema:
     """The columns of both.
 
-    The mapping's columns keep their names. The others get those of `names` (by id), or keep their own.
+    The mapping's columns keep their names. The others get those of `names` (by id), or keep their own. UpkeepError if a
+    column is a struct, map or list in one of them only.
     """
     return pa.schema(_merged(mapping, file, names))
 
@@ -53,8 +57,16 @@ def _type(ours: pa.DataType, theirs: pa.DataType, names: Mapping[int, str]) -> p
         return pa.struct(_merged(ours, theirs, names))
     if pa.types.is_map(ours) and pa.types.is_map(theirs):
         return pa.map_(ours.key_field, _widened(ours.item_field, theirs.item_field, names))
-    if pa.types.is_list(ours) and pa.types.is_list(theirs):
-        return pa.list_(_widened(ours.value_field, theirs.value_field, names))
+    our_values, their_values = list_values(ours), list_values(theirs)
+    if our_values is not None and their_values is not None:
+        return pa.list_(_widened(our_values, their_values, names))
+    if ours != theirs and (pa.types.is_nested(ours) or pa.types.is_nested(theirs)):
+        raise UpkeepError(
+            "a column of the file has another structure than the table's: rows of it can't be rewritten without a loss."
+            " The file stays as it is. Have the engine that wrote it rewrite it with the table's types",
+            column_type=str(ours)[:_SHOWN],
+            file_type=str(theirs)[:_SHOWN],
+        )
     if pa.types.is_decimal(ours) and pa.types.is_decimal(theirs) and ours.scale == theirs.scale:
         return max(ours, theirs, key=lambda each: each.precision)
     return _WIDER.get((ours, theirs), ours)

@@ -55,6 +55,29 @@ class Attempt:
     requirements: tuple[TableRequirement, ...]
     written: tuple[str, ...]
 
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the snapshot. The catalog adds no snapshot unless its number is higher than all."""
+        return self.table.last_sequence_number + 1
+
+    def is_lost(self, table: ArchiveTable) -> bool:
+        """Whether `table` proves that the attempt has not landed and never will: another snapshot has its number.
+
+        A newer table without the attempt's snapshot is no proof: it may have landed and expired, and later snapshots
+        then refer to its manifests.
+        """
+        snapshots = table.iceberg.metadata.snapshots
+        return all(each.snapshot_id != self.snapshot_id for each in snapshots) and any(
+            self.is_beaten_by(each.snapshot_id, each.sequence_number) for each in snapshots
+        )
+
+    def is_beaten_by(self, snapshot_id: int, sequence: int | None) -> bool:
+        """Whether this snapshot of the table has the number that the attempt needs.
+
+        Catalogs don't compare the number of a snapshot without a parent. So such an attempt is never beaten.
+        """
+        return self.parent is not None and sequence == self.sequence and snapshot_id != self.snapshot_id
+
     def discard(self) -> None:
         """Delete the manifests. Only for an attempt that can't land any more. A failed deletion is logged."""
         delete_all(self.table.io, self.written, NeverLanded(self.written))

@@ -115,6 +115,11 @@ class ArchiveTable:
         return self.iceberg.metadata.current_snapshot_id
 
     @property
+    def last_sequence_number(self) -> int:
+        """The highest sequence number of a snapshot on any branch. It only grows: a lower one is an older state."""
+        return self.iceberg.metadata.next_sequence_number() - 1
+
+    @property
     def partitioning(self) -> Partitioning:
         """How the table is partitioned. PartitioningChanged where it is not as the archiver made it."""
         metadata = self.iceberg.metadata

@@ -1,19 +1,22 @@
 """Exactly-once commits: bring ranges into a table, or find out why that can't be done (docs/concepts.md, step 4).
 
-An answer of the catalog is not trusted to be complete. After a time-out, a 5xx or a conflict the table itself decides:
-first by the id of the commit, then by its offsets. A request is sent again only if the offsets show that the commit is
-not in the table.
+An answer of the catalog is not trusted to be complete. After a time-out, a 5xx, a conflict or a refusal the table
+itself decides: first by the id of the commit, then by its offsets. A request is sent again only if the offsets show
+that the commit is not in the table.
+
+A load is not trusted to be current either: it may come from a cache or a replica. A load that is older than the last
+attempt decides nothing, and manifests are deleted only if the table proves that their snapshot can't be in it (ADR
+0064).
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from pydantic import ValidationError
 from pyiceberg import exceptions
 
 from catalog.errors import TableError
@@ -22,7 +25,7 @@ from catalog.iceberg.append import Attempt, prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage
 from catalog.iceberg.offsets import advance, in_order, spans
-from catalog.iceberg.rest import UNANSWERED
+from catalog.iceberg.rest import FAILURES, REFUSALS
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import PartitionOffset, TranslatedRange
 
@@ -118,9 +121,9 @@ def commit(
 ) -> CommitOutcome:
     """Append the ranges in one snapshot, once.
 
-    `load` gives the current table. `send` sends an attempt and raises pyiceberg's exceptions. TableError where the
-    catalog refuses for a reason that another try won't change. Then nothing of this call is in the table, unless the
-    answer to an earlier try was lost: the ranges stay staged, and settling them finds out.
+    `load` gives the table. `send` sends an attempt and raises pyiceberg's exceptions. If the catalog refuses an attempt
+    for a reason that another try won't change, and the table doesn't have it, the refusal is raised. The ranges stay
+    staged: settling them finds out whether the table has them after all.
     """
     wanted = spans(ranges)
     if not wanted:
@@ -156,6 +159,7 @@ def commit_once(
     commit. `attempt` prepares the commit on a table. Raises like `commit`.
     """
     sent: tuple[Attempt, ...] = ()
+    failure: Exception | None = None
     reason = ""
     for _ in backoff:
         try:
@@ -166,42 +170,47 @@ def commit_once(
             reason = str(error)
             continue
         if (snapshot_id := find_commit(table, commit_id)) is not None:
-            _discard(earlier for earlier in sent if earlier.snapshot_id != snapshot_id)
+            _discard_lost(sent, table)
             return LandedCommit(snapshot_id=snapshot_id, table=table, is_found=True)
+        newest = max((earlier.sequence for earlier in sent), default=0)
+        if table.last_sequence_number + 1 < newest:  # what it lacks may have landed since
+            reason = f"{_said(failure)}. After that the catalog returned an older state of the table"
+            continue
+        if failure is not None and _is_final(failure, has_moved=table.last_sequence_number >= newest):
+            raise failure
         if (met := obstacle(table)) is not None:
             return met
-        # There is no obstacle, so no attempt has landed. An attempt on an older snapshot never will.
-        _discard(earlier for earlier in sent if earlier.parent != table.snapshot_id)
+        kept = _discard_lost(sent, table)
         latest = attempt(table)
-        sent = (*(earlier for earlier in sent if earlier.parent == table.snapshot_id), latest)
+        sent = (*kept, latest)
         failure = _try(send, latest)
         if failure is None:
-            _discard(sent[:-1])
+            _discard_beaten(kept, latest)
             return LandedCommit(snapshot_id=latest.snapshot_id, table=table, is_found=False)
-        reason = failure
+        reason = _said(failure)
     return Unresolved(commit_id=commit_id, attempts=backoff.attempts, reason=reason)
 
 
-_REFUSALS = (
-    exceptions.BadRequestError,
-    exceptions.UnauthorizedError,
-    exceptions.ForbiddenError,
-    exceptions.AuthorizationExpiredError,
-    exceptions.OAuthError,
-    NotImplementedError,
-)
-_NO_ANSWERS = (*UNANSWERED, exceptions.RESTError, exceptions.CommitFailedException, ValidationError)
-
-
-def _try(send: Send, attempt: Attempt) -> str | None:
-    """Send the attempt. None on success, else the failure. Raises refusals that another try won't change."""
+def _try(send: Send, attempt: Attempt) -> Exception | None:
+    """Send the attempt. Return the failure, None on success."""
     try:
         send(attempt)
-    except _REFUSALS:
-        raise
-    except _NO_ANSWERS as error:
-        return f"{type(error).__name__}: {error}"
+    except FAILURES as error:
+        return error
     return None
+
+
+def _is_final(failure: Exception, *, has_moved: bool) -> bool:
+    """Whether another try won't change a failure of the last attempt. The table doesn't have the commit.
+
+    Older REST servers answer 400 if a commit on another branch took the attempt's sequence number. Then the table has
+    moved, and the next attempt gets a later number.
+    """
+    return isinstance(failure, REFUSALS) and not (isinstance(failure, exceptions.BadRequestError) and has_moved)
+
+
+def _said(failure: Exception | None) -> str:
+    return "" if failure is None else f"{type(failure).__name__}: {failure}"
 
 
 def find_commit(table: ArchiveTable, commit_id: str) -> int | None:
@@ -221,6 +230,22 @@ def _moved(table: ArchiveTable, wanted: Mapping[int, tuple[int, int]]) -> tuple[
     )
 
 
-def _discard(attempts: Iterable[Attempt]) -> None:
+def _discard_lost(attempts: Sequence[Attempt], table: ArchiveTable) -> tuple[Attempt, ...]:
+    """Delete the manifests of attempts that are provably not in the table and never will be; return the other attempts.
+
+    `archiver orphans` deletes manifests of other attempts once the table is past them.
+    """
+    kept: list[Attempt] = []
     for attempt in attempts:
-        attempt.discard()
+        if attempt.is_lost(table):
+            attempt.discard()
+        else:
+            kept.append(attempt)
+    return tuple(kept)
+
+
+def _discard_beaten(attempts: Sequence[Attempt], landed: Attempt) -> None:
+    """Delete the manifests of earlier attempts whose sequence number is taken by an attempt that has landed."""
+    for attempt in attempts:
+        if attempt.is_beaten_by(landed.snapshot_id, landed.sequence):
+            attempt.discard()

@@ -18,6 +18,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.deletion_gate import TableObjects, delete_all, is_shared, refuse_shared
 from catalog.iceberg.expiry import Retention, expirable, is_one_line, is_worth_a_commit, removal
 from catalog.iceberg.manifest_lists import manifests_of
+from catalog.iceberg.rest import FAILURES
 
 Load = Callable[[], ArchiveTable]
 Send = Callable[[ArchiveTable, tuple[TableRequirement, ...], tuple[TableUpdate, ...]], TableMetadata]
@@ -35,7 +36,7 @@ def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Se
     before = table.iceberg.metadata
     going = expirable(before, retention, now_ms=_now_ms())
     if going:
-        after = send(table, *removal(before, going))
+        after = _remove(table, going, load=load, send=send)
         gone = [*_unreachable(table.io, before, going, after), *(one.manifest_list for one in going)]
         delete_all(table.io, gone, TableObjects.of(load, table))
     return len(going)
@@ -53,9 +54,24 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: 
     gone = {one.snapshot_id for one in going}
     # A list that can't be read stops it here: later, snapshots would have gone, and their manifests been left behind.
     _manifests(io, metadata, (each for each in metadata.snapshots if each.snapshot_id not in gone))
-    after = send(table, *removal(metadata, going))
+    after = _remove(table, going, load=load, send=send)
     kept = _manifests(io, metadata, after.snapshots)
     delete_all(io, [*sorted(before - kept), *(one.manifest_list for one in going)], TableObjects.of(load, table))
+
+
+def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> TableMetadata:
+    """Remove the snapshots; return the table's metadata after that. After a failure the table is loaded again.
+
+    The failure is raised if the table still has one of them. An older state of the table shows nothing.
+    """
+    try:
+        return send(table, *removal(table.iceberg.metadata, going))
+    except FAILURES:
+        now = load()
+        left = {each.snapshot_id for each in now.iceberg.metadata.snapshots}
+        if now.last_sequence_number < table.last_sequence_number or any(each.snapshot_id in left for each in going):
+            raise
+        return now.iceberg.metadata
 
 
 def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:

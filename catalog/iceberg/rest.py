@@ -67,12 +67,21 @@ _REFUSED = (
     NotImplementedError,
 )
 
-_COMMIT_ERRORS: Final = {
+REFUSALS = (exceptions.BadRequestError, *_DENIED, NotImplementedError)
+"""Refusals of a request. The catalog may have done it all the same: see `send_commit`."""
+
+FAILURES = (*UNANSWERED, *REFUSALS, exceptions.RESTError, exceptions.CommitFailedException, ValidationError)
+"""All failures of a request to change a table. After each of them only the table shows whether it was changed."""
+
+_COMMIT_ERRORS: Final[dict[int, type[Exception]]] = {
     409: exceptions.CommitFailedException,
     500: exceptions.CommitStateUnknownException,
     502: exceptions.CommitStateUnknownException,
     504: exceptions.CommitStateUnknownException,
 }
+
+_UNKNOWN_STATE: Final = "CommitStateUnknown"
+"""A part of the error's type. Polaris answered it with status 400 (apache/polaris#5145)."""
 
 _UNKNOWN_TYPE: Final = "Unsupported field type"
 
@@ -126,7 +135,10 @@ class BoundedRestCatalog(RestCatalog):
     def send_commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitAnswer:
-        """Do what pyiceberg's `commit_table` does, but that the answer's metadata is read only if it is looked at."""
+        """Do what pyiceberg's `commit_table` does, but that the answer's metadata is read only if it is looked at.
+
+        Raises one of `FAILURES`. CommitStateUnknownException if the error's type says so, whatever the status is.
+        """
         self._check_endpoint(Capability.V1_UPDATE_TABLE)
         *namespace, name = table.name()
         identifier = TableIdentifier.model_validate({"namespace": namespace, "name": name})
@@ -139,7 +151,10 @@ class BoundedRestCatalog(RestCatalog):
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
-            _handle_non_200_response(error, _COMMIT_ERRORS)
+            kinds = _COMMIT_ERRORS
+            if _UNKNOWN_STATE in answer.text:
+                kinds = {answer.status_code: exceptions.CommitStateUnknownException}
+            _handle_non_200_response(error, kinds)
         return CommitAnswer.read(answer.text)
 
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:

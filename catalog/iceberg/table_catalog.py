@@ -19,7 +19,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
 
-from catalog.errors import CatalogUnreachable, TableError, TableMissing
+from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, TableError, TableMissing
 from catalog.iceberg import commit as commits
 from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
@@ -45,7 +45,7 @@ from catalog.iceberg.properties import (
 )
 from catalog.iceberg.refill_commit import Refill, RefillOutcome, commit_refill
 from catalog.iceberg.repartition import is_partitioned, repartition_updates
-from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
+from catalog.iceberg.rest import FAILURES, REFUSALS, BoundedRestCatalog, connect, in_our_words
 from catalog.iceberg.rewrite_commit import Changed, RewriteOutcome, commit_rewrite
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled, settle
@@ -190,17 +190,17 @@ class TableCatalog:
             return found
         terms = (PartitionTerm(partition_by, None),) if isinstance(partition_by, str) else partition_by
         partitioning = partitioning_for(terms, change.schema, partition_source)
-        lost: CatalogUnreachable | None = None
+        lost: TableError | None = None
         for _ in self._backoff:
             try:
                 self._create(topic, change, partitioning, partition_source)
                 lost = None
-            except CatalogUnreachable as error:
+            except (CatalogUnreachable, CatalogRefused, CatalogDenied) as error:
                 lost = error  # it may exist now, or another archiver is just creating its namespace
             made = self.load(topic)
             if made is not None:
                 return made
-            if lost is None:
+            if not isinstance(lost, CatalogUnreachable):
                 break
         raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
 
@@ -263,20 +263,25 @@ class TableCatalog:
         """Give the table this partitioning for the files to come; return it as it is then.
 
         The change has an id, by which it is found later (`changes_of`), unless others have made it meanwhile.
-        `attempted` gets the table as it is before each attempt. It is safe to call again. Raises CatalogUnreachable
-        where others change the table's metadata all the time.
+        `attempted` gets the table as it is before each attempt. It is safe to call again. A refusal is raised after the
+        table was loaded again: it may have the change all the same. CatalogUnreachable if the table's metadata changes
+        all the time.
         """
+        failure: Exception | None = None
         with in_our_words(self._uri, table.topic.table):
             for _ in self._backoff:
                 table = self.reload(table)
                 if is_partitioned(table, wanted):
                     return table
+                if isinstance(failure, REFUSALS):
+                    raise failure
                 check_writable(table)
+                attempted(table)
                 try:
-                    attempted(table)
                     self._update(table, *repartition_updates(table, wanted, change_id))
-                except CommitFailedException:
-                    continue
+                    failure = None
+                except FAILURES as error:
+                    failure = error
         raise CatalogUnreachable(
             "the table's partitioning can't be changed: others change the table all the time, or the catalog doesn't "
             "answer; run it again",
@@ -358,7 +363,7 @@ class TableCatalog:
                     partition_source=partition_source,
                     properties=properties,
                 )
-                self._rest.commit_table(staged, (AssertCreate(),), updates)
+                self._rest.send_commit(staged, (AssertCreate(),), updates)
             except (TableAlreadyExistsError, CommitFailedException):
                 return  # another archiver or an earlier delivery of this request created it
 

@@ -23,7 +23,15 @@ from tests.support.servers.stack import Stack
 pytestmark = pytest.mark.integration
 
 QUICK = Backoff(attempts=6, first_seconds=0.01)
-LANDED = [Fault.LOSE_ANSWER, Fault.SILENCE, Fault.ANSWER_504, Fault.ANSWER_409, Fault.DELIVER_TWICE]
+LANDED = [
+    Fault.LOSE_ANSWER,
+    Fault.SILENCE,
+    Fault.ANSWER_504,
+    Fault.ANSWER_409,
+    Fault.ANSWER_400,
+    Fault.ANSWER_403,
+    Fault.DELIVER_TWICE,
+]
 NOT_LANDED = [Fault.LOSE_REQUEST, Fault.REFUSE_503]
 
 
@@ -117,10 +125,33 @@ class TestLostAnswers:
         assert (landed.range, landed.commit_id) == (lost, "LATER")
         assert offsets(stack, table.topic) == once(lost)
 
-    def test_a_table_whose_making_was_not_confirmed_is_used(
-        self, catalog: TableCatalog, proxy: LossyProxy, topic: TopicRow
+    @pytest.mark.parametrize("struck", [(Fault.LOSE_ANSWER, 1), (Fault.LOSE_ANSWER, 2), (Fault.ANSWER_400, 2)], ids=str)
+    def test_older_loads_delete_nothing_of_a_commit_that_landed(
+        self,
+        stack: Stack,
+        catalog: TableCatalog,
+        proxy: LossyProxy,
+        table: ArchiveTable,
+        struck: tuple[Fault, int],
     ):
-        proxy.faults.put(Fault.LOSE_ANSWER)
+        fault, behind = struck
+        before = [written(table, assigned("id"), 1, start, start + 5) for start in (0, 5)]
+        for one in before:
+            assert isinstance(catalog.commit(table, [one], commit_id=new_id()), Committed)
+        current = catalog.require(table.topic)
+        wanted = written(table, assigned("id"), 0, 0, 5)
+        proxy.faults.put(fault)
+        proxy.older_loads = [behind, behind]
+        outcome = catalog.commit(current, [wanted], commit_id=new_id(), is_fresh=True)
+        assert isinstance(outcome, Committed)
+        assert proxy.older_loads == []
+        assert offsets(stack, table.topic) == once(*before, wanted)
+
+    @pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.ANSWER_400], ids=lambda fault: fault.name.lower())
+    def test_a_table_whose_making_was_not_confirmed_is_used(
+        self, catalog: TableCatalog, proxy: LossyProxy, topic: TopicRow, fault: Fault
+    ):
+        proxy.faults.put(fault)
         assert made(catalog, topic, assigned("id")).offsets == {}
 
 

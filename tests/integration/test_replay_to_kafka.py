@@ -13,8 +13,10 @@ from typer.testing import CliRunner, Result
 from archiver.cli.app import app
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.fetch import log_reader
+from archiver.upkeep.retire.cut import Limits
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, from_archive, from_kafka, wait_until_decided
+from tests.support.archive.retirements import expire
 from tests.support.kafka import odd_records
 from tests.support.kafka.group_commits import commit, committed_by
 from tests.support.servers.stack import Stack, unique
@@ -149,6 +151,24 @@ def test_a_second_run_moves_only_what_is_new(stack: Stack, archived: tuple[Path,
     last = moved(config, topic, target)
     assert last["records"] == 10
     assert content(from_kafka(stack, topic, PARTITIONS)) == content(copied(stack, target))
+
+
+def test_records_retired_before_they_were_moved_stop_a_transfer(stack: Stack, archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    target = unique("copy")
+    assert moved(config, topic, target, "--create", "--to", 100)["records"] == 100 * PARTITIONS
+    expire(config, topic, limits=Limits(offset=400), rows=True)
+
+    result = replay(config, topic, "--to-kafka", target, "--progress-topic", f"progress-of-{target}")
+    assert result.exit_code == 1, result.output
+    error = json.loads(result.stderr.splitlines()[-1])
+    context = error["context"]
+    assert (error["error"], context["transfer"]) == ("RecordsRetired", f"{topic}-to-{target}")
+    assert (context["position"], context["first_offset"]) == (100, 400)
+    assert len(copied(stack, target)) == 100 * PARTITIONS
+
+    rest = unique("rest")
+    assert moved(config, topic, rest, "--create")["records"] == 600 * PARTITIONS, "it begins after what was retired"
 
 
 def test_a_part_is_moved(stack: Stack, archived: tuple[Path, str]) -> None:

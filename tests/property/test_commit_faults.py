@@ -7,27 +7,49 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import requests
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import AuthorizationExpiredError, BadRequestError, CommitFailedException, ForbiddenError
 
 from catalog.iceberg.append import Attempt, prepare
-from catalog.iceberg.commit import Backoff, Committed, Moved, Unresolved, commit
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, Unresolved, commit
 from catalog.iceberg.settle import settle
 from catalog.model import TranslatedRange, new_id
 from tests.support.catalog.memory import MemoryCatalog, span
 
-FATES = ("answered", "answer lost", "request lost", "late", "told of a conflict", "others commit first")
+LANDED: dict[str, type[Exception]] = {
+    "answer lost": requests.ReadTimeout,
+    "409 after landing": CommitFailedException,
+    "400 after landing": BadRequestError,
+    "403 after landing": ForbiddenError,
+    "419 after landing": AuthorizationExpiredError,
+}
+FATES = (
+    "answered",
+    *LANDED,
+    "request lost",
+    "late",
+    "others commit first",
+    "another branch moves first",
+    "400 before landing",
+)
+REFUSALS = (BadRequestError, ForbiddenError, AuthorizationExpiredError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One archiver archives so many offsets; the fates of its requests; which late requests arrive before each."""
+    """One archiver archives this many offsets.
+
+    `fates` are those of its requests, `arrivals` how many late requests arrive before each of them. `older` says how
+    many states each of its loads is behind.
+    """
 
     archiver: int
     offsets: int
     fates: tuple[str, ...]
     arrivals: tuple[int, ...]
+    older: tuple[int, ...] = ()
 
 
 STEPS = st.lists(
@@ -37,6 +59,7 @@ STEPS = st.lists(
         offsets=st.integers(1, 3),
         fates=st.lists(st.sampled_from(FATES), max_size=3).map(tuple),
         arrivals=st.lists(st.integers(0, 2), max_size=3).map(tuple),
+        older=st.lists(st.integers(0, 4), max_size=4).map(tuple),
     ),
     min_size=1,
     max_size=6,
@@ -68,34 +91,46 @@ class World:
                 self.arrive()
             self.meet(fates.pop(0) if fates else "answered", attempt)
 
-        backoff = Backoff(attempts=2, pause=lambda _: None)
-        outcome = commit(
-            load=self.catalog.load, send=send, ranges=ranges, change=None, commit_id=new_id(), backoff=backoff
-        )
+        older = list(step.older)
+
+        def load() -> ArchiveTable:
+            self.catalog.older_loads = [older.pop(0)] if older else []
+            return self.catalog.load()
+
+        backoff = Backoff(attempts=3, pause=lambda _: None)
+        try:
+            outcome: CommitOutcome | None = commit(
+                load=load, send=send, ranges=ranges, change=None, commit_id=new_id(), backoff=backoff
+            )
+        except REFUSALS:
+            outcome = None  # the ranges stay staged, as if the outcome were not known
         match outcome:
             case Committed():
                 self.landed |= {one.id for one in ranges}
                 self.staged[step.archiver] = []
             case Moved():
                 self.settle(step.archiver)
-            case Unresolved():
+            case Unresolved() | None:
                 pass
 
     def meet(self, fate: str, attempt: Attempt) -> None:
         match fate:
             case "answered":
                 self.catalog.apply(attempt)
-            case "answer lost":
-                self.catalog.apply(attempt)
-                raise requests.ReadTimeout
             case "request lost":
                 raise requests.ConnectionError
             case "late":
                 self.under_way.append(attempt)
                 raise requests.ReadTimeout
-            case "told of a conflict":
+            case "400 before landing":
+                raise BadRequestError
+            case "another branch moves first":
+                if self.catalog.metadata.current_snapshot_id is not None:
+                    self.catalog.move_branch()
                 self.catalog.apply(attempt)
-                raise CommitFailedException
+            case _ if fate in LANDED:
+                self.catalog.apply(attempt)
+                raise LANDED[fate]
             case _:
                 others = prepare(self.catalog.load(), [span(9, 0, 1, with_file=False)], change=None, commit_id=new_id())
                 self.catalog.change(*others.updates)
@@ -106,7 +141,7 @@ class World:
             late = self.under_way.pop(0)
             try:
                 self.catalog.apply(late)
-            except CommitFailedException:
+            except (CommitFailedException, BadRequestError):
                 return
 
     def settle(self, archiver: int) -> None:
@@ -125,7 +160,17 @@ class World:
         return offsets[0].next_offset if 0 in offsets else 0
 
 
+def beside_others(fate: str, *older: int) -> list[Step]:
+    """Another partition moves the table, then this fate befalls the attempt; `older` are its later loads."""
+    fates = ("others commit first", fate)
+    return [Step(archiver=0, offsets=2, fates=fates, arrivals=(), older=(0, 0, *older))]
+
+
 @given(STEPS)
+@example(beside_others("answer lost", 2))
+@example(beside_others("400 after landing", 2))
+@example(beside_others("400 after landing", 1))
+@example(beside_others("late", 2))
 def test_every_offset_is_in_the_table_once(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = World(MemoryCatalog(Path(folder)))

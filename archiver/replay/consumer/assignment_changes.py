@@ -96,7 +96,7 @@ class AssignmentChanges:
         archive = self._archives.of(one.topic)
         committed = self._offsets.committed(partition_id(one))
         start = _start_offset(archive, one, committed=committed, reset=self._reset)
-        return PartitionReader(archive, one.partition, start)
+        return PartitionReader(archive, one.partition, start, reset=self._reset)
 
 
 def _start_offset(archive: TopicArchive, one: TopicPartition, *, committed: int | None, reset: OffsetReset) -> int:
@@ -111,7 +111,7 @@ def _start_offset(archive: TopicArchive, one: TopicPartition, *, committed: int 
             return _reset_offset(archive, one, reset)
         offset = committed
     if offset == OFFSET_BEGINNING:
-        return 0
+        return archive.first_offset(one.partition)
     if offset == OFFSET_END:
         return archive.end(one.partition)
     if offset < 0:
@@ -124,7 +124,7 @@ def _start_offset(archive: TopicArchive, one: TopicPartition, *, committed: int 
 def _reset_offset(archive: TopicArchive, one: TopicPartition, reset: OffsetReset) -> int:
     match reset:
         case OffsetReset.EARLIEST:
-            return 0
+            return archive.first_offset(one.partition)
         case OffsetReset.LATEST:
             return archive.end(one.partition)
         case OffsetReset.ERROR:

@@ -5,29 +5,37 @@ Nothing here waits, except for a read that is taken before it is done.
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import pyarrow as pa
 
 from archiver.archive.read_ahead import ReadAhead
 from archiver.archive.topic_archive import TopicArchive
-from archiver.replay.consumer.confluent_types import PartitionId
+from archiver.errors import RecordsRetired
+from archiver.replay.consumer.confluent_types import AUTO_OFFSET_RESET, PartitionId, failure
 from archiver.replay.consumer.message import MessageBatch
+from archiver.replay.consumer.options import OffsetReset
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class PartitionReader:
     """The reader of one assigned partition.
 
-    `position` is the next offset to read. `consumed` is the offset after the last record given, None before the first.
-    `batch` is the batch that records are given from, `row` the next row of it. `read_ahead` reads the batches after it,
-    up to and without the offset `read_ahead_end`.
+    `position` is the next offset to read. `reset` says where reading goes on if records were retired before they were
+    read. `consumed` is the offset after the last record given, None before the first. `batch` is the batch that records
+    are given from, `row` the next row of it. `read_ahead` reads the batches after it, up to and without the offset
+    `read_ahead_end`.
     """
 
     archive: TopicArchive
     partition: int
     position: int
+    reset: OffsetReset = OffsetReset.EARLIEST
     is_paused: bool = False
     consumed: int | None = None
     eof_reported: int | None = None
@@ -72,12 +80,16 @@ class PartitionReader:
     def take_batch(self) -> bool:
         """Make the batch that was read ahead the one to give records from; False at the end of the stream.
 
-        At the end the position moves past the offsets that hold no record. Raises what reading raised; the next read
-        starts again from the position.
+        At the end the position moves past the offsets that hold no record. If records were retired before they were
+        read, it moves as `reset` says. Raises what reading raised; the next read starts again from the position.
         """
         assert self.read_ahead is not None
         try:
             batch = self.read_ahead.take()
+        except RecordsRetired as error:
+            self.close()
+            self.position = self._reset_position(error)
+            return False
         except BaseException:
             self.close()
             raise
@@ -87,6 +99,21 @@ class PartitionReader:
             return False
         self.batch, self.row = MessageBatch(self.archive.topic, self.partition, batch), 0
         return True
+
+    def _reset_position(self, error: RecordsRetired) -> int:
+        place = f"{self.archive.topic} [{self.partition}]"
+        retired = f"{place}: offset {self.position} was retired, and the archive begins at {error.first_offset} now"
+        match self.reset:
+            case OffsetReset.EARLIEST:
+                _LOG.warning("%s; reading goes on there (auto.offset.reset = earliest)", retired)
+                return error.first_offset
+            case OffsetReset.LATEST:
+                _LOG.warning("%s; reading goes on at the end, %d (auto.offset.reset = latest)", retired, self.end)
+                return self.end
+            case OffsetReset.ERROR:
+                raise failure(AUTO_OFFSET_RESET, f"{retired}. Seek to an offset from there on") from error
+            case _:
+                assert_never(self.reset)
 
     def advance(self, rows: int) -> None:
         """Count the next `rows` of the batch as given."""

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from archiver.errors import RecordsRetired
 from archiver.serve.kafka import fetch_response
 from archiver.serve.kafka.fetch_response import FetchedPartition
 from archiver.serve.kafka.fetch_sessions import FINAL, Begun, Place, Wanted
@@ -292,7 +293,8 @@ def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:
         source.is_dry = source.loaded is None
     elif isinstance(error, ContextError):
         _log(source, error)
-        source.error = error_of(error)
+        is_retired = isinstance(error, RecordsRetired)  # after the beginning of the log was looked up
+        source.error = ErrorCode.offset_out_of_range if is_retired else error_of(error)
     else:
         raise error
 

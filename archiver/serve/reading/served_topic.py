@@ -357,6 +357,7 @@ class ServedTopic:
 
     def _epoch_at(self, partition: int, start: int, end: int) -> tuple[int, int] | None:
         """The first record from `start` up to `end`: its offset and leader epoch."""
+        start = max(start, self._archive.first_offset(partition))
         for records in self._archive.records(partition, start, end, shape=_ONE_RECORD):
             return records.column("offset")[0].as_py(), records.column("leader_epoch")[0].as_py()
         return None

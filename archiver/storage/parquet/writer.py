@@ -24,6 +24,7 @@ from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose
 from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
 from archiver.storage.row_columns import RowTotals
+from archiver.storage.row_order import RowOrder
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import DataFileInfo
@@ -66,6 +67,7 @@ class ParquetSegmentWriter:
         self._nans: Counter[int] = Counter()
         self._size = 0
         self._totals = RowTotals()
+        self._order = RowOrder()
         self._is_closed = False
 
     @property
@@ -131,6 +133,7 @@ class ParquetSegmentWriter:
             partition_values=partition.values if partition else None,
             format=FORMAT,
             recognition=recognition,
+            is_sorted=self._order.is_sorted,
         )
 
     def abort(self) -> None:
@@ -166,7 +169,7 @@ class ParquetSegmentWriter:
         table = pa.Table.from_batches(self._gathered, self._layout.schema)
         try:
             writer = self._writer or self._begin(table)
-            writer.write(self._gathered)
+            writer.write(self._gathered, is_sorted=self._order.add(self._gathered))
         except OSError as error:
             raise spool_error(error, self._file.path) from error
         self._nans.update(nan_counts(self._leaves, self._modes, table))
@@ -184,8 +187,7 @@ class ParquetSegmentWriter:
             filters=filter_sizes(self._leaves, self._layout.bloom_filters, first),
         )
         by_name = {leaf.name: leaf.index for leaf in self._leaves}
-        order = (PARTITION, OFFSET) if self._layout.is_sorted else ()
-        sorted_by = [by_name[name] for name in order if name in by_name]
+        sorted_by = [by_name[name] for name in (PARTITION, OFFSET) if name in by_name]
         self._writer = FileWriter(self._sink, self._layout.schema, plans, sorted_by=sorted_by)
         return self._writer
 

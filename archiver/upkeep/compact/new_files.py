@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.mappings import KnownMappings
-from archiver.archive.offset_order import offsets_of
+from archiver.archive.offset_order import misplaced, offsets_of
 from archiver.errors import UpkeepError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.storage.segment import SegmentLayout
@@ -110,16 +110,10 @@ class NewFiles:
             yield batch.slice(at)
 
     def _checked(self, batch: pa.RecordBatch, last: int, partition: int) -> int:
-        offsets = offsets_of(batch)
-        steps = np.diff(offsets, prepend=last)
-        if (steps <= 0).any():
-            raise UpkeepError(
-                "two rows of the table claim the same offset: somebody added rows that the archiver didn't write; the"
-                " files stay as they are. Remove them",
-                partition=partition,
-                offset=int(offsets[int(np.argmax(steps <= 0))]),
-            )
-        return int(offsets[-1])
+        fault = misplaced(batch, last)
+        if fault is not None:
+            raise UpkeepError(f"{fault[0]}. The files stay as they are", partition=partition, offset=fault[1])
+        return int(offsets_of(batch)[-1])
 
     def _append(self, piece: pa.RecordBatch, partition: int, start: int) -> None:
         offsets = offsets_of(piece)

@@ -96,8 +96,11 @@ class _Merging:
         self.version = max(versions)
         newest = self._mappings.row_mapping(self.version)
         schema = newest.arrow_schema
-        for each in opened:
-            schema = wide_schema(schema, each.reader.schema, self._target.column_names)
+        for each, source in zip(opened, self._group.files, strict=True):
+            try:
+                schema = wide_schema(schema, each.reader.schema, self._target.column_names)
+            except UpkeepError as error:
+                raise error.placed(file=source.file.path) from error
         self._layout = SegmentLayout(
             schema=schema,
             mapping=newest.text,
@@ -150,7 +153,10 @@ class _Merging:
     def rewritten(self, made: Sequence[MadeFile]) -> RewriteGroup:
         """The group as a rewrite: which offsets each new file has."""
         named: set[tuple[int, int]] = set()
-        new = tuple(NewFile(file=each.file, spans=tuple(self._spans(each, named))) for each in made)
+        new = tuple(
+            NewFile(file=each.file, spans=tuple(self._spans(each, named)), is_sorted=each.file.is_sorted)
+            for each in made
+        )
         return RewriteGroup(paths=self._group.paths, files=new, emptied=tuple(self._emptied(made)))
 
     def _spans(self, each: MadeFile, named: set[tuple[int, int]]) -> Iterator[RecordSpan]:

@@ -26,6 +26,7 @@ from catalog.model import file_name
 READERS: Final = 8
 _LOADS: Final = 3
 _PARENT: Final = "parent-snapshot-id"
+_SEQUENCE: Final = "sequence-number"
 _NO_PARENT: Final = "null"
 
 
@@ -35,7 +36,7 @@ class References:
     def __init__(self) -> None:
         self._names: set[str] = set()
         self._followed: set[str] = set()
-        self._parents: dict[str, str] = {}
+        self._heads: dict[str, tuple[str, int]] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -59,19 +60,23 @@ class References:
         return table
 
     def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
-        """Add the files of commits that may land: those that assert the table's current snapshot."""
+        """Add the files of commits that may land, or that have landed if the table was loaded from an older state.
+
+        The first assert the table's current snapshot. The latter have a sequence number that the table hasn't reached.
+        """
         current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
         for path in lists:
             if path in self._followed or file_name(path) in self._names:
                 continue
             with suppress(ObjectMissing):  # its writer deleted it because it can't land
-                if self._parent(table.io, path) == current:
+                parent, sequence = self._head(table.io, path)
+                if parent == current or sequence > table.last_sequence_number:
                     self._follow(table.io, [path], partial(listed_by, io=table.io))
 
-    def _parent(self, io: FileIO, path: str) -> str:
-        if path not in self._parents:
-            self._parents[path] = _parent_of(io, path)
-        return self._parents[path]
+    def _head(self, io: FileIO, path: str) -> tuple[str, int]:
+        if path not in self._heads:
+            self._heads[path] = _head_of(io, path)
+        return self._heads[path]
 
     def _follow(self, io: FileIO, lists: Iterable[str], read: Callable[[str], list[ManifestFile]]) -> None:
         fresh = [path for path in dict.fromkeys(lists) if path not in self._followed]
@@ -94,9 +99,11 @@ def _files(io: FileIO, manifest: ManifestFile) -> set[str]:
     return {file_name(entry.data_file.file_path) for entry in live_entries(io, manifest)}
 
 
-def _parent_of(io: FileIO, path: str) -> str:
+def _head_of(io: FileIO, path: str) -> tuple[str, int]:
+    """The parent of a manifest list's snapshot, and its sequence number: 0 in a list of format version 1."""
     try:
         with AvroFile[ManifestFile](io.new_input(path)) as reader:
-            return str(reader.header.meta.get(_PARENT, _NO_PARENT))
+            meta = reader.header.meta
+            return str(meta.get(_PARENT, _NO_PARENT)), int(meta.get(_SEQUENCE, 0))
     except (OSError, ValueError, EOFError) as error:
         raise storage_error(error, verb="read", path=path) from error

@@ -132,7 +132,8 @@ class _Removal:
         group = RewriteGroup(
             paths=tuple(file.path for file in self._task.component.files),
             files=tuple(
-                NewFile(file=info, spans=self._account.spans(number, self._task.fate)) for number, info in made
+                NewFile(file=info, spans=self._account.spans(number, self._task.fate), is_sorted=info.is_sorted)
+                for number, info in made
             ),
             emptied=self._account.emptied(self._task.fate),
             why=self._task.why,
@@ -257,7 +258,6 @@ class _Removal:
             table_properties=self._target.table_properties,
             bloom_filters=self._target.bloom_filters,
             other_mappings={each: text for each, text in texts.items() if each != version},
-            is_sorted=about.origin is not None,
         )
 
     def _name(self, file_id: str, origin: SegmentOrigin | None) -> DataFileName:

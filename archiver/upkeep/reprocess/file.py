@@ -150,13 +150,12 @@ class _Rewriting:
         local, path = spool.create(f"{file_id}.{target.formats.written.extension}"), self._path(file_id)
         info, mended = self._write(local, path)
         self._upload(local, info)
-        is_sorted = self._file.reader.metadata.origin is not None
         return FileResult(
             path=old.path,
             rows=info.rows,
             found=self._seen.found,
             mended=mended,
-            rewritten=RewriteGroup.of_file(old.path, info, is_sorted=is_sorted),
+            rewritten=RewriteGroup.of_file(old.path, info, is_sorted=info.is_sorted),
         )
 
     def _upload(self, local: SpoolFile, info: DataFileInfo) -> None:
@@ -192,12 +191,12 @@ class _Rewriting:
                 )
             new = [self._write_part(spool, part, partitioning, is_alone=len(rows) == 1) for part in rows.parts()]
         if len(new) == 1:
-            group = RewriteGroup.of_file(old.path, new[0], is_sorted=origin is not None)
+            group = RewriteGroup.of_file(old.path, new[0], is_sorted=new[0].is_sorted)
         else:
             assert origin is not None
             group = RewriteGroup(
                 paths=(old.path,),
-                files=tuple(NewFile(file=info, spans=(_span(origin, info),)) for info in new),
+                files=tuple(NewFile(file=info, spans=(_span(origin, info),), is_sorted=info.is_sorted) for info in new),
             )
         return FileResult(
             path=old.path,
@@ -280,7 +279,6 @@ class _Rewriting:
             other_mappings={
                 version: mapping.text for version, mapping in others.items() if version != row.schema_version
             },
-            is_sorted=self._file.reader.metadata.origin is not None,
         )
 
     def _versions(self) -> set[int]:

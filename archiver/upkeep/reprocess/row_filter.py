@@ -16,7 +16,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
 from archiver.archive import file_columns as columns
 from archiver.archive.table_files import TableFile, TableFiles
-from archiver.storage.row_columns import field_id
+from archiver.storage.row_columns import field_id, list_values
 from schema_mapping import names
 from schema_mapping.columns.fixed import KEY_ID, VAL_ID
 from schema_mapping.row import RowMapping
@@ -134,8 +134,8 @@ def unrecognized_ids(kind: pa.DataType | None) -> Iterator[int]:
         held = kind
     elif pa.types.is_map(kind):
         held = (kind.item_field,)
-    elif pa.types.is_list(kind):
-        held = (kind.value_field,)
+    elif (values := list_values(kind)) is not None:
+        held = (values,)
     for each in held:
         known = field_id(each)
         if each.name == names.UNRECOGNIZED and known is not None:

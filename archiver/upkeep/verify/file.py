@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.archive.block_order import is_trusted
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
@@ -190,7 +191,7 @@ class _Reading:
             self._fail(error, block)
             return
         if low is not None and high is not None:
-            self._check_block(block, low, high, is_sorted=is_sorted)
+            self._check_block(block, low, high, is_sorted=is_sorted or not is_trusted(opened.reader, block))
 
     def _batches(self, opened: OpenFile, block: Block) -> AbstractContextManager[Iterable[_Batch]]:
         found = _records(opened, block)
@@ -216,7 +217,7 @@ class _Reading:
         hides = (block.low_offset is not None and low < block.low_offset) or (
             block.high_offset is not None and high > block.high_offset
         )
-        if hides or (block.is_sorted and not is_sorted and self._is_one_partition()):
+        if hides or (not is_sorted and self._is_one_partition()):
             self._add(
                 FaultKind.FOOTER,
                 f"the footer says of row group {block.index} what its rows contradict (bounds {block.low_offset} to"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +15,12 @@ from archiver.archive.deletes import Deletes, EqualityKeys
 NUMBER, NAME = 7, 8
 NUMBERS = st.none() | st.integers(0, 2)
 NAMES = st.none() | st.sampled_from(["a", "b", ""])
+
+
+def decimals(texts: list[str], precision: int) -> pa.Array:
+    return pa.array([Decimal(text) for text in texts], pa.decimal128(precision, 2))
+
+
 ROWS = st.lists(st.tuples(NUMBERS, NAMES), max_size=12)
 
 
@@ -35,6 +44,26 @@ def test_a_row_is_deleted_when_every_column_equals_one_key_s(
     rows: list[tuple[int | None, str | None]], deleted: list[tuple[int | None, str | None]]
 ) -> None:
     assert keys(deleted).matches(batch(rows)).tolist() == [row in deleted for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "deleted", "matches"),
+    [
+        (pa.array([0.1, float(np.float32(0.1)), 2.0]), pa.array([0.1, 2.0], pa.float32()), [False, True, True]),
+        (pa.array([0.1, 2.0], pa.float32()), pa.array([0.1, 2.0]), [False, True]),
+        (pa.array([5, 2**40, -(2**31) - 1, None]), pa.array([5], pa.int32()), [True, False, False, False]),
+        (pa.array([5, None], pa.int32()), pa.array([2**40, 5, None]), [True, True]),
+        (decimals(["1.50", "123456.25"], 20), decimals(["1.50"], 5), [True, False]),
+        (decimals(["1.50", "2.25"], 5), decimals(["123456.25", "2.25"], 20), [False, True]),
+    ],
+    ids=["double and float", "float and double", "long and int", "int and long", "longer decimals", "shorter decimals"],
+)
+def test_keys_from_before_or_after_a_widening_are_compared_in_the_wider_type(
+    rows: pa.Array, deleted: pa.Array, matches: list[bool]
+) -> None:
+    field = pa.field("n", rows.type, metadata={"PARQUET:field_id": str(NUMBER)})
+    batch = pa.RecordBatch.from_arrays([rows], schema=pa.schema([field]))
+    assert EqualityKeys((NUMBER,), (deleted,)).matches(batch).tolist() == matches
 
 
 def test_many_columns_do_not_overflow() -> None:

@@ -13,13 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from archiver.archive.block_order import is_in_order
+from archiver.archive.open_file import OpenFile
 from archiver.archive.partition_scan import PartitionScan
 from archiver.archive.plan import select_files
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import BadSegment, ObjectMissing, ReplayError, StorageError
+from archiver.storage.row_order import RowOrder
 from archiver.storage.segment import RowRange
 from tests.support.archive.archived_rows import KnownMapping, expected, records_of, replayed, rows_of
-from tests.support.archive.lake import Lake
+from tests.support.archive.lake import Lake, claim_order
 
 
 @pytest.mark.parametrize(
@@ -162,10 +165,37 @@ def test_one_footer_of_ours_is_enough(lake: Lake, filled: list[Any], archive: An
     assert replayed(reopened) == records_of(filled + fresh, 0)
 
 
+def test_a_false_claim_of_order_is_noticed(lake: Lake, archive: Any):
+    rows = rows_of(archive, range(20_000))
+    lake.add(archive.rows, archive.batch(rows), 0, 20_000)
+    claim_order(lake)
+    opened = lake.archive(registry=lambda *_: KnownMapping(archive.rows))
+    (file,) = opened.snapshot.files
+    with OpenFile.open(opened.snapshot.storage, file).reader as reader:
+        (block,) = reader.blocks()
+        assert block.is_sorted
+        assert not is_in_order(reader, block)
+    assert replayed(opened) == expected(rows)
+    assert replayed(opened, 0, 9_000, 11_000) == expected(rows[9_000:11_000])
+
+
+def test_rows_of_a_range_in_a_wrong_order_are_not_called_double(
+    lake: Lake, archive: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """A file of ours with a range was written in order, or it is damaged."""
+    monkeypatch.setattr(RowOrder, "add", lambda *_: True)
+    rows = rows_of(archive, [*range(20_000, 40_000), *range(20_000)])
+    lake.add(archive.rows, archive.batch(rows), 0, 40_000)
+    with pytest.raises(ReplayError, match=r"out of order.*No record is lost.*archiver verify") as caught:
+        replayed(lake.archive())
+    assert "remove" not in caught.value.message
+
+
 def test_rows_added_by_others_are_an_error(lake: Lake, filled: list[Any], archive: Any):
     lake.insert(pa.Table.from_batches([archive.batch(rows_of(archive, [40]))]))
-    with pytest.raises(ReplayError, match=r"same offset.*offset=40"):
+    with pytest.raises(ReplayError, match=r"same offset.*offset=40") as caught:
         replayed(lake.archive())
+    assert "remove" not in caught.value.message
 
 
 def test_columns_dropped_from_the_file_are_an_error(lake: Lake, filled: list[Any], archive: Any):

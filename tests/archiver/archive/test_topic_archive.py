@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 from archiver.archive import topic_archive
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
-from archiver.errors import ArchiveReplaced
+from archiver.errors import ArchiveReplaced, RecordsRetired
 from catalog.errors import RolledBack
 from tests.support.archive.lake import Lake
 
@@ -55,6 +56,39 @@ def test_records_never_go_on_with_those_of_a_table_made_anew(lake: Lake, archive
     make_anew(lake, archive, tmp_path / "anew", drop=True)
     with pytest.raises(ArchiveReplaced):
         list(opened.records(0, 0, 20))
+
+
+def test_records_that_were_retired_meanwhile_are_no_silent_gap(lake: Lake, archive: Any) -> None:
+    for start in range(0, 100, 10):
+        fill(lake, archive, range(start, start + 10), b"v")
+    opened = lake.archive()
+    records = opened.records(0)
+    seen = offsets(next(records))
+    lake.retire(80)
+    with pytest.raises(RecordsRetired, match="retired before they were read") as caught:
+        seen.extend(each for batch in records for each in offsets(batch))
+    assert seen == list(range(len(seen)))
+    assert caught.value.context == {"topic": "orders", "partition": 0, "position": len(seen), "first_offset": 80}
+    assert not caught.value.retryable
+    assert [each for batch in opened.records(0) for each in offsets(batch)] == list(range(80, 100))
+    assert [each for batch in opened.records(0, 80) for each in offsets(batch)] == list(range(80, 100))
+    with pytest.raises(RecordsRetired, match="position=20"):
+        list(opened.records(0, 20))
+
+
+def test_records_that_were_read_may_be_retired(lake: Lake, archive: Any) -> None:
+    for start in range(0, 30, 10):
+        fill(lake, archive, range(start, start + 10), b"v")
+    records = lake.archive().records(0)
+    seen = offsets(next(records))
+    lake.rewrite(drop=True)
+    lake.set(**{"archiver.first-offsets": '{"0": 10}'})
+    assert seen + [each for batch in records for each in offsets(batch)] == list(range(30))
+
+
+def offsets(batch: pa.RecordBatch) -> list[int]:
+    found: list[int] = batch.column("offset").to_pylist()
+    return found
 
 
 def test_a_table_that_was_set_back_is_not_read_with_silent_gaps(lake: Lake, archive: Any) -> None:

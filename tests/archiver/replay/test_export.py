@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archiver.archive.offset_order import offsets_of
 from archiver.archive.records import RECORDS
-from archiver.replay.export import write_arrow, write_jsonl
+from archiver.errors import RecordsRetired
+from archiver.replay.export import records, write_arrow, write_jsonl
 from archiver.replay.jsonl import from_json, to_json
 from archiver.replay.selection import Selection
 from tests.support.archive.lake import Lake
@@ -53,3 +56,27 @@ def test_any_bytes_survive_json(data: bytes | None):
 def test_other_json_is_refused(value: object):
     with pytest.raises(ValueError):
         from_json(value)
+
+
+def test_an_export_fails_if_records_are_retired_meanwhile(lake: Lake, archive: Any):
+    fill(lake, archive, 5)
+    reading = records(lake.archive(), Selection())
+    first = next(reading)
+    lake.retire(40)
+    with pytest.raises(RecordsRetired, match=r"position=10, first_offset=40"):
+        list(reading)
+    assert first.column("offset").to_pylist() == list(range(10))
+
+
+@pytest.mark.parametrize("start", [None, "3", "45"])
+def test_an_export_begins_after_what_was_retired_before(lake: Lake, archive: Any, start: str | None):
+    fill(lake, archive, 5)
+    lake.retire(40)
+    found = [each for batch in records(lake.archive(), Selection.parse(start=start)) for each in offsets_of(batch)]
+    assert found == list(range(max(40, int(start or 0)), 50))
+
+
+def fill(lake: Lake, archive: Any, files: int) -> None:
+    for start in range(0, 10 * files, 10):
+        rows = [archive.row(offset=each, value=b"v") for each in range(start, start + 10)]
+        lake.add(archive.rows, archive.batch(rows), start, start + 10)

@@ -25,6 +25,9 @@ class Archive:
     def end(self, partition: int) -> int:
         return {0: 100, 3: 5}[partition]
 
+    def first_offset(self, partition: int) -> int:
+        return 0
+
     def offset_for_time(self, partition: int, timestamp: int) -> int | None:
         return 60 if (partition, timestamp) == (0, 1_000) else None
 

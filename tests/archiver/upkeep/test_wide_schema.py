@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Callable
 
+import pyarrow as pa
+import pytest
+
+from archiver.errors import UpkeepError
 from archiver.storage.row_columns import field_id
 from archiver.upkeep.wide_schema import wide_schema
 from schema_mapping.columns.arrow import arrow_field
@@ -30,6 +34,26 @@ def test_every_column_of_both_is_there_by_id() -> None:
 def test_the_wider_type_holds_both() -> None:
     narrow, wide = val(arrow_field("a", pa.int32(), 10)), val(arrow_field("a", pa.int64(), 10))
     assert columns(wide_schema(narrow, wide, {})) == columns(wide_schema(wide, narrow, {})) == {10: ("a", "int64")}
+
+
+@pytest.mark.parametrize("in_file", [pa.list_, pa.large_list])
+def test_fields_below_both_kinds_of_lists_stay(in_file: Callable[[pa.Field], pa.DataType]) -> None:
+    newest, older = arrow_field("a", pa.int32(), 11), arrow_field("b", pa.string(), 12)
+
+    def listed(make: Callable[[pa.Field], pa.DataType], *fields: pa.Field) -> pa.Schema:
+        return val(arrow_field("many", make(arrow_field("element", pa.struct(list(fields)), 13)), 10))
+
+    found = wide_schema(listed(pa.list_, newest), listed(in_file, newest, older), {})
+    assert columns(found)[10][1] == "list<element: struct<a: int32, b: string>>"
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.int32(), 2), pa.list_view(pa.int32()), pa.int32(), pa.struct([])], ids=str
+)
+def test_another_structure_is_refused(kind: pa.DataType) -> None:
+    mapping = val(arrow_field("many", pa.list_(arrow_field("element", pa.int32(), 13)), 10))
+    with pytest.raises(UpkeepError, match="another structure"):
+        wide_schema(mapping, val(arrow_field("many", kind, 10)), {})
 
 
 def test_a_column_of_before_gives_way_to_the_live_one_of_its_name() -> None:

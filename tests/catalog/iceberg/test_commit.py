@@ -4,14 +4,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyiceberg.exceptions import ForbiddenError
-from pyiceberg.table.update import SetPropertiesUpdate
+import requests
+from pyiceberg.exceptions import AuthorizationExpiredError, BadRequestError, ForbiddenError
+from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate
 from pyiceberg.types import LongType, NestedField
 
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import CatalogUnreachable, SchemaConflict
 from catalog.iceberg.append import Attempt, prepare
-from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, MovedPartition, Unresolved, commit
+from catalog.iceberg.commit import (
+    Backoff,
+    CommitOutcome,
+    Committed,
+    LandedCommit,
+    Moved,
+    MovedPartition,
+    Unresolved,
+    commit,
+    commit_once,
+)
 from catalog.iceberg.offsets import encode_offsets
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import PartitionOffset, TranslatedRange, new_id
@@ -101,27 +112,123 @@ def test_ranges_must_be_a_chain(catalog: MemoryCatalog):
         run(catalog)
 
 
-@pytest.mark.parametrize("fate", ["lose_answer", "deliver_twice", "delay"])
+LANDED = ["lose_answer", "deliver_twice", "delay", "refuse_landed", "deny_landed", "expire_landed"]
+
+
+@pytest.mark.parametrize("fate", LANDED)
 def test_a_commit_that_landed_is_found_by_its_id(catalog: MemoryCatalog, tmp_path: Path, fate: str):
+    run(catalog, span(1, 0, 10))
     catalog.script.append(getattr(catalog, fate))
     outcome = run(catalog, span(0, 0, 10))
     assert isinstance(outcome, Committed)
     assert catalog.metadata.current_snapshot_id == outcome.snapshot_id
-    assert len(catalog.metadata.snapshots) == 1
-    assert len(catalog.paths()) == 1
-    assert manifests_on_disk(tmp_path) == 2
+    assert len(catalog.metadata.snapshots) == 2
+    assert len(catalog.paths()) == 2
+    assert manifests_on_disk(tmp_path) == 4
+
+
+@pytest.mark.parametrize("behind", [1, 2, 3])
+@pytest.mark.parametrize("fate", LANDED)
+def test_an_older_load_deletes_nothing_of_a_landed_commit(catalog: MemoryCatalog, fate: str, behind: int):
+    for start in (0, 10, 20):
+        run(catalog, span(1, start, start + 10))
+    catalog.script.append(getattr(catalog, fate))
+    catalog.older_loads = [0, behind, behind]
+    try:
+        outcome = run(catalog, span(0, 0, 10), commit_id="ID", attempts=6)
+    except (BadRequestError, ForbiddenError, AuthorizationExpiredError):
+        assert behind == 1  # the table as it was before the attempt: it can't show what became of it
+    else:
+        assert isinstance(outcome, Committed)
+    assert len(catalog.paths()) == 4
+    assert isinstance(run(catalog, span(0, 0, 10), commit_id="ID"), Committed)
+    assert len(catalog.paths()) == 4
+
+
+def test_an_attempt_is_kept_while_the_branch_may_return_to_its_parent(catalog: MemoryCatalog):
+    first, second = (run(catalog, span(1, start, start + 10)) for start in (0, 10))
+    assert isinstance(first, Committed)
+    assert isinstance(second, Committed)
+    late: list[Attempt] = []
+
+    def hold(attempt: Attempt) -> None:
+        late.append(attempt)
+        catalog.change(set_main(first.snapshot_id))
+        raise requests.ReadTimeout
+
+    def forward(attempt: Attempt) -> None:
+        catalog.change(set_main(second.snapshot_id))
+        catalog.apply(late[0])
+        catalog.apply(attempt)
+
+    catalog.script = [hold, forward]
+    done = commit_once(
+        load=catalog.load,
+        send=catalog.send,
+        obstacle=lambda _: None,
+        attempt=lambda table: prepare(table, [span(0, 0, 10)], change=None, commit_id="ID"),
+        commit_id="ID",
+        backoff=Backoff(attempts=4, pause=lambda _: None),
+    )
+    assert isinstance(done, LandedCommit)
+    assert done.snapshot_id == late[0].snapshot_id
+    assert len(catalog.paths()) == 3
+
+
+def set_main(snapshot_id: int) -> SetSnapshotRefUpdate:
+    return SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id})
+
+
+def test_loads_that_stay_older_leave_the_outcome_open(catalog: MemoryCatalog, tmp_path: Path):
+    for start in (0, 10):
+        run(catalog, span(1, start, start + 10))
+    before = manifests_on_disk(tmp_path)
+    catalog.script = [catalog.lose_request]
+    catalog.older_loads = [0, 1, 1, 1]
+    outcome = run(catalog, span(0, 0, 10))
+    assert isinstance(outcome, Unresolved)
+    assert "older state of the table" in outcome.reason
+    assert "never arrived" in outcome.reason
+    assert manifests_on_disk(tmp_path) == before + 2
+
+
+def test_an_attempt_whose_number_another_branch_took_is_made_again(catalog: MemoryCatalog):
+    run(catalog, span(0, 0, 10))
+
+    def lose(attempt: Attempt) -> None:
+        catalog.move_branch()
+        catalog.apply(attempt)
+
+    catalog.script.append(lose)
+    assert isinstance(run(catalog, span(0, 10, 20)), Committed)
+    assert len(catalog.attempts) == 3
+    assert catalog.load().offsets[0].next_offset == 20
+    assert len(catalog.paths()) == 2
+
+
+def test_a_bad_request_is_raised_if_the_table_has_not_moved(catalog: MemoryCatalog):
+    def refuse(_: Attempt) -> None:
+        raise BadRequestError("no such column")
+
+    run(catalog, span(0, 0, 10))
+    catalog.script = [refuse]
+    with pytest.raises(BadRequestError, match="no such column"):
+        run(catalog, span(0, 10, 20))
+    assert len(catalog.attempts) == 2
 
 
 @pytest.mark.parametrize("fate", ["lose_request", "fail", "conflict"])
 def test_a_commit_that_did_not_land_is_sent_again_with_the_same_files(
     catalog: MemoryCatalog, tmp_path: Path, fate: str
 ):
+    run(catalog, span(1, 0, 10, with_file=False))
+    before = manifests_on_disk(tmp_path)
     catalog.script += [getattr(catalog, fate)] * 2
     wanted = span(0, 0, 10)
     assert isinstance(run(catalog, wanted), Committed)
-    assert len(catalog.attempts) == 3
+    assert len(catalog.attempts) == 4
     assert [wanted.file.path] == catalog.paths() if wanted.file else False
-    assert manifests_on_disk(tmp_path) == 2
+    assert manifests_on_disk(tmp_path) == before + 2
 
 
 def test_the_same_commit_may_be_asked_for_again(catalog: MemoryCatalog):
@@ -150,15 +257,17 @@ def test_a_rival_with_the_same_offsets_wins_once(catalog: MemoryCatalog):
 
 
 def test_a_rival_on_another_partition_is_stepped_around(catalog: MemoryCatalog, tmp_path: Path):
+    run(catalog, span(2, 0, 10))
+
     def lose(attempt: Attempt) -> None:
         catalog.apply(prepare(catalog.load(), [span(1, 0, 10)], change=None, commit_id=new_id()))
         catalog.apply(attempt)
 
     catalog.script.append(lose)
     assert isinstance(run(catalog, span(0, 0, 10)), Committed)
-    assert {number: one.next_offset for number, one in catalog.load().offsets.items()} == {0: 10, 1: 10}
-    assert len(catalog.paths()) == 2
-    assert manifests_on_disk(tmp_path) == 4  # two snapshots' worth: the lost attempt's are gone
+    assert {number: one.next_offset for number, one in catalog.load().offsets.items()} == {0: 10, 1: 10, 2: 10}
+    assert len(catalog.paths()) == 3
+    assert manifests_on_disk(tmp_path) == 6  # two files for each snapshot: those of the lost attempt are gone
 
 
 def test_an_answer_that_never_comes_leaves_the_files_alone(catalog: MemoryCatalog, tmp_path: Path):

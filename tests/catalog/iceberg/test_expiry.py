@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
+from pyiceberg.exceptions import BadRequestError, ForbiddenError
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AssertRefSnapshotId, SetPropertiesUpdate, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record
@@ -46,6 +48,40 @@ def tidy(catalog: MemoryCatalog, retention: Retention = FEW) -> int:
         return catalog.metadata
 
     return housekeep(catalog.load(), retention, load=catalog.load, send=send)
+
+
+@pytest.mark.parametrize("error", [BadRequestError("400"), ForbiddenError("403"), requests.ReadTimeout("none")])
+def test_a_removal_that_landed_is_finished_whatever_was_answered(catalog: MemoryCatalog, error: Exception) -> None:
+    commit(catalog, 0, 8)
+    table, lists = catalog.load(), manifest_lists(catalog)
+    going = catalog.metadata.snapshots[:3]
+
+    def answer(_: ArchiveTable, __: Any, updates: Any) -> TableMetadata:
+        catalog.change(*updates)
+        raise error
+
+    expire(table, going, load=catalog.load, send=answer)
+    assert [path.exists() for path in lists] == [False] * 3 + [True] * 5
+    assert len(catalog.paths()) == 8
+
+
+@pytest.mark.parametrize("behind", [0, 6])
+def test_a_removal_that_may_not_have_landed_deletes_nothing(catalog: MemoryCatalog, behind: int) -> None:
+    """An older state of the table lacks the snapshots as well: they were not there yet."""
+    commit(catalog, 0, 8)
+    table, lists = catalog.load(), manifest_lists(catalog)
+    catalog.older_loads = [behind]
+
+    def refuse(*_: Any) -> TableMetadata:
+        raise BadRequestError("no")
+
+    with pytest.raises(BadRequestError):
+        expire(table, catalog.metadata.snapshots[4:6], load=catalog.load, send=refuse)
+    assert all(path.exists() for path in lists)
+
+
+def manifest_lists(catalog: MemoryCatalog) -> list[Path]:
+    return [Path(each.manifest_list.removeprefix("file://")) for each in catalog.metadata.snapshots]
 
 
 def ids_of(catalog: MemoryCatalog, retention: Retention, *, now_ms: int) -> tuple[int, ...]:

@@ -224,6 +224,21 @@ def test_a_commit_is_sent_and_judged_as_pyiceberg_does_it(tmp_path: Path, status
         assert ours == theirs
 
 
+@pytest.mark.parametrize("status", [400, 403, 409, 422, 500])
+def test_an_unknown_state_is_no_refusal_whatever_the_status_is(status: int, tmp_path: Path):
+    table = MemoryCatalog(tmp_path).load().iceberg
+    error = {"message": "no answer from the database", "type": "CommitStateUnknownException", "code": status}
+    about = {"defaults": {}, "overrides": {}}
+    with (
+        answering(200, about) as uri,
+        connect({"uri": uri}, timeout_seconds=3) as catalog,
+        answering(status, {"error": error}) as judging,
+    ):
+        catalog.uri = judging
+        with pytest.raises(exceptions.CommitStateUnknownException, match="no answer from the database"):
+            catalog.send_commit(table, (), ())
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.iceberg.commit import Backoff, Committed, commit
+from catalog.iceberg.refill_commit import Refill, Refilled, commit_refill
 from catalog.iceberg.rewrite_commit import Displaced, RewriteOutcome, Rewritten, commit_rewrite, data_files
 from catalog.model import new_id
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
@@ -81,6 +82,30 @@ def test_whatever_becomes_of_the_answer_it_is_done_once(lake: MemoryCatalog, fat
     assert run(lake, rewrite) == Rewritten(
         commit_id=rewrite.commit_id, snapshot_id=lake.metadata.current_snapshot_id or 0
     )
+
+
+@pytest.mark.parametrize("fate", ["lose_answer", "refuse_landed", "deny_landed", "conflict"])
+@pytest.mark.parametrize("behind", [1, 2])
+def test_an_older_load_shows_nothing_of_a_rewrite(lake: MemoryCatalog, fate: str, behind: int) -> None:
+    """The state before lacks the second file, so the rewrite would seem to be displaced."""
+    rewrite = rewrite_of(lake, *lake.paths()[1:])
+    lake.script = [getattr(lake, fate)]
+    lake.older_loads = [0, *([0] if fate == "conflict" else []), behind + 1, behind + 1]
+    if fate == "conflict":
+        lake.script.append(lake.lose_answer)
+    assert isinstance(run(lake, rewrite), Rewritten)
+    assert rewrite.new_paths[0] in lake.paths()
+    assert len(lake.paths()) == 2
+
+
+@pytest.mark.parametrize("fate", ["lose_answer", "refuse_landed", "deny_landed"])
+def test_an_older_load_shows_nothing_of_a_refill(lake: MemoryCatalog, fate: str) -> None:
+    refill = Refill(commit_id=new_id(), parent=lake.metadata.current_snapshot_id, files=(file("file:///back"),))
+    lake.script = [getattr(lake, fate)]
+    lake.older_loads = [0, 2, 3]
+    done = commit_refill(load=lake.load, send=lake.send, refill=refill, change=None, backoff=AT_ONCE)
+    assert done == Refilled(commit_id=refill.commit_id, snapshot_id=lake.metadata.current_snapshot_id or 0)
+    assert len(lake.paths()) == 3
 
 
 def test_an_append_meanwhile_stays(lake: MemoryCatalog) -> None:

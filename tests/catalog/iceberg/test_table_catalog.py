@@ -13,7 +13,9 @@ import pytest
 import requests
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import (
+    BadRequestError,
     CommitFailedException,
+    ForbiddenError,
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -24,12 +26,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.table.update import update_table_metadata
+from pyiceberg.table.update import AssertCreate, update_table_metadata
 
-from catalog.errors import CatalogUnreachable, NotOurTable, TableMissing
+from catalog.errors import CatalogDenied, CatalogUnreachable, NotOurTable, TableMissing
 from catalog.iceberg import table_catalog
 from catalog.iceberg.commit import Backoff
+from catalog.iceberg.partition_spec import partitioning_for
+from catalog.iceberg.repartition import changes_of, is_partitioned
 from catalog.iceberg.table_catalog import TableCatalog
+from catalog.partitioning import PartitionTerm
 from tests.support.catalog.memory import TOPIC, change, span
 
 NESTED = replace(TOPIC, table="lake.kafka.orders")
@@ -73,6 +78,9 @@ class Rest:
         name = ".".join(table.name())
 
         def make() -> Any:
+            if name in self.tables and AssertCreate() not in requirements:
+                self.tables[name] = update_table_metadata(self.tables[name], updates, enforce_validation=True)
+                return SimpleNamespace(metadata=self.tables[name])
             if name in self.tables:
                 raise CommitFailedException("it is there")
             empty = MetastoreCatalog._empty_table_metadata()
@@ -83,7 +91,7 @@ class Rest:
 
     def send_commit(self, table: Table, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
         done = self.commit_table(table, requirements, updates).metadata
-        return SimpleNamespace(metadata=done, properties=done.properties, metadata_files=[])
+        return SimpleNamespace(metadata=done, properties=done.properties if done else {}, metadata_files=[])
 
     def close(self) -> None:
         self.is_closed = True
@@ -99,6 +107,20 @@ def lose_request(make: Callable[[], Any]) -> Any:
 def lose_answer(make: Callable[[], Any]) -> Any:
     make()
     raise requests.ReadTimeout("no answer")
+
+
+def refuse_landed(make: Callable[[], Any]) -> Any:
+    make()
+    raise BadRequestError("CommitStateUnknownException: no answer from the database")
+
+
+def deny_landed(make: Callable[[], Any]) -> Any:
+    make()
+    raise ForbiddenError("the session is over")
+
+
+def deny(make: Callable[[], Any]) -> Any:
+    raise ForbiddenError("not yours")
 
 
 def twice(make: Callable[[], Any]) -> Any:
@@ -145,8 +167,16 @@ def test_a_table_that_is_there_is_left_as_it_is(catalog: TableCatalog) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    [[lose_answer], [lose_request], [lose_request, lose_request], [lose_request, lose_answer], [twice]],
-    ids=["answer lost", "request lost", "two lost", "lost either way", "delivered twice"],
+    [
+        [lose_answer],
+        [lose_request],
+        [lose_request, lose_request],
+        [lose_request, lose_answer],
+        [twice],
+        [refuse_landed],
+        [deny_landed],
+    ],
+    ids=["answer lost", "request lost", "two lost", "lost either way", "delivered twice", "refused", "denied"],
 )
 def test_it_is_made_once_whatever_the_network_loses(
     catalog: TableCatalog, rest: Rest, script: list[Callable[[Callable[[], Any]], Any]]
@@ -154,6 +184,34 @@ def test_it_is_made_once_whatever_the_network_loses(
     rest.script = script
     assert catalog.ensure(TOPIC, change()).uuid == rest.tables[TOPIC.table].table_uuid
     assert rest.script == []
+
+
+def test_a_refused_creation_is_not_tried_again(catalog: TableCatalog, rest: Rest) -> None:
+    rest.script = [deny] * 2
+    with pytest.raises(CatalogDenied, match="not yours"):
+        catalog.ensure(TOPIC, change())
+    assert len(rest.script) == 1
+
+
+@pytest.mark.parametrize("fate", [lose_answer, lose_request, refuse_landed, deny_landed])
+def test_a_partitioning_is_changed_once(
+    catalog: TableCatalog, rest: Rest, fate: Callable[[Callable[[], Any]], Any]
+) -> None:
+    table = catalog.ensure(TOPIC, change())
+    wanted = partitioning_for((PartitionTerm("month", None),), table.schema, "nested")
+    rest.script = [fate]
+    changed = catalog.repartition(table, wanted, change_id="ID", attempted=lambda _: None)
+    assert changes_of(changed) == ("ID",)
+    assert is_partitioned(changed, wanted)
+
+
+def test_a_refused_partitioning_is_raised(catalog: TableCatalog, rest: Rest) -> None:
+    table = catalog.ensure(TOPIC, change())
+    wanted = partitioning_for((PartitionTerm("month", None),), table.schema, "nested")
+    rest.script = [deny] * 2
+    with pytest.raises(CatalogDenied, match="not yours"):
+        catalog.repartition(table, wanted, change_id="ID", attempted=lambda _: None)
+    assert len(rest.script) == 1
 
 
 def test_a_catalog_that_never_answers_is_given_up(catalog: TableCatalog, rest: Rest) -> None:

@@ -45,6 +45,8 @@ _PASSING = (
     ObjectFault.SLOW_LINK,
 )
 """In this order: rounds are drawn from it."""
+_ANSWERS = tuple(fault for fault in CommitFault if fault not in {CommitFault.ANSWER_400, CommitFault.ANSWER_403})
+"""What befalls commits in the first passes."""
 _LATE = (Delivery.BEFORE_NEXT_LOAD, Delivery.BEFORE_NEXT_COMMIT, Delivery.AFTER_NEXT_COMMIT, Delivery.BY_HAND)
 
 
@@ -90,7 +92,7 @@ def _cards(turn: int) -> tuple[Fault, ...]:
         case 1:
             return (*common, *_long())
         case _:
-            return (*common, *_long(), *_elections(), *_others(), *_rewrites(), *_removals())
+            return (*common, *_long(), *_elections(), *_others(), *_rewrites(), *_removals(), *_stale())
 
 
 def _killed() -> list[Fault]:
@@ -120,7 +122,7 @@ def _rivalled() -> list[Fault]:
 
 
 def _catalog() -> list[Fault]:
-    hurting = [fault for fault in CommitFault if fault is not CommitFault.HOLD]
+    hurting = [fault for fault in _ANSWERS if fault is not CommitFault.HOLD]
     return [
         *(faults.CommitFails(fault=fault, times=1) for fault in hurting),
         *(faults.CommitFails(fault=fault, times=3) for fault in hurting if fault is not CommitFault.SILENCE),
@@ -257,6 +259,20 @@ def _removals() -> list[Fault]:
     ]
 
 
+def _stale() -> list[Fault]:
+    answers = (CommitFault.LOSE_ANSWER, CommitFault.ANSWER_400, CommitFault.ANSWER_403)
+    return [
+        *(faults.CommitFails(fault=fault, times=1) for fault in answers[1:]),
+        *(
+            faults.StaleLoad(job=job, answer=answer, behind=behind)
+            for job in ("archive", "compact")
+            for answer in answers
+            for behind in (1, 2)
+        ),
+        *(faults.RetiredBeneath(reader=reader) for reader in ("consumer", "consumer", "export", "export")),
+    ]
+
+
 def _second(first: Fault, noise: Random) -> Fault | None:
     """Another fault for the same run, drawn at random where the first leaves room for one."""
     wanted, choice = noise.random() < PAIRED, noise.random()
@@ -285,4 +301,4 @@ def _mistreatment(choice: float, noise: Random) -> Fault:
 
 
 def _answered() -> list[CommitFault]:
-    return [fault for fault in CommitFault if fault not in {CommitFault.HOLD, CommitFault.SILENCE}]
+    return [fault for fault in _ANSWERS if fault not in {CommitFault.HOLD, CommitFault.SILENCE}]

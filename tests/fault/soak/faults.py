@@ -78,6 +78,15 @@ class CommitLate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StaleLoad:
+    """A commit of a job lands, its `answer` is wrong, and the next loads are this many states behind: from a cache."""
+
+    job: Literal["archive", "compact"]
+    answer: CommitFault
+    behind: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogAway:
     """The catalog doesn't answer for whole runs; `archiver reconcile` commits what was staged, `killed` at a step."""
 
@@ -228,6 +237,13 @@ class RetireRaces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetiredBeneath:
+    """Records are retired and their files deleted while a reader is before them: it must not step over them."""
+
+    reader: Literal["consumer", "export"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChanged:
     """Others partition the table by another column, while files are `staged` or not, and later as it was."""
 
@@ -270,6 +286,7 @@ Fault: TypeAlias = (
     | OthersCommit
     | CommitFails
     | CommitLate
+    | StaleLoad
     | CatalogAway
     | StoreFails
     | ServerRestarts
@@ -289,6 +306,7 @@ Fault: TypeAlias = (
     | RowsDeleted
     | CompactKilled
     | RetireRaces
+    | RetiredBeneath
     | SpecChanged
     | StoreEmpty
     | ManyTopics

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+
+from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
+from archiver.errors import RecordsRetired
+from archiver.replay import ReplayConsumer
+from archiver.replay.export import Export
+from archiver.replay.selection import Selection
 from archiver.upkeep.holds import Holds
 from tests.fault.soak import faults
+from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
 from tests.fault.soak.jobs import Ending, Job, Verb, running
 from tests.fault.soak.removal_verdict import Held, Reading, judge_removed, stored, tabled
@@ -18,6 +29,7 @@ from tests.fault.soak.verdict import by_partition, judge
 
 _COMMITS = 3
 _HELD = 5
+_POLL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +81,55 @@ def retire_races(course: Course, fault: faults.RetireRaces) -> None:
         _expect(course, wish, asked)
         course.verified(judge_removed(scene))
         course.anomalies += reading.ended(subject)
+
+
+def retired_beneath(course: Course, fault: faults.RetiredBeneath) -> None:
+    """A reader stands before records that are retired and whose files are deleted: it says so, or gives all of them."""
+    scene, subject = course.scene, course.scene.first
+    for _ in range(_COMMITS):
+        course.produce(60)
+        course.heal()
+    course.verified(judge(scene))
+    wish = _wish(course, subject, whole_files=True)
+    config = _deleting(course)
+    offsets = [each.offset for each in subject.verified.records[wish.partition]]
+    read = _consumed if fault.reader == "consumer" else _exported
+    with read(scene.direct, subject.topic, wish.partition) as reading:
+        seen = [next(reading)]
+        ended = _run(course, _job(config, wish, "expire"))
+        _run(course, _job(config, wish, "expire"))
+        course.strike(fault, struck=ended.succeeded)
+        said = False
+        try:
+            seen.extend(reading)
+        except (RecordsRetired, KafkaException):
+            said = True
+    if seen != (offsets[: len(seen)] if said else offsets):
+        missing = sorted({*offsets} - {*seen})
+        text = (
+            f"a reader at {seen[0]} left out {missing[:3]} and said nothing, as {wish.before} became the first offset"
+        )
+        course.anomalies.append(Anomaly(defect=Defect.UNTOLD, where="reader", text=text))
+    course.heal()
+    _expect(course, wish, ["expire"])
+    course.verified(judge_removed(scene))
+
+
+@contextmanager
+def _exported(config: Path, topic: str, partition: int) -> Iterator[Iterator[int]]:
+    archive = open_archive(load_config(config), topic)
+    with closing(Export(archive=archive, selection=Selection(partitions=(partition,))).batches()) as batches:
+        yield (offset for batch in batches for offset in batch.column("offset").to_pylist())
+
+
+@contextmanager
+def _consumed(config: Path, topic: str, partition: int) -> Iterator[Iterator[int]]:
+    options = {"auto.offset.reset": "error", "enable.partition.eof": True}
+    with ReplayConsumer(load_config(config), options) as consumer:
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        polled = (consumer.poll(_POLL_SECONDS) for _ in count())
+        records = takewhile(lambda message: message is not None and message.error() is None, polled)
+        yield (message.offset() for message in records if message is not None)
 
 
 def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:

@@ -13,6 +13,7 @@ from tests.fault.soak.verdict import judge, judge_rewritten
 from tests.fault.soak.verify_verdict import judge_verified
 
 _COMMITS = 3
+_LOADS = 2
 
 
 def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
@@ -41,6 +42,26 @@ def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
         each.verified.rewritten = True
     course.heal()
     course.verified(judge_verified(scene, verdict=judge_rewritten(scene)))
+
+
+def stale_load(course: Course, fault: faults.StaleLoad) -> None:
+    """A commit lands, and the loads after it show an older state: nothing that the table refers to may be deleted."""
+    scene, catalog = course.scene, course.scene.ground.catalog
+    for _ in range(_COMMITS):
+        course.produce(60)
+        course.heal()
+    course.verified(judge(scene))
+    course.produce(60)
+    catalog.faults.put(fault.answer)
+    catalog.older_loads = [fault.behind] * _LOADS
+    course.run(verb=Verb.COMPACT if fault.job == "compact" else Verb.ARCHIVE)
+    course.strike(fault, struck=len(catalog.older_loads) < _LOADS)
+    catalog.calm()
+    course.heal()
+    if fault.job == "compact":
+        for subject in scene.subjects:
+            subject.verified.rewritten = True
+        course.verified(judge_verified(scene, verdict=judge_rewritten(scene)))
 
 
 def _unknown_files(course: Course, subject: Subject) -> list[str]:

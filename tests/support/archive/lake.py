@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -182,6 +183,20 @@ class Lake:
                 Path(one.file_path.removeprefix("file://")).unlink()
         return [one.file_path for one in fresh]
 
+    def retire(self, before: int) -> None:
+        """Retire the files of partition 0 whose offsets are all below this one, and delete them, as `expire` does."""
+        field = self.metadata.schema().find_field("kafka.offset").field_id
+        going = [each for each in self.files() if int.from_bytes(each.upper_bounds[field], "little") < before]
+
+        def leave_out(producer: Any) -> None:
+            for each in going:
+                producer.delete_data_file(each)
+
+        self._commit(lambda snapshot: snapshot.overwrite(), leave_out)
+        self.set(**{"archiver.first-offsets": json.dumps({"0": before})})
+        for each in going:
+            Path(each.file_path.removeprefix("file://")).unlink()
+
     def insert(self, table: pa.Table) -> None:
         """Append rows that the archiver didn't write."""
         file = self._foreign(table, with_metrics=True)
@@ -294,3 +309,19 @@ def schema_of(rows: RowMapping) -> Schema:
     return table_schema(
         arrow_field("key", rows.key.arrow_type, 1), arrow_field("val", rows.value.arrow_type, 2), rows.partition_source
     )
+
+
+def claim_order(lake: Lake) -> None:
+    """Put the later half of all rows first, in one file whose footer claims that they are sorted.
+
+    As refills of an earlier archiver did, if the file that they copied was not sorted.
+    """
+
+    def halves(table: pa.Table) -> pa.Table:
+        middle = table.num_rows // 2
+        return pa.concat_tables([table.slice(middle), table.slice(0, middle)])
+
+    schema = pq.read_schema(lake.files()[0].file_path.removeprefix("file://"))
+    by_name = {leaf.name: leaf.index for leaf in leaves_of(schema)}
+    order = [pq.SortingColumn(by_name[name]) for name in ("kafka.partition", "kafka.offset")]
+    lake.rewrite(halves, sorting_columns=order, row_group_size=1 << 20)

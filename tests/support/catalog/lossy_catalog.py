@@ -6,6 +6,7 @@ import json
 import re
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ import requests
 from tests.support.servers.serving import serving
 
 _TABLE = re.compile(r"/namespaces/[^/]+/tables/[^/]+$")
+_STATES = 6
+"""How many states of a table are kept for older loads."""
 _HOPS = {"connection", "content-length", "host", "transfer-encoding", "content-encoding"}
 
 
@@ -29,9 +32,19 @@ class Fault(Enum):
     SILENCE = "the catalog does it, nobody says so in time"
     ANSWER_504 = "the catalog does it, a gateway says it timed out"
     ANSWER_409 = "the catalog does it, a repeated delivery is told of a conflict"
+    ANSWER_400 = "the catalog does it, and takes its unknown state for a bad request"
+    ANSWER_403 = "the catalog does it, a gateway's session ends before the answer"
     DELIVER_TWICE = "the catalog hears it twice, its second answer counts"
     REFUSE_503 = "a gateway says the service is away, the catalog never hears of it"
     HOLD = "the connection ends, the catalog hears of it later: see `Delivery`"
+
+
+_ANSWERS = {
+    Fault.ANSWER_400: (400, "BadRequestException"),
+    Fault.ANSWER_403: (403, "ForbiddenException"),
+    Fault.ANSWER_409: (409, "CommitFailedException"),
+    Fault.ANSWER_504: (504, "GatewayTimeout"),
+}
 
 
 class Delivery(Enum):
@@ -55,6 +68,8 @@ class LossyProxy(ThreadingHTTPServer):
     """`faults` befall the next commits in order, then everything passes; `gathering` holds commits back for rivals.
 
     While `away`, connections end at once. `delivered` are the catalog's answers to requests that were held.
+    `older_loads` says of the loads after a commit that was struck how many states they are behind the newest that was
+    loaded before, as from a cache. A load of a table with fewer states is current, and doesn't count.
     """
 
     daemon_threads = True
@@ -72,6 +87,9 @@ class LossyProxy(ThreadingHTTPServer):
         self.away = False
         self.delivery = Delivery.BY_HAND
         self.delivered: list[int] = []
+        self.older_loads: list[int] = []
+        self._states: dict[str, deque[bytes]] = defaultdict(lambda: deque(maxlen=_STATES))
+        self._is_struck = False
         self._held: list[_Request] = []
         self._lock = threading.Lock()
 
@@ -85,6 +103,7 @@ class LossyProxy(ThreadingHTTPServer):
         except Empty:
             return None
         self.struck += 1
+        self._is_struck = True
         return fault
 
     @property
@@ -104,9 +123,24 @@ class LossyProxy(ThreadingHTTPServer):
             late, self._held = self._held, []
             self.delivered += [self.forward(request).status_code for request in late]
 
+    def older_load(self, path: str) -> bytes | None:
+        """The answer to a load from an older state, if the next load is to be one."""
+        with self._lock:
+            states = self._states[path]
+            if not self._is_struck or not self.older_loads or len(states) <= self.older_loads[0]:
+                return None
+            return states[-1 - self.older_loads.pop(0)]
+
+    def note_load(self, path: str, answer: bytes) -> None:
+        """Keep the answer to a load, for older loads."""
+        with self._lock:
+            if answer not in self._states[path]:
+                self._states[path].append(answer)
+
     def calm(self) -> None:
         """Nothing befalls anything any more; what is held stays held."""
-        self.away = False
+        self.away = self._is_struck = False
+        self.older_loads = []
         with suppress(Empty):
             while True:
                 self.faults.get_nowait()
@@ -140,6 +174,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if is_table and self.command == "GET":
             self.server.deliver_held(Delivery.BEFORE_NEXT_LOAD)
+            if (older := self.server.older_load(self.path)) is not None:
+                self.answer(200, older, {"Content-Type": "application/json"})
+                return
         self.pass_on(request)
 
     do_GET = do_POST = do_HEAD = do_DELETE = handle_any  # noqa: N815 - http.server's names
@@ -160,12 +197,6 @@ class _Handler(BaseHTTPRequestHandler):
             case Fault.HOLD:
                 self.server.hold(request)
                 self.close_connection = True
-            case Fault.ANSWER_504:
-                self.server.forward(request)
-                self.fail(504, "GatewayTimeout")
-            case Fault.ANSWER_409:
-                self.server.forward(request)
-                self.fail(409, "CommitFailedException")
             case Fault.SILENCE:
                 self.server.forward(request)
                 time.sleep(self.server.silence_seconds)
@@ -173,6 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
             case Fault.LOSE_ANSWER:
                 self.server.forward(request)
                 self.close_connection = True
+            case answered:
+                self.server.forward(request)
+                self.fail(*_ANSWERS[answered])
 
     def pass_on(self, request: _Request) -> None:
         try:
@@ -180,6 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
         except requests.RequestException:
             self.close_connection = True  # as the catalog's own end would look
             return
+        if request.method == "GET" and answer.ok and _TABLE.search(request.path):
+            self.server.note_load(request.path, answer.content)
         self.answer(answer.status_code, answer.content, dict(answer.headers))
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:

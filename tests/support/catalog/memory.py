@@ -8,14 +8,22 @@ from uuid import UUID, uuid4
 
 import requests
 from pyiceberg.catalog import MetastoreCatalog
-from pyiceberg.exceptions import CommitFailedException, ServerError
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    ServerError,
+)
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.table.update import TableUpdate, update_table_metadata
+from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate, update_table_metadata
 from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, StringType, StructType, TimestamptzType
 
 from catalog.errors import CatalogUnreachable
@@ -79,7 +87,11 @@ def span(
 
 
 class MemoryCatalog:
-    """One table. `script` gives the fate of the next requests; after it every request is answered."""
+    """One table. `script` gives the fate of the next requests; after it every request is answered.
+
+    `older_loads` gives how many states the next loads are behind, as from a cache or a replica; after it every load is
+    current.
+    """
 
     def __init__(self, folder: Path, *value_fields: NestedField) -> None:
         first = schema(*(value_fields or (ID,)))
@@ -99,12 +111,16 @@ class MemoryCatalog:
         self.script: list[Callable[[Attempt], None]] = []
         self.attempts: list[Attempt] = []
         self.unreachable_loads = 0
+        self.older_loads: list[int] = []
+        self.states: list[TableMetadata] = [self.metadata]
 
     def load(self) -> ArchiveTable:
         if self.unreachable_loads:
             self.unreachable_loads -= 1
             raise CatalogUnreachable("gone for a while")
-        table = Table(("kafka", "orders"), self.metadata.model_copy(deep=True), "", self.io, catalog=None)  # type: ignore[arg-type]
+        behind = self.older_loads.pop(0) if self.older_loads else 0
+        state = self.states[max(0, len(self.states) - 1 - behind)] if behind else self.metadata
+        table = Table(("kafka", "orders"), state.model_copy(deep=True), "", self.io, catalog=None)  # type: ignore[arg-type]
         return ArchiveTable(topic=TOPIC, iceberg=table)
 
     def send(self, attempt: Attempt) -> None:
@@ -114,11 +130,32 @@ class MemoryCatalog:
     def apply(self, attempt: Attempt) -> None:
         for requirement in attempt.requirements:
             requirement.validate(self.metadata)
-        self.change(*attempt.updates)
+        try:
+            self.change(*attempt.updates)
+        except ValueError as error:  # another branch took its sequence number: older REST servers answer 400
+            raise BadRequestError(str(error)) from error
 
     def change(self, *updates: TableUpdate) -> None:
         """What anybody may do to the table."""
         self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
+        self.states.append(self.metadata)
+
+    def move_branch(self) -> None:
+        """What another engine may do: add a snapshot on another branch."""
+        head = self.metadata.current_snapshot()
+        assert head is not None
+        sequence = self.metadata.last_sequence_number + 1
+        fresh: dict[str, object] = {
+            "snapshot_id": head.snapshot_id + sequence,
+            "sequence_number": sequence,
+            "parent_snapshot_id": None,
+            "summary": Summary(operation=Operation.APPEND),
+        }
+        other = head.model_copy(update=fresh)
+        ref = SetSnapshotRefUpdate.model_validate(
+            {"ref-name": "audit", "type": SnapshotRefType.BRANCH, "snapshot-id": other.snapshot_id}
+        )
+        self.change(AddSnapshotUpdate(snapshot=other), ref)
 
     def lose_answer(self, attempt: Attempt) -> None:
         self.apply(attempt)
@@ -131,6 +168,21 @@ class MemoryCatalog:
         """A proxy that repeats the request: it lands, and the repetition is answered."""
         self.apply(attempt)
         self.apply(attempt)
+
+    def refuse_landed(self, attempt: Attempt) -> None:
+        """A server that takes an unknown state for a bad request (apache/polaris#5145)."""
+        self.apply(attempt)
+        raise BadRequestError("CommitStateUnknownException: no answer from the database")
+
+    def deny_landed(self, attempt: Attempt) -> None:
+        """A gateway whose session ends while the catalog works."""
+        self.apply(attempt)
+        raise ForbiddenError("the session is over")
+
+    def expire_landed(self, attempt: Attempt) -> None:
+        """A token that expires while the catalog works: 419."""
+        self.apply(attempt)
+        raise AuthorizationExpiredError("the token is over")
 
     def fail(self, attempt: Attempt) -> None:
         raise ServerError("internal")

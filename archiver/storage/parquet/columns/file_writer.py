@@ -41,6 +41,7 @@ class _Group:
     chunks: tuple[Chunk, ...]
     filters: Mapping[int, tuple[int, int]]
     """Where bloom filters are, and their sizes, by their columns' numbers."""
+    is_sorted: bool
 
 
 class FileWriter:
@@ -67,8 +68,8 @@ class FileWriter:
         """Bytes written so far."""
         return self._size
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write batches as one row group, if they have rows.
+    def write(self, batches: Iterable[pa.RecordBatch], *, is_sorted: bool = True) -> None:
+        """Write batches as one row group, if they have rows. `is_sorted` says whether they come in the file's order.
 
         Raises OSError if the sink does, and StorageError for rows that can't be written. Nothing can be written after.
         """
@@ -83,7 +84,7 @@ class FileWriter:
         self._is_broken = True
         chunks = tuple(self._written(writer, column, rows) for column in self._columns)
         self._size = writer.written
-        self._groups.append(_Group(rows.rows, chunks, self._put_filters(chunks)))
+        self._groups.append(_Group(rows.rows, chunks, self._put_filters(chunks), is_sorted))
         self._is_broken = False
 
     def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
@@ -167,7 +168,7 @@ class FileWriter:
             _START: group.chunks[0].start,
             _SIZE: sum(chunk.size for chunk in group.chunks),
         }
-        if self._sorted_by:
+        if self._sorted_by and group.is_sorted:
             fields[_SORTING] = (
                 STRUCT,
                 [{_COLUMN: index, _IS_DESCENDING: False, _NULLS_FIRST: False} for index in self._sorted_by],

@@ -370,3 +370,77 @@ def test_a_waiting_consumer_is_told_that_its_topics_table_was_made_anew(
     for _ in range(2):
         with pytest.raises(ArchiveReplaced):
             consumer.consume(1, 5.0)
+
+
+class TestRetiredBeneath:
+    """Others retire what an assigned partition has not read yet."""
+
+    @pytest.fixture
+    def long(self, lake: Lake, archive: Any) -> Lake:
+        for start in range(0, 100, 10):
+            lake.add(archive.rows, archive.batch(rows(archive, 0, start, start + 10)), start, start + 10)
+        return lake
+
+    @staticmethod
+    def reading(lake: Lake, config: Config, reset: str, start: int = 0) -> ReplayConsumer:
+        options = {"auto.offset.reset": reset, "replay.refresh.ms": 50, "enable.partition.eof": True}
+        consumer = ReplayConsumer(config, options, tables=lake)
+        consumer.assign([TopicPartition("orders", 0, start)])
+        return consumer
+
+    @staticmethod
+    def offsets(consumer: ReplayConsumer, count: int) -> list[int]:
+        """The offsets of this many records, or of those up to the end."""
+        found: list[int] = []
+        while len(found) < count:
+            message = consumer.poll(5)
+            assert message is not None
+            if message.error() is not None:
+                break
+            found.append(message.offset())
+        return found
+
+    @pytest.mark.parametrize("start", [0, OFFSET_BEGINNING])
+    def test_error_is_raised_at_the_first_missing_record(self, long: Lake, config: Config, start: int) -> None:
+        with self.reading(long, config, "error", start) as consumer:
+            seen = self.offsets(consumer, 5)
+            long.retire(80)
+            with pytest.raises(KafkaException) as caught:
+                seen.extend(self.offsets(consumer, 1)[0] for _ in range(100))
+            assert seen == list(range(len(seen)))
+            assert len(seen) < 80
+            error = caught.value.args[0]
+            assert error.code() == KafkaError._AUTO_OFFSET_RESET
+            assert f"orders [0]: offset {len(seen)} was retired, and the archive begins at 80" in error.str()
+            assert consumer.position([TopicPartition("orders", 0)])[0].offset == len(seen)
+            with pytest.raises(KafkaException):
+                consumer.poll(5)
+            consumer.seek(TopicPartition("orders", 0, 80))
+            assert self.offsets(consumer, 100) == list(range(80, 100))
+
+    def test_earliest_goes_on_at_the_first_offset_and_logs_it(
+        self, long: Lake, config: Config, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with self.reading(long, config, "earliest") as consumer:
+            seen = self.offsets(consumer, 5)
+            long.retire(80)
+            seen += self.offsets(consumer, 100)
+        before = [each for each in seen if each < 80]
+        assert before == list(range(len(before)))
+        assert seen[len(before) :] == list(range(80, 100))
+        assert f"offset {len(before)} was retired, and the archive begins at 80" in caplog.text
+
+    def test_latest_goes_on_at_the_end(self, long: Lake, config: Config, caplog: pytest.LogCaptureFixture) -> None:
+        with self.reading(long, config, "latest", start=0) as consumer:
+            seen = self.offsets(consumer, 5)
+            long.retire(80)
+            seen += self.offsets(consumer, 100)
+            assert seen == list(range(len(seen)))
+            assert consumer.position([TopicPartition("orders", 0)])[0].offset <= 80
+        assert "reading goes on at the end, 100" in caplog.text
+
+    def test_a_compaction_meanwhile_is_not_noticed(self, long: Lake, config: Config) -> None:
+        with self.reading(long, config, "error") as consumer:
+            seen = self.offsets(consumer, 5)
+            long.rewrite(drop=True)
+            assert seen + self.offsets(consumer, 100) == list(range(100))

@@ -156,6 +156,19 @@ def test_offsets_outside_are_told(lake: Lake, offset: int) -> None:
         assert fetch(wire, offset).error_code == ErrorCode.offset_not_available, "records are skipped by no mistake"
 
 
+def test_records_that_are_retired_while_they_are_fetched_are_out_of_range(tmp_path: Path) -> None:
+    """The beginning of the log was looked up before. A client would step over what it didn't get."""
+    lake = archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=4)
+    with served(lake, interval=3600.0) as (_, wire):
+        lake.retire(150)
+        for _ in range(2):
+            found = fetch(wire, 60)
+            assert (found.error_code, found.records) == (ErrorCode.offset_out_of_range, b"")
+        found = fetch(wire, 150)
+        assert (found.error_code, found.log_start_offset) == (ErrorCode.none, 150)
+        assert split(found.records)[0] == BATCHES[30]
+
+
 def test_offsets_before_the_first_record(tmp_path: Path) -> None:
     late = archived(tmp_path / "lake", BATCHES[20], end=110)
     with served(late) as (_, wire):

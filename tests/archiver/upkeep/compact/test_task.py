@@ -18,6 +18,7 @@ from archiver.storage.footer import DIGEST_ALGORITHM_KEY, DIGEST_KEY
 from archiver.upkeep.compact.choice import FileGroup, Limits, choose
 from catalog.digests import DIGEST_ALGORITHM
 from tests.support.archive.compacted import CompactedTable
+from tests.support.archive.lake import claim_order
 from tests.support.storage.parquet_pages import page_headers, without_page
 
 
@@ -88,7 +89,7 @@ def test_two_rows_of_one_offset_are_refused_by_name(table: CompactedTable) -> No
     table.add(0, 10)
     table.lake.insert(pq.read_table(table.lake.files()[0].file_path.removeprefix("file://")).slice(4, 1))
     everything = tuple(replace(each, ranges=()) for each in table.sources())
-    with pytest.raises(Exception, match="claim the same offset") as caught:
+    with pytest.raises(Exception, match="have the same offset") as caught:
         table.merged(FileGroup(files=everything, reasons=frozenset()))
     assert caught.value.context["offset"] == 4  # type: ignore[attr-defined]
 
@@ -192,3 +193,15 @@ def dealt(rows: pa.Table, files: int, noise: Any) -> list[pa.Table]:
     order = noise.sample(range(rows.num_rows), rows.num_rows)
     found = [rows.take(pa.array([n for n in order if owners[n] == each], pa.int64())) for each in range(files)]
     return [each for each in found if each.num_rows]
+
+
+def test_a_file_that_claims_an_order_it_does_not_have_is_sorted(table: CompactedTable) -> None:
+    table.add(0, 20_000)
+    before = table.records()
+    claim_order(table.lake)
+    files = tuple(replace(each, ranges=()) for each in table.sources())
+    done = table.merged(FileGroup(files=files, reasons=frozenset()))
+    table.put(done)
+    assert table.records() == before
+    (new,) = done.rewritten.files
+    assert new.is_sorted

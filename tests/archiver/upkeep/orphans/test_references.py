@@ -20,6 +20,7 @@ class Loaded:
     """As much of an ArchiveTable as looking at references needs."""
 
     iceberg: Any
+    last_sequence_number: int = 100
 
     @property
     def io(self) -> Any:
@@ -42,12 +43,12 @@ def listed(tmp_path: Path) -> ListedTable:
     return made
 
 
-def attempt(listed: ListedTable, *, parent: int | None) -> str:
+def attempt(listed: ListedTable, *, parent: int | None, sequence: int = 100) -> str:
     """The list of a snapshot that no table has yet, with one manifest of its own."""
     other = ListedTable(listed.folder)
     manifest = other.add([data_file("file:///data/late", [1])])
     path = listed.folder / f"snap-{manifest.stem}.avro"
-    with write_manifest_list(2, listed.io.new_output(path.as_uri()), 2, parent, 100, "deflate") as writer:
+    with write_manifest_list(2, listed.io.new_output(path.as_uri()), 2, parent, sequence, "deflate") as writer:
         writer.add_manifests(other.manifests)
     return path.as_uri()
 
@@ -101,3 +102,11 @@ def test_a_list_that_stays_away_is_an_error(listed: ListedTable) -> None:
     Path(table.iceberg.metadata.snapshots[0].manifest_list.removeprefix("file://")).unlink()
     with pytest.raises(ObjectMissing):
         References().look(lambda: table, ())
+
+
+@pytest.mark.parametrize(("sequence", "stays"), [(99, False), (100, False), (101, True)])
+def test_a_commit_beyond_the_loaded_state_may_have_landed(listed: ListedTable, sequence: int, stays: bool) -> None:
+    """The table was loaded from a cache. Once it is past the number, an attempt that it lacks is an orphan."""
+    references = References()
+    references.look(lambda: loaded(listed), (attempt(listed, parent=7, sequence=sequence),))
+    assert ("late" in references) is stays

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -19,13 +19,16 @@ from archiver.ingest.task.work import translate_range
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
+from archiver.storage.segment import RowRange
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from archiver.upkeep.refill.mending import ERASED, Mender, Mending
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.refill_commit import Refill, prepare_refill
 from catalog.model import TranslatedRange, new_id
 from catalog.ranges.holes import ExpectedFile, ExpectedRange, Hole
-from tests.support.archive.lake import TOPIC, Lake
+from tests.support.archive.archived_rows import rows_of
+from tests.support.archive.lake import DAY, TOPIC, Lake
 from tests.support.catalog.memory import file
 from tests.support.kafka.logs import RAW, Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record
@@ -194,3 +197,32 @@ def test_a_copy_of_only_some_rows_of_a_range_names_no_range(proven: Mended, unti
     assert (mending.rows, mending.doubt, mending.reason) == (2, "", "")
     with ParquetFormat().open(OBJECTS, copy.path) as reader:
         assert (reader.metadata.rows, reader.metadata.origin) == (2, None)
+
+
+@pytest.mark.parametrize("offsets", [[3, 4, 0, 1, 2], [0, 1, 2, 3, 4]])
+def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archive: Any, offsets: list[int]) -> None:
+    path = lake.add(archive.rows, archive.batch(rows_of(archive, offsets)), 0, 5)
+    assert path is not None
+    copier = RowCopier(
+        topic=TOPIC.topic,
+        objects=OBJECTS,
+        formats=FORMATS,
+        spool=tmp_path / "spool",
+        mappings=NoMappings(),
+        table_properties={},
+    )
+    source = replace(file(path, rows=5), partition_value=DAY)
+    whole = RowRange(partition=0, start_offset=0, end_offset=5)
+    copied = copier.copy(source, whole, without=np.array([1], np.int64))
+    assert copied.file is not None
+    assert read_offsets(copied.file.path) == [each for each in offsets if each != 1]
+    is_sorted = offsets == sorted(offsets)
+    with ParquetFormat().open(OBJECTS, copied.file.path) as reader:
+        assert [block.is_sorted for block in reader.blocks()] == [is_sorted]
+    table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
+    refill = Refill(commit_id=new_id(), parent=table.snapshot_id, files=(copied.file,))
+    lake.metadata = update_table_metadata(
+        lake.metadata, prepare_refill(table, refill=refill, change=None).updates, enforce_validation=True
+    )
+    orders = {each.file_path: each.sort_order_id for each in lake.files()}
+    assert (orders[copied.file.path] is not None) is is_sorted

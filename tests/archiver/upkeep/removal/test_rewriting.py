@@ -79,3 +79,17 @@ def test_a_file_with_a_page_that_readers_leave_out_is_refused(
     done = remove_rows(task)
     assert done.rows == (EDGE if fate == "retired" else 1)
     assert done.group is not None
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_a_file_written_without_some_rows_claims_the_order_that_it_has(
+    lake: Lake, archive: Any, *, is_sorted: bool
+) -> None:
+    offsets = [*range(ROWS)] if is_sorted else [*range(ROWS // 2, ROWS), *range(ROWS // 2)]
+    lake.add(archive.rows, archive.batch(rows_of(archive, offsets)), 0, ROWS)
+    done = remove_rows(task_of(lake, archive, "erased", AtOffsets({0: ((EDGE, EDGE + 1),)})))
+    assert done.group is not None
+    (new,) = done.group.files
+    assert new.is_sorted is is_sorted
+    with FORMATS.written.open(ObjectStore(), new.file.path) as reader:
+        assert [block.is_sorted for block in reader.blocks()] == [is_sorted]

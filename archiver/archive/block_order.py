@@ -1,0 +1,31 @@
+"""Whether the rows of a block can be streamed as they come, or have to be sorted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from archiver.storage.row_order import RowOrder
+from archiver.storage.segment import Block, SegmentReader
+from schema_mapping.columns.fixed_ids import OFFSET_ID, PARTITION_ID
+
+_PLACE_IDS: Final = frozenset({PARTITION_ID, OFFSET_ID})
+
+
+def is_trusted(reader: SegmentReader, block: Block) -> bool:
+    """Whether a block's claim to be sorted is believed without a look at its rows.
+
+    Earlier archivers wrote refilled copies of unsorted files with footers that claim that they are sorted. Such a copy
+    names no range of a log. So only the claim of a file with a range is believed.
+    """
+    return block.is_sorted and reader.metadata.origin is not None
+
+
+def is_in_order(reader: SegmentReader, block: Block) -> bool:
+    """Whether the rows of a block come in the order of (partition, offset).
+
+    A claim that isn't trusted is compared with the rows, of which two columns are read.
+    """
+    if not block.is_sorted or is_trusted(reader, block):
+        return block.is_sorted
+    order = RowOrder()
+    return all(order.add([rows]) and order.is_sorted for rows in reader.read(block, _PLACE_IDS))
