@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable
 from archiver.schemas.registered_schema import CompiledSchema
-from archiver.schemas.schema_ids import SchemaRegistryIds
+from archiver.schemas.schema_ids import SchemaRegistryIds, identity_of
 from archiver.schemas.schema_registry import client_of
 from archiver.schemas.schema_registry_settings import schema_registry_settings
+from catalog.model import SchemaIdentity
 from catalog.registry.last_known import KnownSchemas
 
 NOTHING: Final = KnownSchemas()
@@ -45,28 +45,33 @@ class Subjects:
                 raise SchemaRegistryUnavailable(
                     f"nothing is known yet of the topic's schema, and {error.message}", subject=subject, **error.context
                 ) from error
-            return CompiledSchema.from_bytes(known, self._remembered.schemas[known])
+            return CompiledSchema.from_bytes(known.number, self._remembered.schemas[known])
         return self._found[subject]
 
-    @property
-    def ids(self) -> SchemaRegistryIds:
-        """The meaning of schema ids, for tasks. They needn't ask for what is known here.
+    def ids(self, subject: str | None) -> SchemaRegistryIds:
+        """The meaning of schema ids in records of the subject, for tasks. They needn't ask for what is known here.
 
         While the schema registry is down, they make one attempt only.
         """
-        found = {schema.id: schema.to_bytes() for schema in self._found.values()}
         settings = self._settings if self.down is None else replace(self._settings, attempts=1)
-        return SchemaRegistryIds(settings=settings).with_schemas({**self._remembered.schemas, **found})
+        ids = SchemaRegistryIds(settings=settings, subject=subject)
+        return ids.with_schemas({**self._remembered.schemas, **self._schemas})
+
+    @property
+    def registry_name(self) -> str:
+        """The name of the schema registry."""
+        return self._settings.name
 
     @property
     def news(self) -> KnownSchemas:
         """The schemas and subjects that the schema registry gave and that aren't in `remembered`."""
-        subjects: Mapping[str, int] = {subject: schema.id for subject, schema in self._found.items()}
+        subjects = {subject: identity_of(schema.id, subject) for subject, schema in self._found.items()}
+        known = self._remembered
         return KnownSchemas(
-            schemas={
-                schema.id: schema.to_bytes()
-                for schema in self._found.values()
-                if schema.id not in self._remembered.schemas
-            },
-            subjects={name: each for name, each in subjects.items() if self._remembered.subjects.get(name) != each},
+            schemas={each: files for each, files in self._schemas.items() if each not in known.schemas},
+            subjects={name: each for name, each in subjects.items() if known.subjects.get(name) != each},
         )
+
+    @property
+    def _schemas(self) -> dict[SchemaIdentity, bytes]:
+        return {identity_of(schema.id, subject): schema.to_bytes() for subject, schema in self._found.items()}

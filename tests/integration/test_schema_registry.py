@@ -197,7 +197,8 @@ def test_an_id_learned_from_a_record_is_remembered(stack: Stack, registry: FakeR
     for _ in range(2):
         stack.produce(topic, {"value": enveloped(elsewhere, SECOND, a=1)})
         assert run(config).succeeded
-    assert registry.asked.count(f"/apis/ccompat/v7/schemas/ids/{elsewhere}") == 1
+    asked = f"/apis/ccompat/v7/schemas/ids/{elsewhere}?subject={topic}-value"
+    assert registry.asked.count(asked) == 1
 
 
 @pytest.mark.parametrize("strategy", ["topic_name", "record_name", "topic_record_name"])

@@ -11,6 +11,7 @@ from archiver.errors import SchemaRegistryUnavailable
 from archiver.schemas.schema_ids import SchemaRegistryIds
 from archiver.schemas.schema_registry import SchemaRegistrySettings, client_of
 from archiver.schemas.subjects import Subjects
+from catalog.model import SchemaIdentity
 from catalog.registry.last_known import KnownSchemas
 from tests.support.schemas.fake_registry import FakeRegistry
 from tests.support.schemas.shop_schemas import order
@@ -29,7 +30,7 @@ def test_ids_learn(registry: FakeRegistry) -> None:
     ids = SchemaRegistryIds(settings=SchemaRegistrySettings(urls=(registry.url,)))
     assert ids.messages(number, (1,)) == {"shop.Other"}
     news = ids.learned({number})
-    assert news.keys() == {number}
+    assert news.keys() == {SchemaIdentity(number)}
     client_of.cache_clear()
     asked = len(registry.asked)
     informed = pickle.loads(pickle.dumps(ids.with_schemas(news)))
@@ -44,7 +45,7 @@ def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegis
     first = Subjects(section)
     before = first.latest("orders-value")
     assert before.id == number
-    assert first.news.subjects == {"orders-value": number}
+    assert first.news.subjects == {"orders-value": SchemaIdentity(number)}
     remembered = KnownSchemas(schemas=first.news.schemas, subjects=first.news.subjects)
     assert Subjects(section, remembered).news == KnownSchemas()
     client_of.cache_clear()
@@ -54,8 +55,8 @@ def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegis
     assert (found.id, found.source("shop.Order")) == (number, before.source("shop.Order"))
     assert isinstance(again.down, SchemaRegistryUnavailable)
     assert again.news == KnownSchemas()
-    assert again.ids.messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
+    assert again.ids("orders-value").messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
     with pytest.raises(SchemaRegistryUnavailable, match="nothing is known yet of the topic's schema"):
         again.latest("others-value")
     with pytest.raises(SchemaRegistryUnavailable):
-        again.ids.messages(7, (0,))
+        again.ids("orders-value").messages(7, (0,))
