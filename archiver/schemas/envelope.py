@@ -149,9 +149,12 @@ class _Reading:
         """Read the chosen envelopes of a column: before its values, or in headers of the values `owners`."""
         magic, least = column.heads[:, 0], self._choice.min_bytes
         by_id = chosen & (magic == MAGIC_ID) & (column.sizes >= HEAD + least)
-        by_guid = chosen & (magic == MAGIC_GUID) & (column.sizes >= GUID_HEAD + least)
-        self._refuse(BAD_ENVELOPE, np.flatnonzero(chosen & ~by_id & ~by_guid), owners)
-        groups: Iterator[tuple[SchemaNumber, Numbers]] = chain(_by_id(by_id, column), _by_guid(by_guid, column))
+        rest = np.flatnonzero(chosen & ~by_id)
+        is_guid = (magic[rest] == MAGIC_GUID) & (column.sizes[rest] >= GUID_HEAD + least)
+        self._refuse(BAD_ENVELOPE, rest[~is_guid], owners)
+        groups: Iterator[tuple[SchemaNumber, Numbers]] = chain(
+            _by_id(np.flatnonzero(by_id), column), _by_guid(rest[is_guid], column)
+        )
         for schema_id, rows in groups:
             try:
                 for same, verdict in self._choice.verdicts(schema_id, rows, column):
@@ -214,9 +217,8 @@ def head_bytes(schema_id: SchemaNumber) -> int:
     return GUID_HEAD if isinstance(schema_id, UUID) else HEAD
 
 
-def _by_id(chosen: Flags, column: ValueHeads) -> Iterator[tuple[int, Numbers]]:
-    """Group the chosen rows by the schema id in their envelopes."""
-    rows = np.flatnonzero(chosen)
+def _by_id(rows: Numbers, column: ValueHeads) -> Iterator[tuple[int, Numbers]]:
+    """Group the rows by the schema id in their envelopes."""
     if not rows.size:
         return
     own = column.numbers_at(1)[rows]
@@ -229,9 +231,8 @@ def _by_id(chosen: Flags, column: ValueHeads) -> Iterator[tuple[int, Numbers]]:
         yield int(schema_id), rows[part]
 
 
-def _by_guid(chosen: Flags, column: ValueHeads) -> Iterator[tuple[UUID, Numbers]]:
-    """Group the chosen rows by the GUID in their envelopes."""
-    rows = np.flatnonzero(chosen)
+def _by_guid(rows: Numbers, column: ValueHeads) -> Iterator[tuple[UUID, Numbers]]:
+    """Group the rows by the GUID in their envelopes."""
     if not rows.size:
         return
     data = pa.py_buffer(column.bytes_at(rows, 1, GUID_BYTES).tobytes())

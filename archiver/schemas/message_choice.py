@@ -67,7 +67,7 @@ class MessageChoice:
     def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
         """The verdicts on the rows: first on all that hold the first message, then on the others."""
         at = head_bytes(schema_id)
-        is_first = column.bytes_at(rows, at)[:, 0] == 0
+        is_first = column.byte_at(rows, at) == 0
         # Any bytes may begin with 1. If nothing after a GUID can be indexes, it is none, and nobody need be asked.
         if at == HEAD or is_first.any():
             verdict = self._judge(schema_id, (FIRST_MESSAGE, at + 1))

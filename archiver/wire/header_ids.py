@@ -35,11 +35,9 @@ def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
     """
     offsets = headers.offsets.to_numpy()
     entries = headers.values.slice(offsets[0], offsets[-1] - offsets[0])
-    keys = entries.field("key")
-    places = np.flatnonzero(pc.binary_length(keys).to_numpy(zero_copy_only=False) == len(name))
+    places = _places_of(entries.field("key"), name)
     if not places.size:
         return None
-    places = places[pc.equal(keys.take(pa.array(places)), name).to_numpy(zero_copy_only=False)]
     rows = np.searchsorted(offsets - offsets[0], places, side="right") - 1
     is_last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
     values = entries.field("value").take(pa.array(places[is_last]))
@@ -47,6 +45,18 @@ def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
     if not has_value.any():
         return None
     return HeaderIds(rows[is_last][has_value], values.filter(pa.array(has_value)))
+
+
+def _places_of(keys: pa.BinaryArray, name: bytes) -> Int64Array:
+    """Where a column of binary keys has this name. Keys of another length are never looked at."""
+    _, offsets, data = keys.buffers()
+    if data is None or not len(keys):
+        return np.empty(0, np.int64)
+    ends = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    text = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero(ends[1:] - ends[:-1] == len(name))
+    places = places[text[ends[places]] == name[0]]
+    return places[pc.equal(keys.take(pa.array(places)), name).to_numpy(zero_copy_only=False)] if places.size else places
 
 
 def has_header_id(headers: pa.ListArray, name: bytes) -> npt.NDArray[np.bool_]:
