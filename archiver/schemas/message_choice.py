@@ -81,7 +81,7 @@ class MessageChoice:
             if not rows.size:
                 return
             head = column.head(int(rows[0]), at + LONGEST_INDEXES)
-            verdict = self._judge(schema_id, parse_indexes(head, at))
+            verdict = self._read(schema_id, head)
             # A damaged envelope says nothing about other values that begin with the same bytes.
             alike = column.begin_with(head[: verdict.length], rows) if verdict.length else rows == rows[0]
             yield rows[alike], verdict
@@ -93,22 +93,33 @@ class MessageChoice:
     ) -> Iterator[tuple[Numbers, Verdict]]:
         # Most values share a few common envelopes; these rows have others, so each is read on its own.
         found: defaultdict[Verdict, list[int]] = defaultdict(list)
-        at = head_bytes(schema_id)
+        longest = head_bytes(schema_id) + LONGEST_INDEXES
         for row in rows.tolist():
-            head = column.head(row, at + LONGEST_INDEXES)
-            found[self._judge(schema_id, parse_indexes(head, at))].append(row)
+            found[self._read(schema_id, column.head(row, longest))].append(row)
         for verdict, same in found.items():
             yield np.array(same, dtype=np.int64), verdict
 
-    def _judge(self, schema_id: SchemaNumber, parsed: tuple[Indexes, int] | None) -> Verdict:
-        if parsed is None:
-            return Verdict(0, BAD_ENVELOPE)
+    def _read(self, schema_id: SchemaNumber, head: bytes) -> Verdict:
+        """The verdict on the envelope that a value begins with.
+
+        Old clients wrote plain varints. They are read so only if the zigzag reading names no message of the schema.
+        """
+        at = head_bytes(schema_id)
+        parsed = parse_indexes(head, at)
+        verdict = Verdict(0, BAD_ENVELOPE) if parsed is None else self._judge(schema_id, parsed)
+        if at != HEAD or (parsed is not None and self.ids.messages(schema_id, parsed[0])):
+            return verdict
+        plain = parse_indexes(head, at, zigzag=False)
+        older = verdict if plain is None else self._judge(schema_id, plain)
+        return older if older.error is None else verdict
+
+    def _judge(self, schema_id: SchemaNumber, parsed: tuple[Indexes, int]) -> Verdict:
         indexes, length = parsed
+        is_guid = isinstance(schema_id, UUID)
         try:
             names = self.ids.messages(schema_id, indexes)
         except BadSchema:
             return Verdict(length, BAD_SCHEMA)
-        is_guid = isinstance(schema_id, UUID)
         if names is None:
             return Verdict(length, UNKNOWN_SCHEMA_GUID if is_guid else UNKNOWN_SCHEMA_ID)
         places = [place for place, message in enumerate(self.messages) if message in names]
@@ -121,16 +132,19 @@ class MessageChoice:
                 return Verdict(length, GUID_AMBIGUOUS_MESSAGE if is_guid else AMBIGUOUS_MESSAGE)
 
 
-def parse_indexes(value: bytes, at: int = HEAD) -> tuple[Indexes, int] | None:
-    """The message indexes at a place of an envelope, and the envelope's length. None if they are cut off or absurd."""
-    count, at = _varint(value, at)
+def parse_indexes(value: bytes, at: int = HEAD, *, zigzag: bool = True) -> tuple[Indexes, int] | None:
+    """The message indexes at a place of an envelope, and the envelope's length. None if they are cut off or absurd.
+
+    They are zigzag varints, or plain ones as clients of 2021 wrote them.
+    """
+    count, at = _varint(value, at, zigzag=zigzag)
     if count is None or not 0 <= count <= MOST_INDEXES:
         return None
     if count == 0:
         return FIRST_MESSAGE, at
     indexes = []
     for _ in range(count):
-        index, at = _varint(value, at)
+        index, at = _varint(value, at, zigzag=zigzag)
         if index is None or index < 0:
             return None
         indexes.append(index)
@@ -152,10 +166,10 @@ def _written(number: int) -> bytes:
     return bytes([*out, value])
 
 
-def _varint(value: bytes, at: int) -> tuple[int | None, int]:
+def _varint(value: bytes, at: int, *, zigzag: bool) -> tuple[int | None, int]:
     number = 0
     for place, byte in enumerate(value[at : at + LONGEST_VARINT]):
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:  # noqa: PLR2004 - without the bit that says that more follows
-            return number >> 1 ^ -(number & 1), at + place + 1
+            return (number >> 1 ^ -(number & 1) if zigzag else number), at + place + 1
     return None, at

@@ -69,6 +69,17 @@ class RegistryRequests:
         """The latest version of a subject."""
         return self._http.get(f"/subjects/{_quoted(subject)}/versions/latest")
 
+    def latest_deleted(self, subject: str) -> Answer | None:
+        """The latest version of a subject of which all were deleted softly."""
+        path = f"/subjects/{_quoted(subject)}/versions"
+        try:
+            versions = self._http.get_list(f"{path}?deleted=true")
+        except SchemaRegistryError as error:
+            if not _is_refusal(error):
+                raise
+            return None
+        return self._http.get(f"{path}/{max(map(int, versions))}?deleted=true") if versions else None
+
     def version(self, subject: str, version: int, context: str) -> Answer | None:
         """A version that a schema in `context` refers to, even if it was deleted softly."""
         name = in_context(subject, context)

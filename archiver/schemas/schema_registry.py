@@ -85,6 +85,12 @@ class SchemaRegistry:
                 self._newest[subject] = (time.monotonic() + self._settings.latest_ttl, newest)
             return newest
 
+    def deleted(self, subject: str) -> CompiledSchema | None:
+        """The latest schema of a subject that was deleted softly. None if there is none. Raises what `by_id` raises."""
+        with self._lock:
+            found = self._requests.latest_deleted(subject)
+            return None if found is None else self._of_subject(subject, found)
+
     def _latest(self, subject: str) -> CompiledSchema:
         found = self._requests.latest(subject)
         if found is None:
@@ -94,6 +100,9 @@ class SchemaRegistry:
                 subject=subject,
                 url=self._settings.urls[0],
             )
+        return self._of_subject(subject, found)
+
+    def _of_subject(self, subject: str, found: Answer) -> CompiledSchema:
         schema_id = int(found["id"])
         if not _is_protobuf(found):
             kind = found.get("schemaType", "AVRO")

@@ -25,7 +25,7 @@ class TopicSchemas:
     """A topic's settings with its schemas and the readers of its envelopes.
 
     `schema_registry` names the schema registry that was asked, if any. `news` has what it said that wasn't known yet.
-    `schema_registry_down` is the error if it didn't answer and the last known schemas were used.
+    `schema_registry_down` is the error if it didn't answer, or deleted a subject, and the last known schemas were used.
     """
 
     config: TopicConfig

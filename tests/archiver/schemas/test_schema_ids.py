@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from archiver.config.model import SchemaRegistrySection
-from archiver.errors import SchemaRegistryUnavailable
+from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
 from archiver.schemas.schema_ids import SchemaRegistryIds
 from archiver.schemas.schema_registry import SchemaRegistrySettings, client_of
 from archiver.schemas.subjects import Subjects
@@ -60,3 +60,37 @@ def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegis
         again.latest("others-value")
     with pytest.raises(SchemaRegistryUnavailable):
         again.ids("orders-value").messages(7, (0,))
+
+
+def test_a_deleted_subject_goes_on_with_its_latest_known_schema(registry: FakeRegistry) -> None:
+    number = order(registry)
+    section = SchemaRegistrySection(url=registry.url)
+    first = Subjects(section)
+    first.latest("orders-value")
+    registry.register("orders-value", "message M {}")
+    registry.delete("orders-value")
+    again = Subjects(section, first.news)
+    assert again.latest("orders-value").id == number
+    assert isinstance(again.down, UnknownSubject)
+    assert "the subject was deleted in the schema registry" in str(again.down)
+    assert again.down.context["schema_id"] == number
+    assert again.news == KnownSchemas()
+    assert again.ids("orders-value").messages(number, (1,)) == {"shop.Other"}
+
+
+def test_the_latest_schema_of_a_subject_that_was_deleted_before(registry: FakeRegistry) -> None:
+    order(registry)
+    latest = order(registry)
+    registry.delete("orders-value")
+    subjects = Subjects(SchemaRegistrySection(url=registry.url))
+    assert subjects.latest("orders-value").id == latest
+    assert isinstance(subjects.down, UnknownSubject)
+    assert subjects.news.subjects == {"orders-value": SchemaIdentity(latest)}
+
+
+@pytest.mark.parametrize("status", [None, 400, 404])
+def test_a_subject_that_never_was(registry: FakeRegistry, status: int | None) -> None:
+    if status is not None:
+        registry.refuses["deleted"] = status
+    with pytest.raises(UnknownSubject, match="no such subject"):
+        Subjects(SchemaRegistrySection(url=registry.url)).latest("orders-value")

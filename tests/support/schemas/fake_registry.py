@@ -86,7 +86,7 @@ class FakeRegistry:
             context, parts = f":{parts[1]}:", parts[2:]
         return self._answer([unquote(part) for part in parts], query, context)
 
-    def _answer(self, parts: list[str], query: dict[str, str], context: str) -> tuple[int, Any]:
+    def _answer(self, parts: list[str], query: dict[str, str], context: str) -> tuple[int, Any]:  # noqa: PLR0911 - a table of answers
         match parts:
             case ["schemas", "types"]:
                 return 200, ["JSON", "PROTOBUF", "AVRO"]
@@ -98,14 +98,20 @@ class FakeRegistry:
             case ["schemas", "guids", guid] if self.has_guids:
                 found = self._guids.get(UUID(guid))
                 return (200, found) if found else (404, {"error_code": NO_SCHEMA, "message": "Schema not found"})
+            case ["subjects", subject, "versions"]:
+                versions = self._versions(self._qualified(subject, context), query.get("deleted") == "true")
+                return (200, versions) if versions else (404, {"error_code": NO_SUBJECT, "message": "no subject"})
             case ["subjects", subject, "versions", version]:
                 return self._version(self._qualified(subject, context), version, query.get("deleted") == "true")
             case _:
                 return 404, "no such page"
 
+    def _versions(self, subject: str, with_deleted: bool) -> list[int]:
+        versions = range(1, len(self._subjects.get(subject, ())) + 1)
+        return [at for at in versions if with_deleted or (subject, at) not in self._deleted]
+
     def _version(self, subject: str, version: str, with_deleted: bool) -> tuple[int, Any]:
-        ids = self._subjects.get(subject, [])
-        present = [at for at in range(1, len(ids) + 1) if with_deleted or (subject, at) not in self._deleted]
+        ids, present = self._subjects.get(subject, []), self._versions(subject, with_deleted)
         if not present:
             return 404, {"error_code": NO_SUBJECT, "message": "Subject not found"}
         at = present[-1] if version == "latest" else int(version)
