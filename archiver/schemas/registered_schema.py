@@ -124,6 +124,11 @@ def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
     return CompiledSchema(id=schema.id, main=_main(files), files=files)
 
 
+def is_descriptor(text: str) -> bool:
+    """Whether a schema is a `FileDescriptorProto` in base64, not text."""
+    return _from_base64(text) is not None
+
+
 def _main(files: FileDescriptorSet) -> FileDescriptorProto:
     return next(file for file in files.file if file.name == MAIN_FILE)
 

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from archiver.errors import BadSchema, UnknownSubject
+from archiver.errors import BadSchema, SchemaRegistryError, UnknownSubject
 from archiver.schemas.contexts import context_of
-from archiver.schemas.registered_schema import CompiledSchema, RegisteredSchema, compile_registered
-from archiver.schemas.registry_requests import Answer, RegistryRequests
+from archiver.schemas.registered_schema import CompiledSchema, RegisteredSchema, compile_registered, is_descriptor
+from archiver.schemas.registry_requests import SERIALIZED, Answer, RegistryRequests, is_refusal
 from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
 from catalog.model import SchemaNumber
 
@@ -38,7 +38,7 @@ class SchemaRegistry:
         self._known: dict[_Asked, CompiledSchema] = {}
         self._missing: dict[_Asked, tuple[float, BadSchema | None]] = {}
         self._newest: dict[str, tuple[float, CompiledSchema]] = {}
-        self._versions: dict[tuple[str, int, str], Answer] = {}
+        self._versions: dict[tuple[str, int, str, str | None], Answer] = {}
         self._compiled: dict[tuple[SchemaNumber, str, str], CompiledSchema] = {}
 
     def by_id(self, schema_id: SchemaNumber, subject: str | None = None) -> CompiledSchema | None:
@@ -59,14 +59,11 @@ class SchemaRegistry:
             if bad is not None:
                 raise bad
             return None
-        if isinstance(schema_id, UUID):
-            found = self._requests.by_guid(schema_id)
-        else:
-            found = self._requests.by_id(schema_id, subject)
+        found = self._ask(schema_id, subject)
         bad = None
         if found is not None and _is_protobuf(found):
             try:
-                self._known[asked] = self._compile(schema_id, found, context_of(subject))
+                self._known[asked] = self._compile(schema_id, found, subject)
             except BadSchema as error:
                 bad = error
             else:
@@ -107,20 +104,46 @@ class SchemaRegistry:
         if not _is_protobuf(found):
             kind = found.get("schemaType", "AVRO")
             raise BadSchema(f"the subject's schema is {kind}, not Protobuf", subject=subject, schema_id=schema_id)
-        self._known[schema_id, subject] = self._compile(schema_id, found, context_of(subject))
+        self._known[schema_id, subject] = self._compile(schema_id, found, subject)
         return self._known[schema_id, subject]
 
-    def _compile(self, schema_id: SchemaNumber, found: Answer, context: str) -> CompiledSchema:
+    def _ask(self, schema_id: SchemaNumber, subject: str | None, form: str | None = None) -> Answer | None:
+        if isinstance(schema_id, UUID):
+            return self._requests.by_guid(schema_id, form)
+        return self._requests.by_id(schema_id, subject, form)
+
+    def _compile(self, schema_id: SchemaNumber, found: Answer, subject: str | None) -> CompiledSchema:
         """Compile a schema, once for all subjects of a context that have it."""
-        text = str(found["schema"])
-        key = schema_id, context, text
+        context = context_of(subject)
+        key = schema_id, context, str(found["schema"])
         if key not in self._compiled:
-            parent = context_of(found.get("subject")) or context
-            references = dict(self._references(found, parent, is_guid=isinstance(schema_id, UUID)))
-            self._compiled[key] = compile_registered(RegisteredSchema(id=schema_id, text=text, references=references))
+            try:
+                self._compiled[key] = self._compile_once(schema_id, found, context)
+            except BadSchema:
+                serialized = self._serialized(schema_id, subject)
+                if serialized is None:
+                    raise
+                self._compiled[key] = self._compile_once(schema_id, serialized, context, SERIALIZED)
         return self._compiled[key]
 
-    def _references(self, found: Answer, context: str, *, is_guid: bool) -> Iterator[tuple[str, str]]:
+    def _serialized(self, schema_id: SchemaNumber, subject: str | None) -> Answer | None:
+        """The schema as a descriptor: registries print texts that they read themselves, and protoc does not."""
+        try:
+            answer = self._ask(schema_id, subject, SERIALIZED)
+        except SchemaRegistryError as error:
+            if not is_refusal(error):
+                raise
+            return None
+        return answer if answer is not None and is_descriptor(str(answer["schema"])) else None
+
+    def _compile_once(
+        self, schema_id: SchemaNumber, found: Answer, context: str, form: str | None = None
+    ) -> CompiledSchema:
+        parent = context_of(found.get("subject")) or context
+        references = dict(self._references(found, parent, form, is_guid=isinstance(schema_id, UUID)))
+        return compile_registered(RegisteredSchema(id=schema_id, text=str(found["schema"]), references=references))
+
+    def _references(self, found: Answer, context: str, form: str | None, *, is_guid: bool) -> Iterator[tuple[str, str]]:
         """The names and texts of all schemas that a schema refers to, directly or not.
 
         They are in the context of the schema that names them. A GUID may be that of a schema in another context: only
@@ -137,9 +160,9 @@ class SchemaRegistry:
                 raise BadSchema("a schema refers to too many others", limit=MOST_REFERENCES)
             seen.add(name)
             subject, version = str(reference["subject"]), int(reference["version"])
-            target = self._version(subject, version, parent)
+            target = self._version(subject, version, parent, form)
             if target is None and is_guid and parent:
-                target = self._version(subject, version, "")
+                target = self._version(subject, version, "", form)
             if target is None:
                 raise BadSchema(
                     "a schema refers to one that the schema registry doesn't have", subject=subject, version=version
@@ -148,10 +171,10 @@ class SchemaRegistry:
             pending.extend((each, inner) for each in target.get("references") or ())
             yield name, str(target["schema"])
 
-    def _version(self, subject: str, version: int, context: str) -> Answer | None:
-        key = subject, version, context
+    def _version(self, subject: str, version: int, context: str, form: str | None) -> Answer | None:
+        key = subject, version, context, form
         if key not in self._versions:
-            found = self._requests.version(subject, version, context)
+            found = self._requests.version(subject, version, context, form)
             if found is None:
                 return None
             self._versions[key] = found

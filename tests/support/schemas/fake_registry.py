@@ -37,6 +37,7 @@ class FakeRegistry:
         self.has_contexts = True
         self.has_guids = True
         self.refuses: dict[str, int] = {}
+        self._serialized: dict[str, str] = {}
         self._guids: dict[UUID, dict[str, Any]] = {}
         self._schemas: dict[tuple[str, int], dict[str, Any]] = {}
         self._subjects: dict[str, list[int]] = {}
@@ -51,12 +52,18 @@ class FakeRegistry:
         kind: str | None = "PROTOBUF",
         schema_id: int | None = None,
         guid: UUID | None = None,
+        serialized: str | None = None,
     ) -> int:
-        """Add a version to a subject and return its id; a reference is (name, subject, version)."""
+        """Add a version to a subject and return its id; a reference is (name, subject, version).
+
+        `serialized` is the schema as a descriptor, which `format=serialized` gives.
+        """
         number = schema_id or 100_001 + len(self._schemas)
         named = [dict(zip(("name", "subject", "version"), each, strict=True)) for each in references]
         schema = {"schema": text, "references": named} | ({"schemaType": kind} if kind else {})
         self._schemas[self._context(subject), number] = schema
+        if serialized is not None:
+            self._serialized[text] = serialized
         self._guids[guid or _guid(schema)] = schema
         self._subjects.setdefault(subject, []).append(number)
         return number
@@ -84,7 +91,10 @@ class FakeRegistry:
         context = ""
         if self.has_contexts and parts[0] == "contexts" and len(parts) > 1:
             context, parts = f":{parts[1]}:", parts[2:]
-        return self._answer([unquote(part) for part in parts], query, context)
+        status, body = self._answer([unquote(part) for part in parts], query, context)
+        if query.get("format") == "serialized" and isinstance(body, dict) and body.get("schema") in self._serialized:
+            body = {**body, "schema": self._serialized[body["schema"]]}
+        return status, body
 
     def _answer(self, parts: list[str], query: dict[str, str], context: str) -> tuple[int, Any]:  # noqa: PLR0911 - a table of answers
         match parts:
