@@ -54,9 +54,11 @@ def _places_of(keys: pa.BinaryArray, name: bytes) -> Int64Array:
         return np.empty(0, np.int64)
     ends = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
     text = np.frombuffer(data, np.uint8)
-    places = np.flatnonzero(ends[1:] - ends[:-1] == len(name))
+    places: Int64Array = np.flatnonzero(ends[1:] - ends[:-1] == len(name))
     places = places[text[ends[places]] == name[0]]
-    return places[pc.equal(keys.take(pa.array(places)), name).to_numpy(zero_copy_only=False)] if places.size else places
+    if places.size:
+        places = places[pc.equal(keys.take(pa.array(places)), name).to_numpy(zero_copy_only=False)]
+    return places
 
 
 def has_header_id(headers: pa.ListArray, name: bytes) -> npt.NDArray[np.bool_]:
