@@ -116,20 +116,16 @@ def test_a_guid_is_unknown_where_there_are_none(client: SchemaRegistry) -> None:
     assert client.by_id(UUID(int=7)) is None
 
 
-def test_what_was_deleted_softly_is_read(client: SchemaRegistry, register: Register, schema_registry: str) -> None:
+def test_ids_of_a_deleted_subject_are_read(client: SchemaRegistry, register: Register, schema_registry: str) -> None:
     money, orders = unique("money"), unique("orders")
     register(money, MONEY)
     number = register(orders, ORDER, [("money.proto", money, 1)])
-    for subject in (orders, money):
-        requests.delete(f"{schema_registry}/subjects/{subject}", timeout=30).raise_for_status()
+    requests.delete(f"{schema_registry}/subjects/{orders}", timeout=30).raise_for_status()
     with pytest.raises(UnknownSubject):
         client.latest(orders)
     schema = client.by_id(number, orders)
     assert schema is not None
     assert schema.messages_at((0,)) == {"shop.Order"}
-    deleted = client.deleted(orders)
-    assert deleted is not None
-    assert find_descriptor(deleted.source("shop.Order")).fields_by_name["total"].message_type.full_name == "shop.Money"
 
 
 @pytest.mark.parametrize("strategy", ["topic_name", "record_name", "topic_record_name"])

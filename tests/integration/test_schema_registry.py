@@ -375,7 +375,7 @@ def test_a_topic_goes_on_after_its_subject_was_deleted(stack: Stack, registry: F
     stack.produce(topic, {"value": enveloped(first, FIRST, a=2)})
     client_of.cache_clear()
     events: list[JobEvent] = []
-    assert ArchiveJob(load_config(config), events.append, engine=InlineEngine()).run_once().succeeded
+    assert ArchiveJob(load_config(config), observer=events.append, engine=InlineEngine()).run_once().succeeded
     (warning,) = (event for event in events if isinstance(event, SchemaRegistryDown))
     assert isinstance(warning.error, UnknownSubject)
     assert "the subject was deleted in the schema registry" in str(warning.error)
