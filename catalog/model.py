@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
 from ulid import ULID
@@ -29,6 +29,16 @@ FORMAT_VERSION = 1
 """`archiver.format-version` of the tables and files that this code writes. A newer one is refused."""
 
 _ULID = 26
+
+SchemaNumber: TypeAlias = int | UUID
+"""What records name a schema by: an id, which counts within a context of the schema registry, or a GUID."""
+
+
+class SchemaIdentity(NamedTuple):
+    """A schema of a schema registry. `context` is that of an id, such as `:.team:`; empty for the default and GUIDs."""
+
+    number: SchemaNumber
+    context: str = ""
 
 
 def new_id() -> str:

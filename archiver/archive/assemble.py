@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,7 @@ from archiver.archive.projection import Projection, shared_projection
 from archiver.archive.records import AS_CONSUMED, HEADER, SHOWN, RecordParts, RecordShape
 from archiver.errors import ReplayError
 from archiver.storage.row_columns import column_by_id, field_id
+from archiver.wire.header_ids import KEY_HEADER, VALUE_HEADER, has_header_id
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADERS_FIELD, HEADERS_ID, KAFKA_ID, KEY_ID, VAL_ID
 from schema_mapping.errors import KernelError
@@ -28,6 +30,9 @@ from schema_mapping.row import RowMapping
 from schema_mapping.value_format import ShowsValues, ValueMapping
 
 NO_COERCION = Coercion()
+
+Rows: TypeAlias = slice | npt.NDArray[np.int64]
+"""The places of rows among the records that are assembled."""
 
 _HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
 
@@ -99,31 +104,49 @@ class Assembler:
         key, val = column_by_id(rows, KEY_ID), column_by_id(rows, VAL_ID)
         if key is None or val is None:
             raise self._incomplete(names.KEY if key is None else names.VAL)
+        headers = self._headers(column_by_id(rows, HEADERS_ID), nulls)
+        values = partial(self._coerced_values, headers=headers, nulls=nulls)
         return RecordParts(
             kafka=kafka,
-            keys=self._keys(key, versions),
-            values=self._by_version(val, versions, partial(self._encode, nulls=nulls)),
-            headers=self._headers(column_by_id(rows, HEADERS_ID), nulls),
+            keys=self._keys(key, versions, headers),
+            values=self._by_version(val, versions, values),
+            headers=headers,
             shown_keys=self._by_version(key, versions, self._shown_keys) if self.shape.shows else None,
             shown_values=self._by_version(val, versions, self._shown_values) if self.shape.shows else None,
         )
 
-    def _keys(self, key: pa.StructArray, versions: pa.Int32Array) -> pa.BinaryArray:
+    def _keys(self, key: pa.StructArray, versions: pa.Int32Array, headers: pa.ListArray) -> pa.BinaryArray:
         if not (self.coercion.key and {*WITNESSES} <= {field.name for field in key.type}):
             return pc.struct_field(key, names.RAW).cast(pa.binary())
-        return self._by_version(key, versions, self._coerced_key)
+        return self._by_version(key, versions, partial(self._coerced_keys, headers=headers))
 
-    def _coerced_key(self, key: pa.StructArray, version: int | None) -> pa.BinaryArray:
+    def _coerced_keys(self, key: pa.StructArray, version: int | None, at: Rows, *, headers: pa.ListArray) -> pa.Array:
         values = pc.struct_field(key, names.RAW).cast(pa.binary())
         envelope = None if version is None else self.mappings.row_mapping(version).key_envelope
-        return values if envelope is None else with_envelopes(values, key, envelope)
+        return (
+            values
+            if envelope is None
+            else with_envelopes(values, key, envelope, has_header_id(headers, KEY_HEADER)[at])
+        )
 
-    def _shown_keys(self, key: pa.StructArray, version: int | None) -> pa.StructArray:
+    def _coerced_values(
+        self, val: pa.StructArray, version: int | None, at: Rows, *, headers: pa.ListArray, nulls: frozenset[int]
+    ) -> pa.BinaryArray:
+        values, rows, missing = self._encode(val, version, nulls)
+        envelope = self._row_mapping(version).value_envelope
+        if not self.coercion.value or envelope is None:
+            return values
+        if lost := [name for name in missing if name.rpartition(".")[2] in WITNESSES]:
+            raise self._incomplete(*lost)
+        return with_envelopes(values, rows, envelope, has_header_id(headers, VALUE_HEADER)[at])
+
+    def _shown_keys(self, key: pa.StructArray, version: int | None, _at: Rows) -> pa.StructArray:
         values = pc.struct_field(key, names.RAW).cast(pa.binary())
         return self._shown(key, values, names.KEY, version, self._row_mapping(version).key)
 
-    def _shown_values(self, val: pa.StructArray, version: int | None) -> pa.StructArray:
-        return self._shown(val, self._encode(val, version), names.VAL, version, self._row_mapping(version).value)
+    def _shown_values(self, val: pa.StructArray, version: int | None, _at: Rows) -> pa.StructArray:
+        values, _, _ = self._encode(val, version)
+        return self._shown(val, values, names.VAL, version, self._row_mapping(version).value)
 
     def _shown(
         self, column: pa.StructArray, values: pa.BinaryArray, name: str, version: int | None, mapping: ValueMapping
@@ -144,11 +167,15 @@ class Assembler:
         return self.mappings.row_mapping(version)
 
     def _by_version(
-        self, column: pa.StructArray, versions: pa.Int32Array, convert: Callable[[pa.StructArray, int | None], pa.Array]
+        self,
+        column: pa.StructArray,
+        versions: pa.Int32Array,
+        convert: Callable[[pa.StructArray, int | None, Rows], pa.Array],
     ) -> pa.Array:
+        """Convert the rows of each version on their own. `convert` also gets the places of its rows."""
         distinct = pc.unique(versions)
         if len(distinct) == 1:
-            return convert(column, distinct[0].as_py())
+            return convert(column, distinct[0].as_py(), slice(None))
         parts = []
         places = []
         for version in distinct.to_pylist():
@@ -156,13 +183,15 @@ class Assembler:
                 raise self._incomplete(f"{names.KAFKA}.{names.SCHEMA_VERSION}")
             place = np.flatnonzero(pc.fill_null(pc.equal(versions, version), fill_value=False))
             places.append(place)
-            parts.append(convert(column.take(pa.array(place)), version))
+            parts.append(convert(column.take(pa.array(place)), version, place))
         order = np.argsort(np.concatenate(places), kind="stable")
         return pa.concat_arrays(parts).take(pa.array(order))
 
-    def _encode(self, val: pa.StructArray, version: int | None, nulls: frozenset[int] = frozenset()) -> pa.BinaryArray:
-        row = self._row_mapping(version)
-        mapping = row.value
+    def _encode(
+        self, val: pa.StructArray, version: int | None, nulls: frozenset[int] = frozenset()
+    ) -> tuple[pa.BinaryArray, pa.StructArray, tuple[str, ...]]:
+        """The values as they were sent, with the rows of the mapping's type and the columns that the file lacks."""
+        mapping = self._row_mapping(version).value
         projection = self._projection(
             val.type,
             mapping.arrow_type,
@@ -181,7 +210,7 @@ class Assembler:
                 schema_version=version,
             )
         try:
-            values = mapping.encode(rows)
+            return mapping.encode(rows), rows, projection.missing
         except KernelError as error:
             raise ReplayError(
                 "rows can't be encoded back: the file was changed since it was written",
@@ -189,11 +218,6 @@ class Assembler:
                 schema_version=version,
                 cause=str(error),
             ) from error
-        if not self.coercion.value or row.value_envelope is None:
-            return values
-        if lost := [name for name in projection.missing if name.rpartition(".")[2] in WITNESSES]:
-            raise self._incomplete(*lost)
-        return with_envelopes(values, rows, row.value_envelope)
 
     def _headers(self, headers: pa.ListArray | None, nulls: frozenset[int]) -> pa.ListArray:
         if headers is None:

@@ -1,7 +1,7 @@
 """Adds envelopes on replay to messages that came without one, if the topic's settings say `coerce`.
 
-Such a message is known by its row: it was decoded, and `__prefix__` is null. The table and its digests never hold the
-added bytes.
+Such a message is known by its row: it was decoded, `__prefix__` is null, and no header has the schema's id. The table
+and its digests never hold the added bytes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,13 +34,18 @@ class Coercion:
         return cls(key=_coerced(config.key), value=_coerced(config.value))
 
 
-def with_envelopes(values: pa.BinaryArray, rows: pa.StructArray, envelope: bytes) -> pa.BinaryArray:
+def with_envelopes(
+    values: pa.BinaryArray, rows: pa.StructArray, envelope: bytes, in_header: npt.NDArray[np.bool_]
+) -> pa.BinaryArray:
     """Put `envelope` before the values that came without one, as their rows show.
 
-    `rows` are structs that have the columns WITNESSES.
+    `rows` are structs that have the columns WITNESSES. `in_header` are the records with a schema id in their headers:
+    a consumer would read an envelope there as the message's bytes.
     """
     prefix, error = (pc.struct_field(rows, name) for name in WITNESSES)
     bare = pc.and_(pc.and_(rows.is_valid(), prefix.is_null()), error.is_null())
+    if in_header.any():
+        bare = pc.and_(bare, pa.array(~in_header))
     if not pc.any(bare).as_py():
         return values
     first, nothing = (pa.scalar(each, values.type) for each in (envelope, b""))

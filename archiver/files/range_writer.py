@@ -8,6 +8,8 @@ offsets are in no range.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +27,7 @@ from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
 from archiver.wire.columns import LeaderEpochs
 from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, TranslatedRange, file_name, new_id
+from catalog.model import DataFileInfo, SchemaNumber, TranslatedRange, file_name, new_id
 
 
 class RangeWriter:
@@ -102,9 +104,9 @@ class RangeWriter:
                 self._end_files(self.written_until, EndReason.TARGET_SIZE)
 
     @property
-    def schema_ids(self) -> frozenset[int]:
-        """The ids of a schema registry that the records have named so far."""
-        return frozenset(self._translator.schema_ids)
+    def schema_ids(self) -> Mapping[str, AbstractSet[SchemaNumber]]:
+        """The ids and GUIDs of a schema registry that the keys and the values have named."""
+        return self._translator.schema_ids
 
     def cover(self, until: int) -> None:
         """Extend the range up to `until`: the offsets before it hold no further records."""

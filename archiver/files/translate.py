@@ -20,6 +20,7 @@ from archiver.files.recognition import Recognizer
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values
 from archiver.wire.columns import NO_TIMESTAMP, Int64Array
+from catalog.model import SchemaNumber
 from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADER_TYPE, HEADERS_FIELD, KAFKA_FIELD, TIMESTAMP
@@ -47,8 +48,8 @@ _AS_ON_THE_WIRE: Final = (
 class Translator:
     """Translates the groups of one partition with one mapping.
 
-    `schema_ids` are the ids of a schema registry that the records' envelopes have named so far. `recognition` says how
-    well the schema fitted the group that was translated last.
+    `schema_ids` are the ids and GUIDs of a schema registry that the keys and the values have named. `recognition` says
+    how well the schema fitted the group that was translated last.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Translator:
         self._halts_on_unknown = on_unrecognized == "halt"
         self._recognizer = Recognizer(row)
         self.recognition = Recognition()
-        self.schema_ids: set[int] = set()
+        self.schema_ids: dict[str, set[SchemaNumber]] = {"key": set(), "value": set()}
 
     def translate(self, group: BatchGroup, ingest_times: Int64Array) -> list[pa.RecordBatch]:
         """The group's rows in order. `ingest_times` (ms) has one element per batch.
@@ -114,7 +115,13 @@ class Translator:
         self, part: str, mapping: ValueMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
     ) -> pa.StructArray:
         try:
-            return decode_values(mapping, records.column(part), envelope, seen=self.schema_ids)
+            return decode_values(
+                mapping,
+                records.column(part),
+                envelope,
+                headers=records.column("headers"),
+                seen=self.schema_ids[part],
+            )
         except SchemaRegistryError as error:
             context = {name: value for name, value in error.context.items() if name != "row"}
             offset = records.column("offset")[error.context["row"]].as_py()

@@ -39,7 +39,7 @@ class TopicsOpened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryDown:
-    """The schema registry doesn't answer. The topic is archived with the schemas that were last known."""
+    """The schema registry doesn't answer, or deleted a subject. The topic is archived with the schemas last known."""
 
     topic: str
     error: ContextError

@@ -1,6 +1,7 @@
 """Decodes keys or values to rows, with or without a schema registry's envelope.
 
-The envelope says which message to decode. The column `__prefix__` keeps its bytes.
+The envelope says which message to decode. The column `__prefix__` keeps its bytes; it is null if the envelope is in a
+header, which the column `headers` keeps.
 """
 
 from __future__ import annotations
@@ -10,20 +11,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.schemas.envelope import BAD_ENVELOPE, EnvelopeReader, Envelopes, Flags
+from catalog.model import SchemaNumber
 from schema_mapping import names
 from schema_mapping.value_format import NOT_ONE, ValueMapping
 
 
 def decode_values(
-    mapping: ValueMapping, values: pa.BinaryArray, envelope: EnvelopeReader | None, *, seen: set[int] | None = None
+    mapping: ValueMapping,
+    values: pa.BinaryArray,
+    envelope: EnvelopeReader | None,
+    *,
+    headers: pa.ListArray | None = None,
+    seen: set[SchemaNumber] | None = None,
 ) -> pa.StructArray:
     """Decode a topic's keys or values to rows, with envelopes or without. Raises what `decode_enveloped` raises.
 
-    The known schema ids of the envelopes are added to `seen`.
+    `headers` are those of the same records, which may have the envelopes. The known schema ids and GUIDs are added to
+    `seen`.
     """
     if envelope is None or not has_errors(mapping):
         return mapping.decode(values)
-    return decode_enveloped(mapping, values, envelope, seen=seen)
+    return decode_enveloped(mapping, values, envelope, headers=headers, seen=seen)
 
 
 def has_errors(mapping: ValueMapping) -> bool:
@@ -32,14 +40,19 @@ def has_errors(mapping: ValueMapping) -> bool:
 
 
 def decode_enveloped(
-    mapping: ValueMapping, values: pa.BinaryArray, reader: EnvelopeReader, *, seen: set[int] | None = None
+    mapping: ValueMapping,
+    values: pa.BinaryArray,
+    reader: EnvelopeReader,
+    *,
+    headers: pa.ListArray | None = None,
+    seen: set[SchemaNumber] | None = None,
 ) -> pa.StructArray:
     """Decode values with envelopes to rows. If an envelope is refused, its row has only `__raw__` and `__err__`.
 
-    The known schema ids are added to `seen`. Raises the subclasses of SchemaRegistryError if the schema registry can't
-    say what an id means, as `EnvelopeReader.read` does.
+    The known schema ids and GUIDs are added to `seen`. Raises the subclasses of SchemaRegistryError if the schema
+    registry can't say what an id means, as `EnvelopeReader.read` does.
     """
-    found = reader.read(values)
+    found = reader.read(values, headers)
     if seen is not None:
         seen |= found.schema_ids
     rows = _decode(mapping, values, found, reader.choice.messages)

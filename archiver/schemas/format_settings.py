@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, TopicSection
 from archiver.errors import BadSchema
@@ -12,13 +13,14 @@ from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.message_choice import MessageChoice, write_envelope
 from archiver.schemas.registered_schema import CompiledSchema, indexes_of
 from archiver.schemas.schema_files import compile_proto, read_descriptor_set
-from archiver.schemas.schema_ids import SchemaIds
 from archiver.schemas.subjects import Subjects
+from archiver.wire.header_ids import KEY_HEADER, VALUE_HEADER
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.protobuf.descriptors import MessageSchema, SourceSchema, UnionSchema
 
 Part: TypeAlias = Literal["key", "value"]
 FIRST = (0,)
+HEADERS: Final[Mapping[Part, bytes]] = {"key": KEY_HEADER, "value": VALUE_HEADER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +48,23 @@ def source_schema(settings: FormatConfig, place: SchemaPlace) -> MessageSchema |
     return compile_proto(settings.proto, settings.message, settings.imports, settings.extensions)
 
 
-def envelope_reader(
-    settings: FormatConfig, schema: MessageSchema | None, ids: SchemaIds | None
-) -> EnvelopeReader | None:
+def envelope_reader(settings: FormatConfig, schema: MessageSchema | None, place: SchemaPlace) -> EnvelopeReader | None:
     """The reader of the envelopes of a key or value. None if its settings say that it has no envelopes."""
     if not isinstance(settings, ProtobufFormat) or settings.wire_format == "plain":
         return None
     assert schema is not None
-    assert ids is not None
-    return EnvelopeReader(choice=MessageChoice(messages=schema.messages, ids=ids), coerce=settings.coerce)
+    assert place.subjects is not None
+    ids = place.subjects.ids(_subject_of_ids(settings, place))
+    return EnvelopeReader(
+        choice=MessageChoice(messages=schema.messages, ids=ids), coerce=settings.coerce, header=HEADERS[place.part]
+    )
+
+
+def _subject_of_ids(settings: ProtobufFormat, place: SchemaPlace) -> str | None:
+    """The subject whose context the ids of records count in. None if the record alone says which subject it is of."""
+    if settings.subject is None and settings.subject_strategy != "topic_name":
+        return None
+    return subject_of(settings, place, None)
 
 
 def subject_of(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> str:
@@ -131,4 +141,5 @@ def _envelope(schema: CompiledSchema, message: str, subject: str) -> bytes:
             schema_id=schema.id,
             message=message,
         )
+    assert isinstance(schema.id, int)
     return write_envelope(schema.id, indexes)

@@ -1,4 +1,4 @@
-"""Finds the message that a Protobuf envelope names, by the message indexes after its schema id.
+"""Finds the message that a Protobuf envelope names, by the message indexes after its schema id or GUID.
 
 The indexes are zigzag varints: first their number, then each one. A single 0 stands for the first message. Python reads
 each distinct envelope once, and numpy finds the values that begin with it.
@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Self
+from uuid import UUID
 
 import numpy as np
 
@@ -17,24 +18,30 @@ from archiver.errors import BadSchema
 from archiver.schemas.envelope import (
     BAD_ENVELOPE,
     BAD_SCHEMA,
+    GUID_HEAD,
     HEAD,
+    UNKNOWN_SCHEMA_GUID,
     UNKNOWN_SCHEMA_ID,
     WITHOUT_MEANING,
     Verdict,
+    head_bytes,
     write_id,
 )
 from archiver.schemas.registered_schema import Indexes
 from archiver.schemas.schema_ids import SchemaIds
 from archiver.schemas.value_heads import Numbers, ValueHeads
+from catalog.model import SchemaIdentity, SchemaNumber
 
 FIRST_MESSAGE: Final = (0,)
 LONGEST_VARINT: Final = 5
 MOST_INDEXES: Final = 100
-LONGEST_ENVELOPE: Final = HEAD + LONGEST_VARINT * (MOST_INDEXES + 1)
+LONGEST_INDEXES: Final = LONGEST_VARINT * (MOST_INDEXES + 1)
 COMMON_ENVELOPES: Final = 16
 
-OTHER_MESSAGE: Final = "other_message@5"
-AMBIGUOUS_MESSAGE: Final = "ambiguous_message@5"
+OTHER_MESSAGE: Final = f"other_message@{HEAD}"
+AMBIGUOUS_MESSAGE: Final = f"ambiguous_message@{HEAD}"
+GUID_OTHER_MESSAGE: Final = f"other_message@{GUID_HEAD}"
+GUID_AMBIGUOUS_MESSAGE: Final = f"ambiguous_message@{GUID_HEAD}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,73 +56,95 @@ class MessageChoice:
         """One byte: the shortest indexes, which name the first message."""
         return 1
 
-    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         """The schemas of those ids that had to be asked of the schema registry."""
         return self.ids.learned(schema_ids)
 
-    def with_schemas(self, schemas: Mapping[int, bytes]) -> Self:
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         """A copy that knows these schemas."""
         return replace(self, ids=self.ids.with_schemas(schemas))
 
-    def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
         """The verdicts on the rows: first on all that hold the first message, then on the others."""
-        is_first = column.heads[rows, HEAD] == 0
-        verdict = self._judge(schema_id, (FIRST_MESSAGE, HEAD + 1))
-        if verdict.error in WITHOUT_MEANING:
-            yield rows, verdict
-            return
-        if is_first.any():
-            yield rows[is_first], verdict
-            rows = rows[~is_first]
+        at = head_bytes(schema_id)
+        is_first = column.byte_at(rows, at) == 0
+        # Any bytes may begin with 1. If nothing after a GUID can be indexes, it is none, and nobody need be asked.
+        if at == HEAD or is_first.any():
+            verdict = self._judge(schema_id, (FIRST_MESSAGE, at + 1))
+            if verdict.error in WITHOUT_MEANING:
+                yield rows, verdict
+                return
+            if is_first.any():
+                yield rows[is_first], verdict
+                rows = rows[~is_first]
         for _ in range(COMMON_ENVELOPES):
             if not rows.size:
                 return
-            head = column.head(int(rows[0]), LONGEST_ENVELOPE)
-            verdict = self._judge(schema_id, parse_indexes(head))
+            head = column.head(int(rows[0]), at + LONGEST_INDEXES)
+            verdict = self._read(schema_id, head)
             # A damaged envelope says nothing about other values that begin with the same bytes.
             alike = column.begin_with(head[: verdict.length], rows) if verdict.length else rows == rows[0]
             yield rows[alike], verdict
             rows = rows[~alike]
         yield from self._one_by_one(rows, schema_id, column)
 
-    def _one_by_one(self, rows: Numbers, schema_id: int, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+    def _one_by_one(
+        self, rows: Numbers, schema_id: SchemaNumber, column: ValueHeads
+    ) -> Iterator[tuple[Numbers, Verdict]]:
         # Most values share a few common envelopes; these rows have others, so each is read on its own.
         found: defaultdict[Verdict, list[int]] = defaultdict(list)
+        longest = head_bytes(schema_id) + LONGEST_INDEXES
         for row in rows.tolist():
-            found[self._judge(schema_id, parse_indexes(column.head(row, LONGEST_ENVELOPE)))].append(row)
+            found[self._read(schema_id, column.head(row, longest))].append(row)
         for verdict, same in found.items():
             yield np.array(same, dtype=np.int64), verdict
 
-    def _judge(self, schema_id: int, parsed: tuple[Indexes, int] | None) -> Verdict:
-        if parsed is None:
-            return Verdict(0, BAD_ENVELOPE)
+    def _read(self, schema_id: SchemaNumber, head: bytes) -> Verdict:
+        """The verdict on the envelope that a value begins with.
+
+        Old clients wrote plain varints. They are read so only if the zigzag reading names no message of the schema.
+        """
+        at = head_bytes(schema_id)
+        parsed = parse_indexes(head, at)
+        verdict = Verdict(0, BAD_ENVELOPE) if parsed is None else self._judge(schema_id, parsed)
+        if at != HEAD or (parsed is not None and self.ids.messages(schema_id, parsed[0])):
+            return verdict
+        plain = parse_indexes(head, at, zigzag=False)
+        older = verdict if plain is None else self._judge(schema_id, plain)
+        return older if older.error is None else verdict
+
+    def _judge(self, schema_id: SchemaNumber, parsed: tuple[Indexes, int]) -> Verdict:
         indexes, length = parsed
+        is_guid = isinstance(schema_id, UUID)
         try:
             names = self.ids.messages(schema_id, indexes)
         except BadSchema:
             return Verdict(length, BAD_SCHEMA)
         if names is None:
-            return Verdict(length, UNKNOWN_SCHEMA_ID)
+            return Verdict(length, UNKNOWN_SCHEMA_GUID if is_guid else UNKNOWN_SCHEMA_ID)
         places = [place for place, message in enumerate(self.messages) if message in names]
         match places:
             case []:
-                return Verdict(length, OTHER_MESSAGE)
+                return Verdict(length, GUID_OTHER_MESSAGE if is_guid else OTHER_MESSAGE)
             case [place]:
                 return Verdict(length, None, place)
             case _:
-                return Verdict(length, AMBIGUOUS_MESSAGE)
+                return Verdict(length, GUID_AMBIGUOUS_MESSAGE if is_guid else AMBIGUOUS_MESSAGE)
 
 
-def parse_indexes(value: bytes) -> tuple[Indexes, int] | None:
-    """The message indexes of a value's envelope, and the envelope's length. None if they are cut off or absurd."""
-    count, at = _varint(value, HEAD)
+def parse_indexes(value: bytes, at: int = HEAD, *, zigzag: bool = True) -> tuple[Indexes, int] | None:
+    """The message indexes at a place of an envelope, and the envelope's length. None if they are cut off or absurd.
+
+    They are zigzag varints, or plain ones as clients of 2021 wrote them.
+    """
+    count, at = _varint(value, at, zigzag=zigzag)
     if count is None or not 0 <= count <= MOST_INDEXES:
         return None
     if count == 0:
         return FIRST_MESSAGE, at
     indexes = []
     for _ in range(count):
-        index, at = _varint(value, at)
+        index, at = _varint(value, at, zigzag=zigzag)
         if index is None or index < 0:
             return None
         indexes.append(index)
@@ -137,10 +166,10 @@ def _written(number: int) -> bytes:
     return bytes([*out, value])
 
 
-def _varint(value: bytes, at: int) -> tuple[int | None, int]:
+def _varint(value: bytes, at: int, *, zigzag: bool) -> tuple[int | None, int]:
     number = 0
     for place, byte in enumerate(value[at : at + LONGEST_VARINT]):
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:  # noqa: PLR2004 - without the bit that says that more follows
-            return number >> 1 ^ -(number & 1), at + place + 1
+            return (number >> 1 ^ -(number & 1) if zigzag else number), at + place + 1
     return None, at

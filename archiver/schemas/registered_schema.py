@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, TypeAlias
+from uuid import UUID
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from archiver.errors import BadSchema, ConfigError
 from archiver.schemas.schema_files import compile_files
+from catalog.model import SchemaNumber
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import SourceSchema
 from schema_mapping.protobuf.type_graph import source_graph
@@ -30,12 +32,12 @@ MAIN_FILE: Final = "registered-schema.proto"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSchema:
-    """A schema as the schema registry keeps it, by its id.
+    """A schema as the schema registry keeps it, by the id or GUID that it was looked up by.
 
     `references` has all schemas that it refers to, directly or not, by the names that its imports use.
     """
 
-    id: int
+    id: SchemaNumber
     text: str
     references: Mapping[str, str]
 
@@ -44,7 +46,7 @@ class RegisteredSchema:
 class CompiledSchema:
     """A registered schema as descriptors. `main` is the file whose messages the indexes count."""
 
-    id: int
+    id: SchemaNumber
     main: FileDescriptorProto
     files: FileDescriptorSet
 
@@ -58,7 +60,7 @@ class CompiledSchema:
         try:
             source_graph(source)
         except DescriptorError as error:
-            raise BadSchema(error.message, schema_id=self.id, **error.context) from error
+            raise BadSchema(error.message, **number_context(self.id), **error.context) from error
         return source
 
     def to_bytes(self) -> bytes:
@@ -66,10 +68,15 @@ class CompiledSchema:
         return self.files.SerializeToString(deterministic=True)
 
     @classmethod
-    def from_bytes(cls, schema_id: int, data: bytes) -> Self:
+    def from_bytes(cls, schema_id: SchemaNumber, data: bytes) -> Self:
         """The schema that `to_bytes` gave."""
         files = FileDescriptorSet.FromString(data)
         return cls(id=schema_id, main=_main(files), files=files)
+
+
+def number_context(number: SchemaNumber) -> dict[str, int | str]:
+    """An id or GUID as the context of an error."""
+    return {"schema_guid": str(number)} if isinstance(number, UUID) else {"schema_id": number}
 
 
 def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
@@ -113,8 +120,13 @@ def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
     try:
         files = _compile(texts, ready)
     except ConfigError as error:
-        raise BadSchema(error.message, schema_id=schema.id) from error
+        raise BadSchema(error.message, **number_context(schema.id)) from error
     return CompiledSchema(id=schema.id, main=_main(files), files=files)
+
+
+def is_descriptor(text: str) -> bool:
+    """Whether a schema is a `FileDescriptorProto` in base64, not text."""
+    return _from_base64(text) is not None
 
 
 def _main(files: FileDescriptorSet) -> FileDescriptorProto:

@@ -1,4 +1,4 @@
-"""Finds the message that the schema id and message indexes of an envelope stand for.
+"""Finds the message that the schema id or GUID and the message indexes of a record stand for.
 
 These objects pickle, so that tasks can carry them. They ask the schema registry only about ids that they don't know.
 """
@@ -9,28 +9,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
+from uuid import UUID
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
+from archiver.schemas.contexts import context_of
 from archiver.schemas.registered_schema import CompiledSchema, Indexes, messages_at
 from archiver.schemas.schema_registry import client_of
 from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
+from catalog.model import SchemaIdentity, SchemaNumber
 
 
 class SchemaIds(Protocol):
-    """Knows what the schema ids and message indexes of envelopes mean."""
+    """Knows what the schema ids, GUIDs and message indexes of records mean."""
 
-    def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
+    def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
         """The full names of the messages that they may mean. Empty if the schema has no such message.
 
         None if the schema registry has no such id. Raises the subclasses of SchemaRegistryError if the schema registry
         can't say what the id means; BadSchema is the one that never goes away.
         """
 
-    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         """The schemas, as `CompiledSchema.to_bytes` writes them, of those ids that had to be asked for."""
 
-    def with_schemas(self, schemas: Mapping[int, bytes]) -> SchemaIds:
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaIds:
         """A copy that knows these schemas."""
 
 
@@ -38,7 +41,7 @@ class SchemaIds(Protocol):
 class KnownId:
     """A schema id with the names of its messages. `names` is the main file, with everything else removed."""
 
-    id: int
+    id: SchemaNumber
     names: bytes
 
     @classmethod
@@ -50,37 +53,54 @@ class KnownId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryIds:
-    """The ids of a schema registry. It is asked about ids that aren't in `known`.
+    """The ids of a schema registry for a topic's keys or values. It is asked about ids that aren't in `known`.
 
-    All objects with the same settings in a process share its answers.
+    `subject` says which context the ids count in. All objects with the same settings in a process share the registry's
+    answers.
     """
 
     settings: SchemaRegistrySettings
+    subject: str | None = None
     known: tuple[KnownId, ...] = ()
 
-    def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
+    def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
         """The full names of the messages that they may mean."""
         main = _by_id(self.known).get(schema_id)
         if main is not None:
             return messages_at(main, indexes)
-        schema = client_of(self.settings).by_id(schema_id)
+        schema = self._ask(schema_id)
         return None if schema is None else schema.messages_at(indexes)
 
-    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         """The schemas of those ids that aren't in `known`."""
-        known = _by_id(self.known)
-        found = {each: client_of(self.settings).by_id(each) for each in sorted(set(schema_ids) - known.keys())}
-        return {schema_id: schema.to_bytes() for schema_id, schema in found.items() if schema is not None}
+        unknown = sorted(set(schema_ids) - _by_id(self.known).keys(), key=str)
+        schemas = ((number, self._ask(number)) for number in unknown)
+        return {self._identity(number): schema.to_bytes() for number, schema in schemas if schema is not None}
 
-    def with_schemas(self, schemas: Mapping[int, bytes]) -> SchemaRegistryIds:
-        """A copy that knows these schemas."""
-        more = {each: KnownId.of(CompiledSchema.from_bytes(each, data)) for each, data in schemas.items()}
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaRegistryIds:
+        """A copy that knows those of the schemas whose ids count in the same context."""
+        more = {
+            identity.number: KnownId.of(CompiledSchema.from_bytes(identity.number, data))
+            for identity, data in schemas.items()
+            if identity == self._identity(identity.number)
+        }
         known = {each.id: each for each in self.known} | more
-        return replace(self, known=tuple(known[each] for each in sorted(known)))
+        return replace(self, known=tuple(known[number] for number in sorted(known, key=str)))
+
+    def _ask(self, schema_id: SchemaNumber) -> CompiledSchema | None:
+        return client_of(self.settings).by_id(schema_id, self.subject)
+
+    def _identity(self, number: SchemaNumber) -> SchemaIdentity:
+        return identity_of(number, self.subject)
+
+
+def identity_of(number: SchemaNumber, subject: str | None) -> SchemaIdentity:
+    """The identity of the schema that records of this subject name so."""
+    return SchemaIdentity(number, "" if isinstance(number, UUID) else context_of(subject))
 
 
 @lru_cache(maxsize=64)
-def _by_id(known: tuple[KnownId, ...]) -> dict[int, FileDescriptorProto]:
+def _by_id(known: tuple[KnownId, ...]) -> dict[SchemaNumber, FileDescriptorProto]:
     return {each.id: FileDescriptorProto.FromString(each.names) for each in known}
 
 

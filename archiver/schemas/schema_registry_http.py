@@ -22,6 +22,7 @@ NOT_FOUND: Final = 404
 DENIED: Final = (401, 403)
 BUSY: Final = (408, 429)
 SERVER_ERRORS: Final = 500
+NOT_IMPLEMENTED: Final = 501
 LONGEST_ASKED_SECONDS: Final = 30.0
 """The longest `Retry-After` to wait for. If the registry asks for more, the call fails, and so do all until then."""
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
@@ -111,7 +112,7 @@ def _read(answer: requests.Response, where: Mapping[str, str], kind: type[_Body]
             status=status,
             **where,
         )
-    if status >= SERVER_ERRORS or status in BUSY:
+    if (status >= SERVER_ERRORS and status != NOT_IMPLEMENTED) or status in BUSY:
         asked = retry_after_seconds(answer)
         told = {"retry_after": asked} if asked else {}
         raise SchemaRegistryUnavailable("the schema registry can't answer now", status=status, **told, **where)

@@ -1,17 +1,17 @@
-"""The latest schemas of a topic's subjects, from the schema registry. While it is down, the last known ones."""
+"""The latest schemas of a topic's subjects, from the schema registry. If it is down, or deleted one, the last known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from archiver.config.model import SchemaRegistrySection
-from archiver.errors import SchemaRegistryUnavailable
+from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
 from archiver.schemas.registered_schema import CompiledSchema
-from archiver.schemas.schema_ids import SchemaRegistryIds
+from archiver.schemas.schema_ids import SchemaRegistryIds, identity_of
 from archiver.schemas.schema_registry import client_of
 from archiver.schemas.schema_registry_settings import schema_registry_settings
+from catalog.model import SchemaIdentity
 from catalog.registry.last_known import KnownSchemas
 
 NOTHING: Final = KnownSchemas()
@@ -20,53 +20,73 @@ NOTHING: Final = KnownSchemas()
 class Subjects:
     """The latest schemas of a topic's subjects, and where they came from.
 
-    `remembered` has the last known schemas. `down` is the error if the schema registry didn't answer, else None. `news`
-    has the answers that aren't in `remembered`.
+    `remembered` has the last known schemas. `down` is the error if the schema registry didn't answer, or has deleted a
+    subject, and another schema was used than its latest one. `news` has the answers that aren't in `remembered`.
     """
 
     def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
         self._settings = schema_registry_settings(section)
         self._remembered = remembered
         self._found: dict[str, CompiledSchema] = {}
-        self.down: SchemaRegistryUnavailable | None = None
+        self.down: SchemaRegistryUnavailable | UnknownSubject | None = None
 
     def latest(self, subject: str) -> CompiledSchema:
-        """The latest schema of a subject, or the last known one while the schema registry is down.
+        """The latest schema of a subject. The last known one if the schema registry is down or has deleted the subject.
 
-        Raises SchemaRegistryUnavailable if the schema registry is down and no schema of the subject is known, and the
-        other subclasses of SchemaRegistryError.
+        Raises SchemaRegistryUnavailable if the schema registry is down and no schema of the subject is known,
+        UnknownSubject if it has none and none is known, and the other subclasses of SchemaRegistryError.
         """
+        known = self._remembered.subjects.get(subject)
+        last_known = None if known is None else CompiledSchema.from_bytes(known.number, self._remembered.schemas[known])
         try:
             self._found[subject] = client_of(self._settings).latest(subject)
         except SchemaRegistryUnavailable as error:
             self.down = error
-            known = self._remembered.subjects.get(subject)
-            if known is None:
+            if last_known is None:
                 raise SchemaRegistryUnavailable(
                     f"nothing is known yet of the topic's schema, and {error.message}", subject=subject, **error.context
                 ) from error
-            return CompiledSchema.from_bytes(known, self._remembered.schemas[known])
+            return last_known
+        except UnknownSubject as error:
+            deleted = last_known or client_of(self._settings).deleted(subject)
+            if deleted is None:
+                raise
+            if last_known is None:
+                self._found[subject] = deleted
+            self.down = UnknownSubject(
+                "the subject was deleted in the schema registry, and the latest schema that it had is used: register"
+                " its schema again, or set `subject` to the one that took its place",
+                schema_id=deleted.id,
+                **error.context,
+            )
+            return deleted
         return self._found[subject]
 
-    @property
-    def ids(self) -> SchemaRegistryIds:
-        """The meaning of schema ids, for tasks. They needn't ask for what is known here.
+    def ids(self, subject: str | None) -> SchemaRegistryIds:
+        """The meaning of schema ids in records of the subject, for tasks. They needn't ask for what is known here.
 
         While the schema registry is down, they make one attempt only.
         """
-        found = {schema.id: schema.to_bytes() for schema in self._found.values()}
-        settings = self._settings if self.down is None else replace(self._settings, attempts=1)
-        return SchemaRegistryIds(settings=settings).with_schemas({**self._remembered.schemas, **found})
+        is_down = isinstance(self.down, SchemaRegistryUnavailable)
+        settings = replace(self._settings, attempts=1) if is_down else self._settings
+        ids = SchemaRegistryIds(settings=settings, subject=subject)
+        return ids.with_schemas({**self._remembered.schemas, **self._schemas})
+
+    @property
+    def registry_name(self) -> str:
+        """The name of the schema registry."""
+        return self._settings.name
 
     @property
     def news(self) -> KnownSchemas:
         """The schemas and subjects that the schema registry gave and that aren't in `remembered`."""
-        subjects: Mapping[str, int] = {subject: schema.id for subject, schema in self._found.items()}
+        subjects = {subject: identity_of(schema.id, subject) for subject, schema in self._found.items()}
+        known = self._remembered
         return KnownSchemas(
-            schemas={
-                schema.id: schema.to_bytes()
-                for schema in self._found.values()
-                if schema.id not in self._remembered.schemas
-            },
-            subjects={name: each for name, each in subjects.items() if self._remembered.subjects.get(name) != each},
+            schemas={each: files for each, files in self._schemas.items() if each not in known.schemas},
+            subjects={name: each for name, each in subjects.items() if known.subjects.get(name) != each},
         )
+
+    @property
+    def _schemas(self) -> dict[SchemaIdentity, bytes]:
+        return {identity_of(schema.id, subject): schema.to_bytes() for subject, schema in self._found.items()}

@@ -25,7 +25,7 @@ class TopicSchemas:
     """A topic's settings with its schemas and the readers of its envelopes.
 
     `schema_registry` names the schema registry that was asked, if any. `news` has what it said that wasn't known yet.
-    `schema_registry_down` is the error if it didn't answer and the last known schemas were used.
+    `schema_registry_down` is the error if it didn't answer, or deleted a subject, and the last known schemas were used.
     """
 
     config: TopicConfig
@@ -73,14 +73,16 @@ class TopicSchemas:
         uses = section is not None and any(map(has_envelopes, (config.key, config.value)))
         subjects = Subjects(section, remembered) if section is not None and uses else None
         key, value = (_read(config, part, settings, subjects) for part, settings in _parts(config))
-        ids = None if subjects is None else subjects.ids
+        key_place, value_place = (
+            SchemaPlace(topic=config.name, part=part, subjects=subjects) for part, _ in _parts(config)
+        )
         return cls(
             config=config,
             key=key,
             value=value,
-            key_envelope=envelope_reader(config.key, key, ids),
-            value_envelope=envelope_reader(config.value, value, ids),
-            schema_registry=None if ids is None else ids.settings.name,
+            key_envelope=envelope_reader(config.key, key, key_place),
+            value_envelope=envelope_reader(config.value, value, value_place),
+            schema_registry=None if subjects is None else subjects.registry_name,
             news=NOTHING if subjects is None else subjects.news,
             schema_registry_down=None if subjects is None else subjects.down,
         )

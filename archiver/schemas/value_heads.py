@@ -44,6 +44,15 @@ class ValueHeads:
         """The four bytes at `place` of each value's window, as a big-endian number."""
         return np.ascontiguousarray(self.heads[:, place : place + 4]).view(">u4")[:, 0].astype(np.uint32)
 
+    def bytes_at(self, rows: Numbers, place: int, count: int) -> Bytes:
+        """The bytes from `place` on of these values, which must have them: a row of `count` bytes for each value."""
+        gathered: Bytes = self.data[(self.starts[rows] + place)[:, np.newaxis] + np.arange(count)]
+        return gathered
+
+    def byte_at(self, rows: Numbers, place: int) -> Bytes:
+        """The byte at `place` of these values, which must have it."""
+        return self.heads[rows, place] if place < WINDOW else self.bytes_at(rows, place, 1)[:, 0]
+
     def head(self, row: int, most: int) -> bytes:
         """The first bytes of a value, at most `most`."""
         start = int(self.starts[row])

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from catalog.iceberg.last_known_table import LastKnownTable
-from catalog.model import TopicRow
+from catalog.model import SchemaIdentity, TopicRow
 from catalog.registry.postgres import Connection
 
 _KEY = "table"
@@ -19,10 +20,10 @@ _NAME = "known"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSchemas:
-    """Serialized schemas by id, and the id of each subject's latest schema at the last request."""
+    """Serialized schemas, and each subject's latest schema at the last request."""
 
-    schemas: Mapping[int, bytes] = field(default_factory=dict)
-    subjects: Mapping[str, int] = field(default_factory=dict)
+    schemas: Mapping[SchemaIdentity, bytes] = field(default_factory=dict)
+    subjects: Mapping[str, SchemaIdentity] = field(default_factory=dict)
 
 
 def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTable) -> None:
@@ -52,16 +53,32 @@ def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: s
     A schema never changes under its id, but the latest schema of a subject does. Ids and subjects belong to the schema
     registry that assigned them, so its name is part of the key.
     """
+    by_id, by_guid = [], []
+    for (number, context), files in sorted(news.schemas.items(), key=str):
+        if isinstance(number, UUID):
+            by_guid.append((topic.id, schema_registry, number, files))
+        else:
+            by_id.append((topic.id, schema_registry, context, number, files))
     with connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO registered_schemas (topic_id, registry, schema_id, files) VALUES (%s, %s, %s, %s)"
-            " ON CONFLICT DO NOTHING",
-            [(topic.id, schema_registry, schema_id, files) for schema_id, files in sorted(news.schemas.items())],
+            "INSERT INTO registered_schemas (topic_id, registry, context, schema_id, files)"
+            " VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            by_id,
         )
         cursor.executemany(
-            "INSERT INTO registered_subjects (topic_id, registry, subject, schema_id) VALUES (%s, %s, %s, %s)"
-            " ON CONFLICT (topic_id, registry, subject) DO UPDATE SET schema_id = excluded.schema_id, asked_at = now()",
-            [(topic.id, schema_registry, subject, schema_id) for subject, schema_id in sorted(news.subjects.items())],
+            "INSERT INTO registered_guids (topic_id, registry, guid, files) VALUES (%s, %s, %s, %s)"
+            " ON CONFLICT DO NOTHING",
+            by_guid,
+        )
+        cursor.executemany(
+            "INSERT INTO registered_subjects (topic_id, registry, subject, schema_id, context)"
+            " VALUES (%s, %s, %s, %s, %s)"
+            " ON CONFLICT (topic_id, registry, subject)"
+            " DO UPDATE SET schema_id = excluded.schema_id, context = excluded.context, asked_at = now()",
+            [
+                (topic.id, schema_registry, subject, latest.number, latest.context)
+                for subject, latest in sorted(news.subjects.items())
+            ],
         )
 
 
@@ -69,9 +86,15 @@ def recall_schemas(connection: Connection, topic: TopicRow, schema_registry: str
     """All answers of the schema registry with this name about the topic's schemas."""
     where = (topic.id, schema_registry)
     schemas = connection.execute(
-        "SELECT schema_id, files FROM registered_schemas WHERE topic_id = %s AND registry = %s", where
+        "SELECT schema_id, context, files FROM registered_schemas WHERE topic_id = %s AND registry = %s", where
+    ).fetchall()
+    guids = connection.execute(
+        "SELECT guid, '', files FROM registered_guids WHERE topic_id = %s AND registry = %s", where
     ).fetchall()
     subjects = connection.execute(
-        "SELECT subject, schema_id FROM registered_subjects WHERE topic_id = %s AND registry = %s", where
+        "SELECT subject, schema_id, context FROM registered_subjects WHERE topic_id = %s AND registry = %s", where
     ).fetchall()
-    return KnownSchemas(schemas={number: bytes(files) for number, files in schemas}, subjects=dict(subjects))
+    return KnownSchemas(
+        schemas={SchemaIdentity(number, context): bytes(files) for number, context, files in (*schemas, *guids)},
+        subjects={subject: SchemaIdentity(number, context) for subject, number, context in subjects},
+    )

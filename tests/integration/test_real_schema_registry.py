@@ -9,6 +9,7 @@ import base64
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import requests
@@ -98,6 +99,33 @@ def test_what_is_not_there(client: SchemaRegistry) -> None:
     assert client.by_id(2_000_000_000) is None
     with pytest.raises(UnknownSubject):
         client.latest(unique("nowhere"))
+
+
+def test_ids_are_found_with_the_subject_and_without(client: SchemaRegistry, register: Register) -> None:
+    orders, elsewhere = unique("orders"), unique("elsewhere")
+    number, other = register(orders, MONEY), register(elsewhere, MONEY.replace("units", "cents"))
+    for subject in (None, orders, ":.team:orders"):
+        for schema_id in (number, other):
+            schema = client.by_id(schema_id, subject)
+            assert schema is not None
+            assert schema.messages_at((0,)) == {"shop.Money"}
+        assert client.by_id(2_000_000_000, subject) is None
+
+
+def test_a_guid_is_unknown_where_there_are_none(client: SchemaRegistry) -> None:
+    assert client.by_id(UUID(int=7)) is None
+
+
+def test_ids_of_a_deleted_subject_are_read(client: SchemaRegistry, register: Register, schema_registry: str) -> None:
+    money, orders = unique("money"), unique("orders")
+    register(money, MONEY)
+    number = register(orders, ORDER, [("money.proto", money, 1)])
+    requests.delete(f"{schema_registry}/subjects/{orders}", timeout=30).raise_for_status()
+    with pytest.raises(UnknownSubject):
+        client.latest(orders)
+    schema = client.by_id(number, orders)
+    assert schema is not None
+    assert schema.messages_at((0,)) == {"shop.Order"}
 
 
 @pytest.mark.parametrize("strategy", ["topic_name", "record_name", "topic_record_name"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -21,17 +20,12 @@ from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.catalog.catalog_files import message
 from tests.support.catalog.foreign_writes import compact
+from tests.support.catalog.migrated import MIGRATIONS, migrate_up_to
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.order_schema import ORDER_PROTO
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
-
-MIGRATIONS = sorted(
-    (file.name.removesuffix(".sql"), file.read_text("utf-8"))
-    for file in importlib.resources.files("catalog.registry.migrations").iterdir()
-    if file.name.endswith(".sql")
-)
 
 
 @pytest.fixture
@@ -53,15 +47,6 @@ def select_only(dsn: str, *tables: str) -> str:
     execute(dsn, sql.SQL("GRANT SELECT ON {} TO {}").format(granted, name))
     parts = urlsplit(dsn)
     return urlunsplit(parts._replace(netloc=f"{role}:hush@{parts.hostname}:{parts.port}"))
-
-
-def migrate_up_to(dsn: str, count: int) -> None:
-    """The database as an archiver with only so many migrations left it."""
-    with psycopg.connect(dsn) as connection:
-        connection.execute("CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL)")
-        for name, statements in MIGRATIONS[:count]:
-            connection.execute(statements.encode())
-            connection.execute("INSERT INTO migrations VALUES (%s, %s)", (int(name[:4]), name))
 
 
 def contents(dsn: str) -> list[tuple[Any, ...]]:

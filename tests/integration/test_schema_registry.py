@@ -15,7 +15,7 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
-from archiver.ingest.events import JobEvent, WavePlanned
+from archiver.ingest.events import JobEvent, SchemaRegistryDown, WavePlanned
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.schemas.schema_registry import client_of
 from archiver.upkeep.reprocess.job import Reprocess
@@ -197,7 +197,8 @@ def test_an_id_learned_from_a_record_is_remembered(stack: Stack, registry: FakeR
     for _ in range(2):
         stack.produce(topic, {"value": enveloped(elsewhere, SECOND, a=1)})
         assert run(config).succeeded
-    assert registry.asked.count(f"/apis/ccompat/v7/schemas/ids/{elsewhere}") == 1
+    asked = f"/apis/ccompat/v7/schemas/ids/{elsewhere}?subject={topic}-value"
+    assert registry.asked.count(asked) == 1
 
 
 @pytest.mark.parametrize("strategy", ["topic_name", "record_name", "topic_record_name"])
@@ -362,6 +363,43 @@ def test_a_coerced_replay_adds_envelopes(stack: Stack, registry: FakeRegistry) -
     plain = config.read_text().replace('"coerce" = true', '"coerce" = false')
     config.write_text(plain)
     assert from_archive(config, topic, 1) == produced
+
+
+def test_a_topic_goes_on_after_its_subject_was_deleted(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    first = registry.register(f"{topic}-value", FIRST)
+    config = stack.config({topic: {"value": FORMAT}}, schema_registry={"url": registry.url})
+    stack.produce(topic, {"value": enveloped(first, FIRST, a=1)})
+    assert run(config).succeeded
+    registry.delete(f"{topic}-value")
+    stack.produce(topic, {"value": enveloped(first, FIRST, a=2)})
+    client_of.cache_clear()
+    events: list[JobEvent] = []
+    assert ArchiveJob(load_config(config), observer=events.append, engine=InlineEngine()).run_once().succeeded
+    (warning,) = (event for event in events if isinstance(event, SchemaRegistryDown))
+    assert isinstance(warning.error, UnknownSubject)
+    assert "the subject was deleted in the schema registry" in str(warning.error)
+    assert [row["a"] for row in read(stack, config, topic)] == [1, 2]
+
+
+def test_indexes_of_old_clients(stack: Stack, registry: FakeRegistry) -> None:
+    topic = stack.topic()
+    text = (
+        'syntax = "proto3"; package p; message A { int32 a = 1; message N { int32 n = 1; } } message B { int32 b = 1; }'
+    )
+    number = registry.register(f"{topic}-value", text)
+    messages = {**FORMAT, "messages": ["p.A", "p.B", "p.A.N"]}
+    config = stack.config({topic: {"value": messages}}, schema_registry={"url": registry.url})
+    head = b"\0" + number.to_bytes(4, "big")
+    heads = [b"\2\2", b"\1\1", b"\2\0\0", b"\4\0\0", b"\0", b"\1\0", b"\1\7"]
+    stack.produce(topic, *({"value": head + indexes + b"\x08\x07"} for indexes in heads))
+    assert run(config).succeeded
+    rows = read(stack, config, topic)
+    decoded = [{part: row[part][part] for part in "abn" if row[part] is not None} for row in rows]
+    assert decoded == [{"b": 7}, {"b": 7}, {}, {"n": 7}, {"a": 7}, {"a": 7}, {}]
+    assert [row["__err__"] for row in rows] == [None, None, "bad_tag@7", None, None, None, "bad_envelope@0"]
+    assert rows[1]["__prefix__"] == head + b"\1\1"
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 
 def test_a_subject_that_is_not_there_is_named(stack: Stack, registry: FakeRegistry) -> None:

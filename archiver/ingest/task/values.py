@@ -10,7 +10,7 @@ from typing import Protocol, Self
 from archiver.files.range_files import FileTarget
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.wire.columns import DecodedBatches
-from catalog.model import TranslatedRange
+from catalog.model import SchemaIdentity, TranslatedRange
 from schema_mapping.errors import ContextError
 
 
@@ -85,7 +85,7 @@ class TaskResult:
     """The ranges that a task covered, in order and without gaps, from the planned start on.
 
     They end early if there is an `error`. `started_ns` and `finished_ns` are since 1970 by the worker's clock, 0 if the
-    worker never reported them. `learned` are the schemas, by id, that were asked of the schema registry.
+    worker never reported them. `learned` are the schemas that were asked of the schema registry.
     """
 
     ranges: tuple[TranslatedRange, ...]
@@ -93,4 +93,4 @@ class TaskResult:
     error: ContextError | None = None
     started_ns: int = 0
     finished_ns: int = 0
-    learned: Mapping[int, bytes] = field(default_factory=dict)
+    learned: Mapping[SchemaIdentity, bytes] = field(default_factory=dict)

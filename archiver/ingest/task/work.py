@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, closing
 from typing import Final
 
@@ -19,6 +20,7 @@ from archiver.ingest.task.values import TaskMetrics, TaskResult, TopicTarget, Tr
 from archiver.kafka.shared_clients import sharing_clients
 from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
+from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping.errors import ContextError
 
 MODULES: Final = (
@@ -83,9 +85,15 @@ def together(tasks: Sequence[TranslateTask]) -> AbstractContextManager[None]:
     return sharing_clients((each.options, each.topic) for each in sources if isinstance(each, KafkaSource))
 
 
-def _learned(target: TopicTarget, schema_ids: frozenset[int]) -> Mapping[int, bytes]:
-    readers = [each for each in (target.key_envelope, target.value_envelope) if each is not None]
-    return readers[0].choice.learned(schema_ids) if readers else {}
+def _learned(
+    target: TopicTarget, schema_ids: Mapping[str, AbstractSet[SchemaNumber]]
+) -> Mapping[SchemaIdentity, bytes]:
+    readers = {"key": target.key_envelope, "value": target.value_envelope}
+    learned: dict[SchemaIdentity, bytes] = {}
+    for part, reader in readers.items():
+        if reader is not None:
+            learned |= reader.choice.learned(schema_ids[part])
+    return learned
 
 
 def _attempt(step: Callable[[], None]) -> ContextError | None:

@@ -31,7 +31,7 @@ from catalog.iceberg.bloom_filters import BloomFilters
 from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import TopicRow
+from catalog.model import SchemaIdentity, TopicRow
 from catalog.registry import Registry
 from catalog.registry.leases import Leases
 from catalog.registry.ledger import unchanged_columns
@@ -74,8 +74,8 @@ class OpenedTopic:
         """What a commit of its staged ranges needs."""
         return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
 
-    def knowing(self, schemas: Mapping[int, bytes]) -> Self:
-        """The topic with more of the schema registry's schemas known, by id."""
+    def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
+        """The topic with more of the schema registry's schemas known."""
         key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
         return replace(self, key_envelope=key, value_envelope=value)
 

@@ -37,7 +37,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import PartitionOffset, Staged, TranslatedRange
+from catalog.model import PartitionOffset, SchemaIdentity, Staged, TranslatedRange
 from catalog.registry import Registry
 from catalog.registry.last_known import KnownSchemas
 from schema_mapping.errors import ContextError
@@ -360,7 +360,7 @@ class TopicRun:
             for partition, size in self._brokers.log_sizes(self.name, asked).items():
                 self._sizes.learn(partition, offsets=logs[partition], size=size)
 
-    def _remember(self, schemas: Mapping[int, bytes]) -> None:
+    def _remember(self, schemas: Mapping[SchemaIdentity, bytes]) -> None:
         """Keep what the schema registry told a task, for later tasks, and for times when it is down."""
         if schemas and self.opened.schema_registry is not None:
             news = KnownSchemas(schemas=schemas)

@@ -120,7 +120,7 @@ class Redecoder:
         for part, (mapping, envelope) in self._decoding.parts.items():
             before, unknown_before = _has_error(columns[part]), self._unknown(part, columns[part])
             was_raw = np.isin(versions, sorted(self._decoding.raw_versions.get(part, ())))
-            decoded = decode_values(mapping, sent[part], envelope)
+            decoded = decode_values(mapping, sent[part], envelope, headers=records.column("headers"))
             after = _has_error(decoded) if has_errors(mapping) else before
             columns[part] = self._projections[part](decoded)
             better[part] = before & ~after

@@ -16,6 +16,7 @@ from archiver.schemas.decode import decode_enveloped
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.message_choice import MessageChoice
 from archiver.schemas.registered_schema import Indexes
+from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerState, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.protobuf.descriptors import closure
 from tests.support.schemas.proto_text import descriptor_of
@@ -35,7 +36,7 @@ class Ids:
 
     asked: list[int] = field(default_factory=list)
 
-    def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
+    def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
         del indexes
         self.asked.append(schema_id)
         match schema_id:
@@ -46,10 +47,10 @@ class Ids:
             case _:
                 return frozenset(MEANINGS[schema_id]) if schema_id in MEANINGS else None
 
-    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        return dict.fromkeys(schema_ids, b"")
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
+        return {SchemaIdentity(number): b"" for number in schema_ids}
 
-    def with_schemas(self, schemas: Mapping[int, bytes]) -> Ids:
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Ids:
         del schemas
         return self
 

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.schemas.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, EnvelopeReader
+from archiver.schemas.envelope import BAD_ENVELOPE, BAD_HEADER, UNKNOWN_SCHEMA_ID, EnvelopeReader
 from archiver.schemas.message_choice import OTHER_MESSAGE, MessageChoice, parse_indexes, write_envelope
 from archiver.schemas.registered_schema import Indexes
+from archiver.wire.columns import RECORDS
+from catalog.model import SchemaIdentity, SchemaNumber
 from tests.support.schemas.protobuf_bytes import varint
 
 
 class Ids:
-    """Ids 1 to 9 are known: their indexes (0,) and (1, 2) mean the message, others don't."""
+    """Ids 1 to 9 and their GUIDs are known: their indexes (0,) and (1, 2) mean the message, others don't."""
 
     def __init__(self) -> None:
         self.asked = 0
 
-    def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str] | None:
+    def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
         self.asked += 1
-        if not 1 <= schema_id <= 9:
+        number = schema_id.int if isinstance(schema_id, UUID) else schema_id
+        if not 1 <= number <= 9:
             return None
         return frozenset({"m.M"} if indexes in {(0,), (1, 2)} else {"m.Other"})
 
-    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        return dict.fromkeys(schema_ids, b"")
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
+        return {SchemaIdentity(number): b"" for number in schema_ids}
 
-    def with_schemas(self, schemas: Mapping[int, bytes]) -> Ids:
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Ids:
         del schemas
         return self
 
@@ -43,6 +47,10 @@ def envelope(schema_id: int, *indexes: int) -> bytes:
     """Write indexes as serializers do: a single 0 stands for the first message."""
     tail = b"\0" if indexes in {(0,), ()} else zigzag(len(indexes)) + b"".join(map(zigzag, indexes))
     return b"\0" + schema_id.to_bytes(4, "big") + tail
+
+
+def guid_envelope(number: int, *indexes: int) -> bytes:
+    return b"\1" + number.to_bytes(16, "big") + envelope(number, *indexes)[5:]
 
 
 def read(values: list[bytes | None], kind: pa.DataType | None = None) -> list[tuple[int, str | None]]:
@@ -87,6 +95,139 @@ def test_every_fate(kind: pa.DataType) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_guids_in_payloads(kind: pa.DataType) -> None:
+    assert read(
+        [
+            guid_envelope(1) + b"hello",
+            envelope(1) + b"id",
+            guid_envelope(9, 1, 2),
+            guid_envelope(1, 1) + b"x",
+            guid_envelope(10) + b"x",
+            guid_envelope(1)[:17],
+            guid_envelope(1)[:3],
+            b"\1",
+            b"\2" + guid_envelope(1)[1:],
+            guid_envelope(1)[:17] + zigzag(-1),
+        ],
+        kind,
+    ) == [
+        (18, None),
+        (6, None),
+        (20, None),
+        (0, "other_message@17"),
+        (0, "unknown_schema_guid@1"),
+        *[(0, BAD_ENVELOPE)] * 5,
+    ]
+
+
+def test_bytes_that_are_no_guid_are_not_looked_up() -> None:
+    ids = Ids()
+    values = [b"\1" + bytes([at]) * 16 + b"\xff" * 9 for at in range(200)]
+    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids))
+    assert reader.read(pa.array(values)).errors[BAD_ENVELOPE].all()
+    assert ids.asked == 0
+
+
+class FileIds(Ids):
+    """A file with the messages A (with A.N, which has A.N.Z), and B; every id is that of the file."""
+
+    def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str]:
+        del schema_id
+        names = {(0,): "A", (0, 0): "A.N", (0, 0, 0, 0): "A.N.Z.Y", (1,): "B", (1, 0): "B.N"}
+        return frozenset({names[indexes]} if indexes in names else ())
+
+
+PLAIN_CASES = [
+    # indexes, messages of the topic, the envelope's length, message or error
+    ("02 02", "A B", 7, "B"),
+    ("01 01", "A B", 7, "B"),
+    ("01 00", "A B", 7, "A"),
+    ("02 01 00", "A B.N", 8, "B.N"),
+    ("00", "A", 6, "A"),
+    ("02 00 00", "A A.N", 7, "A"),  # both ways: today's meaning stays
+    ("02 02 00", "A B", 7, "B"),
+    ("04 00 00 00 00", "A A.N A.N.Z.Y", 8, "A.N"),
+    ("04 00 00 00 00", "A A.N.Z.Y", 0, "other_message@5"),  # names a message, which the topic doesn't list
+    ("01 05", "A B", 0, BAD_ENVELOPE),
+    ("01 01", "A", 0, BAD_ENVELOPE),
+    ("01", "A", 0, BAD_ENVELOPE),
+    ("03 00 00", "A", 0, BAD_ENVELOPE),
+    ("02 08 00", "A B", 0, "other_message@5"),
+    ("81 00 01", "A B", 8, "B"),
+]
+
+
+@pytest.mark.parametrize(("indexes", "messages", "length", "fate"), PLAIN_CASES)
+def test_indexes_that_are_not_zigzag(indexes: str, messages: str, length: int, fate: str) -> None:
+    listed = tuple(messages.split())
+    value = b"\0\0\0\0\1" + bytes.fromhex(indexes)
+    found = EnvelopeReader(choice=MessageChoice(messages=listed, ids=FileIds())).read(pa.array([value] * 3))
+    fates = [*found.errors] or [listed[found.which[0]]]
+    assert (found.lengths.tolist(), fates) == ([length] * 3, [fate])
+
+
+def header_lists(rows: list[list[tuple[bytes, bytes | None]]]) -> pa.ListArray:
+    lists = [[{"key": key, "value": value} for key, value in row] for row in [[(b"padding", b"x")], *rows]]
+    return pa.array(lists, RECORDS.field("headers").type).slice(1)
+
+
+NAME = b"__value_schema_id"
+
+
+@pytest.mark.parametrize("coerce", [False, True])
+def test_a_header_wins_over_the_payload(coerce: bool) -> None:
+    cases: list[tuple[list[tuple[bytes, bytes | None]], bytes | None, tuple[int, int, str | None]]] = [
+        ([(NAME, guid_envelope(1))], b"bare", (0, 0, None)),
+        ([(NAME, envelope(1))], b"bare", (0, 0, None)),
+        ([(NAME, guid_envelope(2, 1, 2))], envelope(1) + b"x", (0, 0, None)),
+        ([(NAME, guid_envelope(1, 1))], envelope(1), (0, -1, "other_message@17")),
+        ([(NAME, envelope(1, 1))], envelope(1), (0, -1, "other_message@5")),
+        ([(NAME, guid_envelope(70))], envelope(1), (0, -1, "unknown_schema_guid@1")),
+        ([(NAME, envelope(70))], envelope(1), (0, -1, "unknown_schema_id@1")),
+        ([(NAME, guid_envelope(1) + b"more")], b"", (0, 0, None)),
+        ([(NAME, b"")], envelope(1), (0, -1, BAD_HEADER)),
+        ([(NAME, guid_envelope(1)[:17])], envelope(1), (0, -1, BAD_HEADER)),
+        ([(NAME, b"\2" * 20)], envelope(1), (0, -1, BAD_HEADER)),
+        ([(NAME, envelope(1)[:5] + zigzag(-1))], envelope(1), (0, -1, BAD_HEADER)),
+        ([(NAME, guid_envelope(70)), (NAME, guid_envelope(1))], b"bare", (0, 0, None)),
+        ([(NAME, guid_envelope(1)), (b"x", b"y"), (NAME, guid_envelope(70))], b"", (0, -1, "unknown_schema_guid@1")),
+        ([(NAME, guid_envelope(70)), (NAME, None)], envelope(1) + b"x", (6, 0, None)),
+        ([(NAME, None)], envelope(1), (6, 0, None)),
+        ([(NAME, guid_envelope(1))], None, (0, -1, None)),
+        ([(b"__key_schema_id", guid_envelope(70))], envelope(2), (6, 0, None)),
+        ([(b"__value_schema_iD", guid_envelope(70))], guid_envelope(2), (18, 0, None)),
+        ([(b"__Value_Schema_Id", guid_envelope(70)), (b"", b"")], envelope(2), (6, 0, None)),
+        ([], envelope(2), (6, 0, None)),
+    ]
+    values = pa.array([value for _, value, _ in cases])
+    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
+    found = reader.read(values, header_lists([headers for headers, _, _ in cases]))
+    errors: list[str | None] = [None] * len(cases)
+    for code, places in found.errors.items():
+        for at in np.flatnonzero(places):
+            errors[at] = code
+    assert list(zip(found.lengths.tolist(), found.which.tolist(), errors, strict=True)) == [case for *_, case in cases]
+    assert found.bare is None or not found.bare.any()
+    assert found.schema_ids == {1, 2, UUID(int=1), UUID(int=2)}
+
+
+def test_a_null_payload_is_not_looked_up() -> None:
+    ids = Ids()
+    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids))
+    reader.read(pa.nulls(2, pa.binary()), header_lists([[(NAME, guid_envelope(1))]] * 2))
+    assert ids.asked == 0
+
+
+def test_headers_of_a_column_are_read_once() -> None:
+    ids = Ids()
+    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids))
+    headers = header_lists([[(b"trace", b"1"), (NAME, guid_envelope(1 + at % 2))] for at in range(5_000)])
+    found = reader.read(pa.array([b"m"] * 5_000), headers)
+    assert ids.asked == 2
+    assert (found.which == 0).all()
+
+
 def test_nothing_to_read() -> None:
     assert read([]) == []
     assert read([None, None]) == [(0, None)] * 2
@@ -125,7 +266,9 @@ def test_against_reading_one_by_one(seed: int) -> None:
         if names is None:
             assert code == UNKNOWN_SCHEMA_ID or (parsed is None and code == BAD_ENVELOPE)
         elif parsed is None:
-            assert code == BAD_ENVELOPE
+            plain = parse_indexes(value, zigzag=False)
+            is_older = plain is not None and "m.M" in (ids.messages(1, plain[0]) or ())
+            assert (length, code) == ((plain[1], None) if plain and is_older else (0, BAD_ENVELOPE))
         else:
             assert (length, code) == ((parsed[1], None) if "m.M" in names else (0, OTHER_MESSAGE))
 

@@ -7,10 +7,11 @@ import pickle
 import pytest
 
 from archiver.config.model import SchemaRegistrySection
-from archiver.errors import SchemaRegistryUnavailable
+from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
 from archiver.schemas.schema_ids import SchemaRegistryIds
 from archiver.schemas.schema_registry import SchemaRegistrySettings, client_of
 from archiver.schemas.subjects import Subjects
+from catalog.model import SchemaIdentity
 from catalog.registry.last_known import KnownSchemas
 from tests.support.schemas.fake_registry import FakeRegistry
 from tests.support.schemas.shop_schemas import order
@@ -29,7 +30,7 @@ def test_ids_learn(registry: FakeRegistry) -> None:
     ids = SchemaRegistryIds(settings=SchemaRegistrySettings(urls=(registry.url,)))
     assert ids.messages(number, (1,)) == {"shop.Other"}
     news = ids.learned({number})
-    assert news.keys() == {number}
+    assert news.keys() == {SchemaIdentity(number)}
     client_of.cache_clear()
     asked = len(registry.asked)
     informed = pickle.loads(pickle.dumps(ids.with_schemas(news)))
@@ -44,7 +45,7 @@ def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegis
     first = Subjects(section)
     before = first.latest("orders-value")
     assert before.id == number
-    assert first.news.subjects == {"orders-value": number}
+    assert first.news.subjects == {"orders-value": SchemaIdentity(number)}
     remembered = KnownSchemas(schemas=first.news.schemas, subjects=first.news.subjects)
     assert Subjects(section, remembered).news == KnownSchemas()
     client_of.cache_clear()
@@ -54,8 +55,42 @@ def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegis
     assert (found.id, found.source("shop.Order")) == (number, before.source("shop.Order"))
     assert isinstance(again.down, SchemaRegistryUnavailable)
     assert again.news == KnownSchemas()
-    assert again.ids.messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
+    assert again.ids("orders-value").messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
     with pytest.raises(SchemaRegistryUnavailable, match="nothing is known yet of the topic's schema"):
         again.latest("others-value")
     with pytest.raises(SchemaRegistryUnavailable):
-        again.ids.messages(7, (0,))
+        again.ids("orders-value").messages(7, (0,))
+
+
+def test_a_deleted_subject_goes_on_with_its_latest_known_schema(registry: FakeRegistry) -> None:
+    number = order(registry)
+    section = SchemaRegistrySection(url=registry.url)
+    first = Subjects(section)
+    first.latest("orders-value")
+    registry.register("orders-value", "message M {}")
+    registry.delete("orders-value")
+    again = Subjects(section, first.news)
+    assert again.latest("orders-value").id == number
+    assert isinstance(again.down, UnknownSubject)
+    assert "the subject was deleted in the schema registry" in str(again.down)
+    assert again.down.context["schema_id"] == number
+    assert again.news == KnownSchemas()
+    assert again.ids("orders-value").messages(number, (1,)) == {"shop.Other"}
+
+
+def test_the_latest_schema_of_a_subject_that_was_deleted_before(registry: FakeRegistry) -> None:
+    order(registry)
+    latest = order(registry)
+    registry.delete("orders-value")
+    subjects = Subjects(SchemaRegistrySection(url=registry.url))
+    assert subjects.latest("orders-value").id == latest
+    assert isinstance(subjects.down, UnknownSubject)
+    assert subjects.news.subjects == {"orders-value": SchemaIdentity(latest)}
+
+
+@pytest.mark.parametrize("status", [None, 400, 404])
+def test_a_subject_that_never_was(registry: FakeRegistry, status: int | None) -> None:
+    if status is not None:
+        registry.refuses["deleted"] = status
+    with pytest.raises(UnknownSubject, match="no such subject"):
+        Subjects(SchemaRegistrySection(url=registry.url)).latest("orders-value")

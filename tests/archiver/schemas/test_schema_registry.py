@@ -127,7 +127,48 @@ def test_a_schema_that_nobody_can_read_is_looked_at_once(registry: FakeRegistry)
     for _ in range(2):
         with pytest.raises(BadSchema, match="Nope"):
             one.by_id(number)
-    assert len(registry.asked) == 1
+    assert [path.partition("?")[2] for path in registry.asked] == ["", "format=serialized"]
+
+
+QUOTED = """syntax = "proto3"; package s; import "google/protobuf/descriptor.proto"; enum L { L0 = 0; HIGH = 1; }
+extend google.protobuf.FieldOptions { optional L lvl = 50001; }
+message M { repeated int32 a = 1 [packed = false, (lvl) = %s]; }"""
+
+
+@pytest.mark.parametrize("subject", [None, "s", ":.ctx:s"])
+def test_a_text_that_protoc_refuses_is_asked_for_as_a_descriptor(registry: FakeRegistry, subject: str | None) -> None:
+    number = registry.register(subject or "s", QUOTED % '"HIGH"', serialized=as_base64(QUOTED % "HIGH"))
+    one = client(registry)
+    found = one.by_id(number, subject)
+    assert found is not None
+    field = find_descriptor(found.source("s.M")).fields_by_name["a"]
+    assert not field.is_packed
+    assert one.latest(subject or "s") is found
+    by_guid = client(registry).by_id(registry.guid(subject or "s"), subject)
+    assert by_guid is not None
+    assert by_guid.messages_at((0,)) == {"s.M"}
+
+
+def test_a_reference_that_protoc_refuses_is_asked_for_as_a_descriptor(registry: FakeRegistry) -> None:
+    registry.register("options", QUOTED % '"HIGH"', serialized=as_base64(QUOTED % "HIGH"))
+    text = 'syntax = "proto3"; import "options.proto"; message W { s.M m = 1; }'
+    descriptor = FileDescriptorSet.FromString(
+        compile_text(text, imports={"options.proto": QUOTED % "HIGH"}).descriptor_set
+    ).file
+    whole = next(file for file in descriptor if file.name == "test.proto")
+    serialized = base64.b64encode(whole.SerializeToString()).decode()
+    registry.register("w", text, [("options.proto", "options", 1)], serialized=serialized)
+    source = client(registry).latest("w").source("W")
+    assert find_descriptor(source).fields_by_name["m"].message_type.full_name == "s.M"
+
+
+@pytest.mark.parametrize("status", [None, 400, 422])
+def test_a_registry_without_descriptors_leaves_what_protoc_says(registry: FakeRegistry, status: int | None) -> None:
+    number = registry.register("s", QUOTED % '"HIGH"')
+    if status is not None:
+        registry.refuses["format"] = status
+    with pytest.raises(BadSchema, match="Value must be identifier for enum-valued option"):
+        client(registry).by_id(number)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
+from uuid import UUID
 
 from tests.support.servers.serving import serving
 
@@ -21,6 +23,8 @@ class FakeRegistry:
     with `retry_after` where that goes along.
 
     While it is `down`, connections end without an answer, as behind a proxy; `asked` has what reached it otherwise.
+    It `has_contexts` and `has_guids` as Confluent's has; Apicurio and Karapace have neither. Statuses in `refuses` are
+    the answers to requests with a parameter, or a path, that begins like the key.
     """
 
     def __init__(self, address: tuple[str, int], scheme: str = "http") -> None:
@@ -30,42 +34,125 @@ class FakeRegistry:
         self.retry_after: str | None = None
         self.asked: list[str] = []
         self.authorization: str | None = None
-        self._schemas: dict[int, dict[str, Any]] = {}
+        self.has_contexts = True
+        self.has_guids = True
+        self.refuses: dict[str, int] = {}
+        self._serialized: dict[str, str] = {}
+        self._guids: dict[UUID, dict[str, Any]] = {}
+        self._schemas: dict[tuple[str, int], dict[str, Any]] = {}
         self._subjects: dict[str, list[int]] = {}
+        self._deleted: set[tuple[str, int]] = set()
 
     def register(
-        self, subject: str, text: str, references: Sequence[tuple[str, str, int]] = (), *, kind: str | None = "PROTOBUF"
+        self,
+        subject: str,
+        text: str,
+        references: Sequence[tuple[str, str, int]] = (),
+        *,
+        kind: str | None = "PROTOBUF",
+        schema_id: int | None = None,
+        guid: UUID | None = None,
+        serialized: str | None = None,
     ) -> int:
-        """Add a version to a subject and return its id; a reference is (name, subject, version)."""
-        number = 100_001 + len(self._schemas)
+        """Add a version to a subject and return its id; a reference is (name, subject, version).
+
+        `serialized` is the schema as a descriptor, which `format=serialized` gives.
+        """
+        number = schema_id or 100_001 + len(self._schemas)
         named = [dict(zip(("name", "subject", "version"), each, strict=True)) for each in references]
-        self._schemas[number] = {"schema": text, "references": named} | ({"schemaType": kind} if kind else {})
+        schema = {"schema": text, "references": named} | ({"schemaType": kind} if kind else {})
+        self._schemas[self._context(subject), number] = schema
+        if serialized is not None:
+            self._serialized[text] = serialized
+        self._guids[guid or _guid(schema)] = schema
         self._subjects.setdefault(subject, []).append(number)
         return number
 
-    def answer(self, path: str, headers: Mapping[str, str]) -> tuple[int, Any]:  # noqa: PLR0911 - a table of answers
+    def guid(self, subject: str) -> UUID:
+        """The GUID of a subject's latest schema."""
+        latest = self._schemas[self._context(subject), self._subjects[subject][-1]]
+        return next(guid for guid, schema in self._guids.items() if schema == latest)
+
+    def delete(self, subject: str, version: int | None = None) -> None:
+        """Delete a version softly, or all versions of a subject."""
+        count = len(self._subjects[subject])
+        self._deleted |= {(subject, at) for at in range(1, count + 1) if version in {None, at}}
+
+    def answer(self, path: str, headers: Mapping[str, str]) -> tuple[int, Any]:
         self.asked.append(path)
         if self.faults:
             return self.faults.pop(0), {"error_code": 50001, "message": "on purpose"}
         if self.authorization is not None and headers.get("Authorization") != self.authorization:
             return 401, {"error_code": 40101, "message": "who are you?"}
-        match [unquote(part) for part in path.split("/")[4:]]:
+        parts, query = urlsplit(path).path.split("/")[4:], dict(parse_qsl(urlsplit(path).query))
+        for refused, status in self.refuses.items():
+            if refused in query or "/".join(parts).startswith(refused):
+                return status, "not here"
+        context = ""
+        if self.has_contexts and parts[0] == "contexts" and len(parts) > 1:
+            context, parts = f":{parts[1]}:", parts[2:]
+        status, body = self._answer([unquote(part) for part in parts], query, context)
+        if query.get("format") == "serialized" and isinstance(body, dict) and body.get("schema") in self._serialized:
+            body = {**body, "schema": self._serialized[body["schema"]]}
+        return status, body
+
+    def _answer(self, parts: list[str], query: dict[str, str], context: str) -> tuple[int, Any]:  # noqa: PLR0911 - a table of answers
+        match parts:
             case ["schemas", "types"]:
                 return 200, ["JSON", "PROTOBUF", "AVRO"]
-            case ["schemas", "ids", number] if int(number) in self._schemas:
-                return 200, self._schemas[int(number)]
-            case ["schemas", "ids", _]:
-                return 404, {"error_code": NO_SCHEMA, "message": "Schema not found"}
-            case ["subjects", subject, "versions", _] if subject not in self._subjects:
-                return 404, {"error_code": NO_SUBJECT, "message": "Subject not found"}
+            case ["contexts"] if self.has_contexts:
+                return 200, sorted({self._context(subject).strip(":") or "." for subject in self._subjects})
+            case ["schemas", "ids", number]:
+                found = self._by_id(int(number), self._qualified(query.get("subject", ""), context))
+                return (200, found) if found else (404, {"error_code": NO_SCHEMA, "message": "Schema not found"})
+            case ["schemas", "guids", guid] if self.has_guids:
+                found = self._guids.get(UUID(guid))
+                return (200, found) if found else (404, {"error_code": NO_SCHEMA, "message": "Schema not found"})
+            case ["subjects", subject, "versions"]:
+                versions = self._versions(self._qualified(subject, context), query.get("deleted") == "true")
+                return (200, versions) if versions else (404, {"error_code": NO_SUBJECT, "message": "no subject"})
             case ["subjects", subject, "versions", version]:
-                ids = self._subjects[subject]
-                at = len(ids) if version == "latest" else int(version)
-                if not 1 <= at <= len(ids):
-                    return 404, {"error_code": NO_VERSION, "message": "Version not found"}
-                return 200, {"subject": subject, "version": at, "id": ids[at - 1], **self._schemas[ids[at - 1]]}
+                return self._version(self._qualified(subject, context), version, query.get("deleted") == "true")
             case _:
                 return 404, "no such page"
+
+    def _versions(self, subject: str, with_deleted: bool) -> list[int]:
+        versions = range(1, len(self._subjects.get(subject, ())) + 1)
+        return [at for at in versions if with_deleted or (subject, at) not in self._deleted]
+
+    def _version(self, subject: str, version: str, with_deleted: bool) -> tuple[int, Any]:
+        ids, present = self._subjects.get(subject, []), self._versions(subject, with_deleted)
+        if not present:
+            return 404, {"error_code": NO_SUBJECT, "message": "Subject not found"}
+        at = present[-1] if version == "latest" else int(version)
+        if at not in present:
+            return 404, {"error_code": NO_VERSION, "message": "Version not found"}
+        schema = self._schemas[self._context(subject), ids[at - 1]]
+        return 200, {"subject": subject, "version": at, "id": ids[at - 1], **schema}
+
+    def _by_id(self, number: int, subject: str) -> dict[str, Any] | None:
+        """Look an id up as Confluent does: a subject in a named context only finds its own schemas."""
+        context = self._context(subject)
+        if not self.has_contexts or subject == context:
+            return self._schemas.get((context, number))
+        if number in self._subjects.get(subject, ()):
+            return self._schemas[context, number]
+        if context:
+            return None
+        named = (name for name in self._subjects if name.endswith(f":{subject}") and number in self._subjects[name])
+        return self._schemas.get((self._context(next(named, "")), number))
+
+    def _context(self, subject: str) -> str:
+        if not self.has_contexts or not subject.startswith(":."):
+            return ""
+        return f":{subject[1:].partition(':')[0]}:"
+
+    def _qualified(self, subject: str, context: str) -> str:
+        return subject if subject.startswith(":.") else context + subject
+
+
+def _guid(schema: Mapping[str, Any]) -> UUID:
+    return UUID(bytes=hashlib.md5(json.dumps(schema, sort_keys=True).encode(), usedforsecurity=False).digest())
 
 
 @contextmanager

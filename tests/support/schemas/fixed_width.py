@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import StructType
 
-from archiver.schemas.envelope import HEAD, UNKNOWN_SCHEMA_ID, Verdict
+from archiver.schemas.envelope import UNKNOWN_SCHEMA_ID, Verdict, head_bytes
 from archiver.schemas.value_heads import Numbers, ValueHeads
+from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerEntry, MappingOptions, names, register
 from schema_mapping.columns.arrow import arrow_struct
 from schema_mapping.columns.docs import Comments
@@ -231,17 +232,18 @@ register(FixedWidthFormat())
 class IdAlone:
     """A BodyChoice: after the schema id comes the record at once."""
 
-    known: tuple[int, ...]
+    known: tuple[SchemaNumber, ...]
     messages: tuple[str, ...] = (RECORD,)
     min_bytes: int = 0
 
-    def verdicts(self, schema_id: int, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
-        yield rows, Verdict(HEAD, None, 0) if schema_id in self.known else Verdict(HEAD, UNKNOWN_SCHEMA_ID)
+    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+        length = head_bytes(schema_id)
+        yield rows, Verdict(length, None, 0) if schema_id in self.known else Verdict(length, UNKNOWN_SCHEMA_ID)
 
-    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         return {}
 
-    def with_schemas(self, schemas: Mapping[int, bytes]) -> IdAlone:
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> IdAlone:
         return self
 
 

@@ -14,6 +14,7 @@ from archiver.ingest.task.work import translate_range
 from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.message_choice import MessageChoice
 from archiver.schemas.registered_schema import Indexes
+from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.columns.ids import ColumnIds
 from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch
@@ -31,16 +32,16 @@ class Ids:
 
     kind: type[SchemaRegistryError] = SchemaRegistryUnavailable
 
-    def messages(self, schema_id: int, indexes: Indexes) -> frozenset[str]:
+    def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str]:
         del indexes
         if schema_id == 1:
             return frozenset({"t.M"})
         raise self.kind("it does not answer")
 
-    def learned(self, schema_ids: Iterable[int]) -> Mapping[int, bytes]:
-        return dict.fromkeys(schema_ids, b"files")
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
+        return {SchemaIdentity(number): b"files" for number in schema_ids}
 
-    def with_schemas(self, schemas: Mapping[int, bytes]) -> Ids:
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Ids:
         del schemas
         return self
 
@@ -75,7 +76,7 @@ def test_the_range_ends_before_the_batch(tmp_path: Path) -> None:
     assert isinstance(result.error, SchemaRegistryUnavailable)
     assert {"topic": "orders", "partition": 4, "offset": 31, "schema_id": 2}.items() <= result.error.context.items()
     assert "row" not in result.error.context
-    assert result.learned == {1: b"files"}
+    assert result.learned == {SchemaIdentity(1): b"files"}
 
 
 def test_a_first_batch_that_waits_is_no_range(tmp_path: Path) -> None:
