@@ -256,6 +256,8 @@ def test_a_repeating_job_says_what_it_waits_for_and_ends_with_the_signals_code(
     [
         (["archive", "--once", "--every", "60s"], "--once or --every"),
         (["archive", "--every", "soon"], "not a duration"),
+        (["archive", "--every", "60"], "--every: 60 has no unit: 1m is what it meant until now"),
+        (["compact", "--max-size", "20"], "--max-size: 20 has no unit: 20B is what it meant until now"),
         (["replay", "orders", "--from", "yesterday"], "neither an offset nor a time"),
         (["replay", "strangers"], "No section of the configuration"),
     ],
