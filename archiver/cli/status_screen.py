@@ -131,6 +131,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "uncounted_rows": status.uncounted_rows,
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": _problem(status.problem),
+        "needs_consent": _problem(status.consent),
     }
 
 

@@ -83,10 +83,9 @@ def sentence(mistake: ErrorDetails, field: FieldInfo | None, value: Any, *, is_s
             text = f"{shown} is not known here; allowed: {', '.join(map(_shown, _literals(field)))}"
         case "string_too_short" | "too_short":
             text = "this must not be empty"
-        case "greater_than_equal":
-            text = f"{shown} is too small: at least {_limit(field, context['ge'])}"
-        case "greater_than":
-            text = f"{shown} is too small: more than {_limit(field, context['gt'])}"
+        case "greater_than_equal" | "greater_than":
+            least = f"at least {_limit(field, context['ge'])}" if "ge" in context else "more than 0"
+            text = f"{shown} is too small: {least}"
         case "less_than_equal":
             text = f"{shown} is too large: at most {_limit(field, context['le'])}"
         case "less_than":

@@ -25,7 +25,7 @@ _BYTES: Final = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-_SECONDS: Final = {
+_SECONDS: Final[Mapping[str, Decimal | int]] = {
     "ms": Decimal("0.001"),
     "s": 1,
     "m": 60,
@@ -106,8 +106,9 @@ def _text(value: object) -> str:
     """The text of a value that may be a quantity. Empty for other values."""
     if isinstance(value, str):
         return value
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return _plain(value) if is_number else ""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return _plain(value)
+    return ""
 
 
 def _plain(number: float) -> str:

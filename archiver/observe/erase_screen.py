@@ -15,6 +15,7 @@ from archiver.upkeep.erase.report import (
     EraseReport,
     FileSearched,
     FilesSearched,
+    RecordsFound,
 )
 
 _SHOWN = 5
@@ -37,6 +38,8 @@ class EraseScreen(Bars):
             case FileSearched():
                 self._done += event.files
                 self.show("searching", done=self._done, total=self._planned)
+            case RecordsFound():
+                self.pause()
             case EraseFailed():
                 self.say_error(event.path, event.error)
             case EraseFinished():

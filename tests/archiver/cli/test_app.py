@@ -75,9 +75,10 @@ WRITES_RECORDS = ("replay",)
 """Its standard output is records, so its errors are text unless it writes to a file or to Kafka."""
 ARGUMENTS = {"topic": "orders", "topics": "orders", "target": "copy", "group": "readers", "name": "jane"}
 MUST_SAY = {
-    ("erase",): ("--where", "key = 'jane'"),
+    ("erase",): ("--where", "key = 'jane'", "--yes"),
     ("groups", "describe"): ("readers",),
-    ("groups", "delete"): ("readers",),
+    ("groups", "delete"): ("readers", "--yes"),
+    ("users", "remove"): ("--yes",),
     ("groups", "reset"): ("--to-earliest",),
 }
 """Options without which a command can't tell what is asked of it."""

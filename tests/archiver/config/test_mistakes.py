@@ -227,7 +227,7 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
                 " is what it meant until now"
             ),
         ),
-        ("[topics.orders]\nretention = 0", "topics.orders.retention: 0 is too small: more than 0s"),
+        ("[topics.orders]\nretention = 0", "topics.orders.retention: 0 is too small: more than 0"),
         ('[topics.orders]\nmax_lag = "8d"', "topics.orders.max_lag: '8d' is too large: at most 7d"),
         (
             '[topics.orders]\ntarget_file_size = "1KiB"',

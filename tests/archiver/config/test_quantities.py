@@ -21,8 +21,8 @@ def test_durations_have_units() -> None:
 
 @pytest.mark.parametrize("zero", [0, 0.0, "0", " 0 ", "0.0", "0s", "0B"])
 def test_zero_needs_no_unit(zero: object) -> None:
-    assert "0B" == zero or parse_seconds(zero) == 0.0
-    assert "0s" == zero or parse_bytes(zero) == 0
+    assert zero == "0B" or parse_seconds(zero) == 0.0
+    assert zero == "0s" or parse_bytes(zero) == 0
 
 
 @pytest.mark.parametrize(
