@@ -155,7 +155,7 @@ def delete(
             for each in names:
                 asked.check_deletable(each)
             if consent.asks:
-                _agree(asked, names, consent)
+                agree(asked, names, consent)
             if not dry_run:
                 for each in names:
                     asked.delete(each)
@@ -163,7 +163,7 @@ def delete(
         printed(told, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
 
 
-def _agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:
+def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:
     """Ask about the groups' offsets until they are still the same afterwards. Raises ConsentMissing."""
     from archiver.cli.groups_screen import deletion_question
 
