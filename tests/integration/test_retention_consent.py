@@ -144,7 +144,7 @@ def test_no_retires_nothing(stack: Stack) -> None:
 
 def warned(config: Path) -> list[str]:
     done = CliRunner().invoke(app, ["check", "--no-spark", "--config", str(config), "--json"])
-    found = json.loads(done.stdout)["findings"]
+    found = json.loads(done.stdout)["checks"]
     return [each["detail"] for each in found if each["part"] == "Retention" and each["outcome"] == "warning"]
 
 
