@@ -2,6 +2,7 @@
 
 ArchiverError
 ├── ConfigError              configuration that can't work; nothing has been started
+│   └── ConsentMissing       a removal that somebody has to agree to first; nothing was removed
 ├── SourceError              Kafka
 │   ├── BrokerUnavailable    (retryable) no broker answers
 │   ├── LeaderUnavailable    (retryable) no broker leads the partition, or its leader does not answer
@@ -61,6 +62,10 @@ class ArchiverError(ContextError):
 
 class ConfigError(ArchiverError):
     """Configuration that can't work. Raised before any work starts. Names the key and what to do."""
+
+
+class ConsentMissing(ConfigError):
+    """A removal needs consent, and nobody gave it. Nothing was removed. Says how to give it."""
 
 
 class SourceError(ArchiverError):

@@ -23,9 +23,10 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
-from archiver.observe.metering import Metering
+from archiver.observe.metering import ExpireMetering, Metering
 from archiver.serve.kafka.endpoint import Endpoint
 from archiver.serve.observing import Answered, ServeInstruments, Sources, Traffic
+from archiver.upkeep.retire.report import ExpireFinished, ExpireReport, TopicRetired
 from tests.support.archive.job_events import play
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -155,6 +156,8 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
     """The metrics of a process: by name, the names of their samples and their labels."""
     instruments = Instruments()
     play(Metering(instruments, Health(stalled_after=60)))
+    retired = ExpireReport(topics=(TopicRetired(topic="orders", table="t"),), dry_run=False, seconds=0.0)
+    ExpireMetering(instruments)(ExpireFinished(report=retired))
     return {
         family.name: ({one.name for one in family.samples}, {label for one in family.samples for label in one.labels})
         for family in instruments.registry.collect()

@@ -103,7 +103,8 @@ def is_default(value: Any, text: str) -> bool:
             return text == str(value).lower()
         case int() | float():
             plain = text.replace(",", "")
-            return value in {parse(plain) for parse in (parse_bytes, parse_seconds) if _parses(parse, plain)}
+            readings = {parse(plain) for parse in (parse_bytes, parse_seconds) if _parses(parse, plain)}
+            return value in readings or (plain.replace(".", "").isdecimal() and value == float(plain))
         case str() if value:
             return text == value
         case _:

@@ -66,11 +66,12 @@ def archive(
         )
         notes = Output(as_json=as_json, lines_of=note_lines, screen=lambda: CompactNotes(Terminal()))
         retired = Output(as_json=as_json, lines_of=retired_lines, screen=lambda: ExpireNotes(Terminal()))
-        with output, notes, retired, with_telemetry(loaded, output) as observer:
+        with output, notes, retired, with_telemetry(loaded, output, retired) as to:
             idle = in_turn(
-                IdleRetirement(loaded, retired, latest=lambda: load_config(config)), IdleCompaction(loaded, notes)
+                IdleRetirement(loaded, to.retirement, latest=lambda: load_config(config)),
+                IdleCompaction(loaded, notes),
             )
-            job = ArchiveJob(loaded, topics or None, observer, accept_gaps=accept_gap, accept_raw=accept_raw, idle=idle)
+            job = ArchiveJob(loaded, topics or None, to.job, accept_gaps=accept_gap, accept_raw=accept_raw, idle=idle)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

@@ -53,7 +53,10 @@ def check(
 
 
 def _findings(config: Config, *, seconds: float, with_spark: bool) -> Iterator[Finding]:
+    from archiver.cli.retention_check import RETENTION, look_at_retention
     from archiver.setup.check import checks_of
+    from archiver.setup.findings import Check
 
-    for each in checks_of(config, seconds=seconds, with_spark=with_spark):
+    retention = Check(part=RETENTION, look=lambda: look_at_retention(config), seconds=seconds)
+    for each in (*checks_of(config, seconds=seconds, with_spark=with_spark), retention):
         yield from each.findings()

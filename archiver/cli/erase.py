@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
 from archiver.errors import ConfigError
+
+if TYPE_CHECKING:
+    from archiver.config import Config
+    from archiver.replay.where import Where
+    from archiver.upkeep.erase.offset_list import OffsetList
+    from archiver.upkeep.erase.report import EraseReport
 
 
 def erase(
@@ -20,6 +29,22 @@ def erase(
         typer.Option(
             "--where",
             help="Which records, as for `archiver replay`, and by columns: val.customer.id = 'x'; - reads stdin.",
+        ),
+    ] = None,
+    offsets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--offsets",
+            metavar="PARTITION:FIRST-LAST",
+            help="Records by offset, both included: 0:1200-1209, or 0:1200; may be given again.",
+        ),
+    ] = None,
+    offsets_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--offsets-file",
+            metavar="FILE",
+            help="Records by offset, a line each: PARTITION,OFFSET, or those that `archiver replay` wrote; - is stdin.",
         ),
     ] = None,
     finish: Annotated[
@@ -37,6 +62,14 @@ def erase(
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many would go; change nothing.")] = False,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show",
+            help="With --dry-run: print the records as `archiver replay --decode` does, the report on standard error.",
+        ),
+    ] = False,
+    yes: Yes = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
@@ -46,29 +79,37 @@ def erase(
     is deleted. What tags, branches or young uploads keep is named (exit code 1); --finish goes on with it. Records
     that weren't decoded can't be judged by columns: they stay, and are named, too. Refused under a legal hold, and
     while the table's gc.enabled is false. Kafka is not touched: delete there too.
+
+    It shows how many records were found, and a few of them, and asks; without a terminal it needs --yes.
     """
+    from archiver.cli.consent import consent_to
     from archiver.config import load_config
     from archiver.observe.console import Terminal
     from archiver.observe.erase_json import erase_lines
     from archiver.observe.erase_screen import EraseScreen
     from archiver.observe.output import Output
-    from archiver.replay.where import Where
+    from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.erase.job import Erase, EraseOptions
 
-    as_json = wants_json(json)
+    as_json = wants_json(json) and not show
     with reported(as_json=as_json):
-        if (where is None) == (not finish):
-            raise ConfigError("Give --where, or --finish to go on with what was begun")
-        text = sys.stdin.read() if where == "-" else where
+        if show and not dry_run:
+            raise ConfigError("--show goes with --dry-run: it prints records before they are erased")
+        condition = _condition(where, offsets or (), offsets_file)
+        if (condition is None) == (not finish):
+            raise ConfigError("Give --where, or --offsets and --offsets-file, or --finish to go on with what was begun")
         options = EraseOptions(
             grace=seconds_of("--grace", grace) or 0.0,
             dry_run=dry_run,
             expires_owned=lambda _snapshots, _settings: expire_protected or _confirmed(as_json=as_json),
         )
-        condition = None if text is None else Where.parse(text)
-        output = Output(as_json=as_json, lines_of=erase_lines, screen=lambda: EraseScreen(Terminal()))
+        loaded = load_config(config)
+        consent = GIVEN if dry_run or finish else consent_to("erase", yes=yes)
+        output = Output(as_json=as_json, lines_of=erase_lines, screen=lambda: EraseScreen(Terminal(stderr=show)))
         with output:
-            report = Erase(load_config(config), topic, condition, output, options=options).run()
+            report = Erase(loaded, topic, condition, output, options=options, consent=consent).run()
+        if show:
+            _show(loaded, report)
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)
 
@@ -78,3 +119,37 @@ def _confirmed(*, as_json: bool) -> bool:
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     return typer.confirm("Expire these snapshots? Time travel to them ends", default=False)
+
+
+def _condition(where: str | None, offsets: Sequence[str], file: Path | None) -> Where | OffsetList | None:
+    from archiver.replay.where import Where
+    from archiver.upkeep.erase.offset_list import OffsetList
+
+    if where is not None and (offsets or file):
+        raise ConfigError("Give --where, or --offsets and --offsets-file, not both")
+    if where is not None:
+        return Where.parse(sys.stdin.read() if where == "-" else where)
+    if not offsets and file is None:
+        return None
+    found = OffsetList.parse(offsets)
+    return found if file is None else found.joined_with(_listed(file))
+
+
+def _listed(file: Path) -> OffsetList:
+    from archiver.upkeep.erase.offset_list import OffsetList
+
+    if str(file) == "-":
+        return OffsetList.read(sys.stdin, name="standard input")
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return OffsetList.read(lines, name=str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the list of offsets can't be read: {error}", option="--offsets-file") from error
+
+
+def _show(config: Config, report: EraseReport) -> None:
+    from archiver.cli.replay_export import standard_output
+    from archiver.upkeep.erase.shown_records import shown_records
+
+    with standard_output() as stream:
+        stream.writelines(shown_records(config, report.topic, report.spans))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from archiver.cli.error_output import FAILED, reported
+from archiver.cli.error_output import FAILED, MISCONFIGURED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
 from archiver.errors import ConfigError
 
@@ -25,6 +25,13 @@ def expire(
         bool, typer.Option("--rows", help="Also rows of files that have younger ones: these are written anew.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Retire without a question, also what needs consent: within a day, or more than half of a topic.",
+        ),
+    ] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
@@ -32,13 +39,18 @@ def expire(
 
     The archive of a partition begins later then; replay, status and verify tell. Whole files go, and are deleted once
     no snapshot needs them. A legal hold keeps what it covers. May run at the same time as `archiver archive`.
+
+    On a terminal it asks first. Elsewhere it goes on without a question, but a topic that would lose records of the
+    last day, or more than half of all, is left as it is until --yes is given (exit code 2).
     """
+    from archiver.cli.consent import consent_or_none
     from archiver.config import load_config
     from archiver.observe.console import Terminal
     from archiver.observe.expire_json import expire_lines
     from archiver.observe.expire_screen import ExpireScreen
     from archiver.observe.output import Output
     from archiver.replay.selection import AtOffset, AtTime, parse_point
+    from archiver.upkeep.consent import WITHHELD
     from archiver.upkeep.retire.cut import Limits
     from archiver.upkeep.retire.job import Expire
 
@@ -55,9 +67,15 @@ def expire(
                     raise ConfigError("--before is an offset such as 1200, or a time such as 2026-01-31T00:00:00Z")
         elif partition:
             raise ConfigError("--partition goes with --before: `retention` is that of a whole topic")
+        if yes and not topics:
+            raise ConfigError("--yes is consent for topics: name them")
+        consent = WITHHELD if dry_run else consent_or_none(yes=yes) or WITHHELD
         output = Output(as_json=as_json, lines_of=expire_lines, screen=lambda: ExpireScreen(Terminal()))
         with output:
-            job = Expire(load_config(config), topics or (), output, limits=limits, rows=rows, dry_run=dry_run)
+            job = Expire(
+                load_config(config), topics or (), output, limits=limits, rows=rows, dry_run=dry_run, consent=consent
+            )
             report = job.run()
     if not report.succeeded or output.failed:
-        raise typer.Exit(FAILED)
+        only_waits = report.only_lacks_consent and not output.failed
+        raise typer.Exit(MISCONFIGURED if only_waits else FAILED)

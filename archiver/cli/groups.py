@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archiver.cli.consent import Yes
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, ConsentMissing
 
 if TYPE_CHECKING:
     from archiver.kafka.group_resets import ResetTo
     from archiver.kafka.groups import ConsumerGroups
+    from archiver.upkeep.consent import Consent, Question
 
 groups_app = typer.Typer(help="Consumer groups of `archiver serve kafka`.", no_args_is_help=True)
 
@@ -132,22 +135,50 @@ def delete(
     names: ManyGroups,
     config: ConfigPath = DEFAULT_CONFIG,
     dry_run: Dry = False,
+    yes: Yes = False,
     bootstrap: Bootstrap = None,
     kafka_options: Options = None,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Forget groups and their offsets. They must have no members; all are checked before the first is deleted."""
-    from archiver.cli.groups_screen import delete_screen, printed
+    """Forget groups and their offsets. They must have no members; all are checked before the first is deleted.
 
-    with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
-        for each in names:
-            asked.check_deletable(each)
-        if not dry_run:
+    It shows the offsets and asks; without a terminal it needs --yes.
+    """
+    from archiver.cli.consent import consent_to
+    from archiver.cli.groups_screen import delete_screen, printed
+    from archiver.upkeep.consent import GIVEN
+
+    with reported(as_json=as_json):
+        consent = GIVEN if dry_run else consent_to("groups delete", yes=yes)
+        with _asked(config, bootstrap, kafka_options) as asked:
             for each in names:
-                asked.delete(each)
+                asked.check_deletable(each)
+            if consent.asks:
+                agree(asked, names, consent)
+            if not dry_run:
+                for each in names:
+                    asked.delete(each)
         told = {"groups": list(names), "dry_run": dry_run}
         printed(told, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
+
+
+def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:
+    """Ask about the groups' offsets until they are still the same afterwards. Raises ConsentMissing."""
+    from archiver.cli.groups_screen import deletion_question
+
+    agreed: dict[str, Question] = {}
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for group in asked.describe(names):
+            question = deletion_question(group)
+            if agreed.get(group.group) == question:
+                continue
+            if not consent(replace(question, is_repeated=group.group in agreed)):
+                raise ConsentMissing("the question was not answered with yes: nothing was deleted", group=group.group)
+            agreed[group.group] = question
+            is_changed = True
 
 
 @contextmanager

@@ -13,8 +13,10 @@ from rich.text import Text
 
 from archiver.kafka.group_resets import Move
 from archiver.kafka.groups import Described, Progress
+from archiver.observe.amounts import counted
 from archiver.observe.console import TextConsole
 from archiver.observe.listing import NOTHING, Column, Listing
+from archiver.upkeep.consent import Question
 
 
 def printed(told: Mapping[str, Any], screen: Callable[[], RenderableType], *, as_json: bool) -> None:
@@ -92,6 +94,16 @@ def reset_screen(group: str, moves: Sequence[Move], *, dry_run: bool) -> Rendera
 def delete_screen(names: Sequence[str], *, dry_run: bool) -> RenderableType:
     """What was deleted."""
     return Text("\n".join(f"{each}: {'would be deleted (dry run)' if dry_run else 'deleted'}" for each in names))
+
+
+def deletion_question(group: Described) -> Question:
+    """Ask whether a group may be forgotten, with the offsets that it has committed."""
+    committed = [place for place in group.progress if place.committed is not None]
+    return Question(
+        verb="forget",
+        things=f"the group {group.group} with {counted(len(committed), 'committed offset')}",
+        facts=tuple(f"{place.topic}, partition {place.partition}: at {place.committed:,}" for place in committed),
+    )
 
 
 def _parts(found: Described) -> list[RenderableType]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
 
@@ -18,26 +19,33 @@ def orphans(
         typer.Option("--older-than", help="Only files older than this (7d, 36h); by default [archive] orphan_grace."),
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete them; otherwise they are only shown.")] = False,
+    yes: Yes = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
     """Find uploads and manifests that nothing refers to, left by kills and failed commits. --delete removes them.
 
     Never touches files of other writers, nor anything that a snapshot, branch or tag, the registry, the journal or a
-    commit in doubt refers to. May run at the same time as `archiver archive`.
+    commit in doubt refers to. May run at the same time as `archiver archive`. --delete asks before it deletes; without
+    a terminal it needs --yes.
     """
+    from archiver.cli.consent import consent_to
     from archiver.config import load_config
     from archiver.observe.console import Terminal
     from archiver.observe.orphans_json import orphans_lines
     from archiver.observe.orphans_screen import OrphansScreen
     from archiver.observe.output import Output
+    from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.orphans.job import Orphans
 
     as_json = wants_json(json)
     with reported(as_json=as_json):
         seconds = seconds_of("--older-than", older_than)
+        loaded = load_config(config)
+        consent = consent_to("orphans --delete", yes=yes) if delete else GIVEN
         output = Output(as_json=as_json, lines_of=orphans_lines, screen=lambda: OrphansScreen(Terminal()))
         with output:
-            report = Orphans(load_config(config), topics or (), output, older_than=seconds, deletes=delete).run()
+            job = Orphans(loaded, topics or (), output, older_than=seconds, deletes=delete, consent=consent)
+            report = job.run()
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
 from archiver.errors import ConfigError
@@ -28,23 +29,34 @@ def refill(
     accept_lost: Annotated[
         bool, typer.Option("--accept-lost", help="Note as lost what neither a file nor Kafka has any more.")
     ] = False,
+    yes: Yes = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
     """Bring back records that others removed from a table: by a rollback, deleted rows or overwritten files.
 
     They come from the files that held them, else from Kafka, in one commit. No `archiver archive` may run for the topic
-    meanwhile.
+    meanwhile. Before rows are noted as gone it asks; without a terminal --accept-removed and --accept-lost need --yes.
     """
+    from archiver.cli.consent import consent_to
     from archiver.config import load_config
+    from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.refill.job import RefillJob
 
     as_json = wants_json(json)
     with reported(as_json=as_json):
         if accept_removed and accept_lost:
             raise ConfigError("Give --accept-removed or --accept-lost, not both")
+        loaded = load_config(config)
+        option = "--accept-removed" if accept_removed else "--accept-lost"
+        accepts = (accept_removed or accept_lost) and not dry_run
         job = RefillJob(
-            load_config(config), topic, dry_run=dry_run, accept_removed=accept_removed, accept_lost=accept_lost
+            loaded,
+            topic,
+            dry_run=dry_run,
+            accept_removed=accept_removed,
+            accept_lost=accept_lost,
+            consent=consent_to(f"refill {option}", yes=yes) if accepts else GIVEN,
         )
         report = job.run()
     if as_json:

@@ -94,13 +94,22 @@ def _observed(errors: TextConsole, topic: str) -> Iterator[Observer[ExportEvent]
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[OutputFile | StandardOutput]:
-    """Open the stream to write to. If the reader of standard output closes it, the replay ends quietly."""
-    from archiver.replay.output_file import OutputFile, StandardOutput
+    """Open the stream to write to."""
+    from archiver.replay.output_file import OutputFile
 
     if output is not None:
         with OutputFile(output) as file:
             yield file
         return
+    with standard_output() as stream:
+        yield stream
+
+
+@contextmanager
+def standard_output() -> Iterator[StandardOutput]:
+    """Open standard output for records. If its reader closes it, the command ends quietly."""
+    from archiver.replay.output_file import StandardOutput
+
     try:
         stream = StandardOutput()
         yield stream

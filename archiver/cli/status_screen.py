@@ -137,6 +137,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "owner_remarks": list(status.owner_remarks),
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": _problem(status.problem),
+        "needs_consent": _problem(status.consent),
     }
 
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from archiver.cli.consent import Yes
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, ConsentMissing
 
 users_app = typer.Typer(help="Users of `archiver serve kafka`, with their passwords.", no_args_is_help=True)
 
@@ -58,13 +59,24 @@ def password(
 
 @users_app.command()
 def remove(
-    name: _Name, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False
+    name: _Name,
+    config: ConfigPath = DEFAULT_CONFIG,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
 ) -> None:
-    """Remove a user. Connections that are open stay open, for `serve.sasl.session_lifetime` at most."""
+    """Remove a user, after a question; without a terminal it needs --yes.
+
+    Connections that are open stay open, for `serve.sasl.session_lifetime` at most.
+    """
+    from archiver.cli.consent import consent_to
     from archiver.config import load_config
+    from archiver.upkeep.consent import Question
 
     with reported(as_json=as_json):
         dsn = load_config(config).registry.dsn
+        if not consent_to("users remove", yes=yes)(Question(verb="remove", things=f"the user {name}")):
+            raise ConsentMissing("the question was not answered with yes: nothing was removed", user=name)
         from archiver.serve.security import UserAccounts
 
         UserAccounts(dsn).remove(name)

@@ -6,7 +6,7 @@ The checks are pydantic's, the sentences are ours. A value that may be a secret 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -17,9 +17,13 @@ from pydantic import BaseModel, BeforeValidator, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from archiver.config.quantities import bytes_text, parse_bytes, parse_seconds, seconds_text
+from archiver.config.quantities import UnitMissing, bytes_text, parse_bytes, parse_seconds, seconds_text
 
 _LONGEST: Final = 60
+_DAY: Final = 86400.0
+_GIB: Final = 1 << 30
+_THOUGHT_OF_IN_LARGER_UNITS: Final = 3600
+"""A number below it was hardly meant as bytes, nor as the seconds of a limit that is a day or more by default."""
 _BARE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 _KINDS: Final = {
@@ -79,8 +83,9 @@ def sentence(mistake: ErrorDetails, field: FieldInfo | None, value: Any, *, is_s
             text = f"{shown} is not known here; allowed: {', '.join(map(_shown, _literals(field)))}"
         case "string_too_short" | "too_short":
             text = "this must not be empty"
-        case "greater_than_equal":
-            text = f"{shown} is too small: at least {_limit(field, context['ge'])}"
+        case "greater_than_equal" | "greater_than":
+            least = f"at least {_limit(field, context['ge'])}" if "ge" in context else "more than 0"
+            text = f"{shown} is too small: {least}"
         case "less_than_equal":
             text = f"{shown} is too large: at most {_limit(field, context['le'])}"
         case "less_than":
@@ -116,7 +121,7 @@ def _line(mistake: ErrorDetails, kind: type[BaseModel], values: Mapping[str, Any
             text = f"{_shown(_value(value, (tag,)))} is not known here; allowed: {_allowed(place.field)}"
             path = (*path, tag)
         case _:
-            text = sentence(mistake, place.field, value, is_secret=place.is_secret)
+            text = _without_unit(mistake, place) or sentence(mistake, place.field, value, is_secret=place.is_secret)
     return f"{key_text(path)}: {text}" if path else text
 
 
@@ -214,12 +219,47 @@ def _literals(field: FieldInfo | None) -> list[Any]:
 
 def _limit(field: FieldInfo | None, limit: float) -> str:
     """A limit in the units of its field: `64MiB`, `1h`."""
-    for each in () if field is None else field.metadata:
-        if isinstance(each, BeforeValidator) and each.func is parse_bytes:
-            return bytes_text(int(limit))
-        if isinstance(each, BeforeValidator) and each.func is parse_seconds:
-            return seconds_text(limit)
+    if _parsed_by(field, parse_bytes):
+        return bytes_text(int(limit))
+    if _parsed_by(field, parse_seconds):
+        return seconds_text(limit)
     return f"{limit:,}"
+
+
+def _parsed_by(field: FieldInfo | None, parser: Callable[[object], float]) -> bool:
+    """Whether values of the field are parsed by this function."""
+
+    def validators(annotation: Any) -> Iterator[Any]:
+        for argument in get_args(annotation):
+            yield argument
+            yield from validators(argument)
+
+    present = () if field is None else (*field.metadata, *validators(field.annotation))
+    return any(isinstance(validator, BeforeValidator) and validator.func is parser for validator in present)
+
+
+def _without_unit(mistake: ErrorDetails, place: _Place) -> str | None:
+    """For a size or a duration without a unit, print the line as it should be. None for other mistakes."""
+    error = mistake.get("ctx", {}).get("error")
+    if not isinstance(error, UnitMissing):
+        return None
+    key = key_text(place.path[-1:])
+    text = f'every size and duration needs a unit: `{key} = "{error.former}"` is what it meant until now'
+    likely = _likely_quantity(error.number, place.field)
+    return text if likely is None else f'{text}, `"{likely}"` is likely meant'
+
+
+def _likely_quantity(number: float, field: FieldInfo | None) -> str | None:
+    """The quantity that a number alone was likely meant to be. None if it was likely seconds or bytes.
+
+    Limits without a default and those of a day and more are thought of in days; sizes in MiB, or GiB for the large.
+    """
+    default = None if field is None else field.get_default(call_default_factory=True)
+    if number >= _THOUGHT_OF_IN_LARGER_UNITS:
+        return None
+    if _parsed_by(field, parse_bytes):
+        return f"{number:g}{'GiB' if default is None or default >= _GIB else 'MiB'}"
+    return f"{number:g}d" if default is None or default >= _DAY else None
 
 
 def _value(values: Any, path: tuple[str, ...]) -> Any:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from archiver.config.quantities import Bytes, Seconds
+from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
 from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
 from catalog.partitioning import PartitionTerm, terms_of
@@ -21,6 +21,8 @@ MAX_DEPTH = 28
 MAX_COLUMNS = 10_000
 MIN_FILE_SIZE = 1 << 20
 MAX_BLOOM_FILTERS = 16
+SHORT_RETENTION = 86400.0
+"""A retention of less is likely a mistake."""
 _JOURNAL = "journal."
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 TABLE_NAME = r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"
@@ -166,6 +168,20 @@ class TopicSection(Section):
     expand_cuts: bool = False
     well_known_types: Literal["struct", "native"] = "struct"
     uint64: Literal["long", "decimal"] = "long"
+
+    @property
+    def retention_limits(self) -> str | None:
+        """The limits by which records are retired, as the file has them. None without one."""
+        limits = (
+            None if self.retention is None else f'retention = "{seconds_text(self.retention)}"',
+            None if self.retention_size is None else f'retention_size = "{bytes_text(self.retention_size)}"',
+        )
+        return ", ".join(limit for limit in limits if limit) or None
+
+    @property
+    def has_short_retention(self) -> bool:
+        """Whether records are retired within a day. That needs consent."""
+        return self.retention is not None and self.retention < SHORT_RETENTION
 
     @property
     def partition_terms(self) -> tuple[PartitionTerm, ...]:

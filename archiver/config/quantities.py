@@ -1,48 +1,62 @@
-"""Parses sizes and durations as people write them: `256MiB` into bytes, `5m` into seconds."""
+"""Parses sizes and durations as people write them: `256MiB` into bytes, `5m` into seconds.
+
+A number alone is refused unless it is 0. It would be read as bytes or seconds, and a retention of 90 seconds that was
+meant as 90 days removes an archive.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator
 
-_BYTES = {
-    "": 1,
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-    "tib": 2**40,
+_BYTES: Final = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
 }
-_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_SECONDS: Final[Mapping[str, Decimal | int]] = {
+    "ms": Decimal("0.001"),
+    "s": 1,
+    "m": 60,
+    "min": 60,
+    "h": 3600,
+    "d": 86400,
+}
+_QUANTITY: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+_AMBIGUOUS: Final = "M"
 
 
-def _parse(text: object, units: dict[str, float] | dict[str, int], what: str, example: str) -> float:
-    if isinstance(text, int | float) and not isinstance(text, bool) and math.isfinite(text):
-        return float(text)
-    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
-    if match is None or match[2].lower() not in units or not math.isfinite(float(match[1])):
-        known = ", ".join(unit for unit in units if unit)
-        shown = str(text).lower() if isinstance(text, bool) else repr(text)
-        raise ValueError(f"{shown} is not a {what}: write for example {example!r} (units: {known})")
-    return float(match[1]) * units[match[2].lower()]
+class UnitMissing(ValueError):
+    """A size or a duration is a number alone. `former` is what the number used to mean, with its unit."""
+
+    def __init__(self, number: float, former: str) -> None:
+        super().__init__(number, former)
+        self.number = number
+        self.former = former
+
+    def __str__(self) -> str:
+        return f"{_plain(self.number)} has no unit: {self.former} is what it meant until now"
 
 
 def parse_bytes(text: object) -> int:
-    """Parse a size like `256MiB`, `1GB` or a plain number of bytes. Raises ValueError if it is none."""
+    """Parse a size like `256MiB` or `1GB`, or 0. Raises ValueError if it is none."""
     return int(_parse(text, _BYTES, "size", "256MiB"))
 
 
 def parse_seconds(text: object) -> float:
-    """Parse a duration like `500ms`, `60s`, `5m`, `24h`, `7d` or plain seconds. Raises ValueError if it is none."""
-    return _parse(text, _SECONDS, "duration", "5m")
+    """Parse a duration like `500ms`, `60s`, `5m`, `24h` or `7d`, or 0. Raises ValueError if it is none."""
+    return float(_parse(text, _SECONDS, "duration", "5m"))
 
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
@@ -50,16 +64,53 @@ Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 
 
 def bytes_text(number: int) -> str:
-    """Write a size as people do, exactly: `64MiB`, `1000`."""
+    """Write a size exactly, as `parse_bytes` reads it: `64MiB`, `1000B`."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
-        if number and number % _BYTES[unit.lower()] == 0:
-            return f"{number // _BYTES[unit.lower()]}{unit}"
-    return str(number)
+        if number and number % _BYTES[unit] == 0:
+            return f"{number // _BYTES[unit]}{unit}"
+    return f"{number}B"
 
 
 def seconds_text(number: float) -> str:
-    """Write a duration as people do, exactly: `7d`, `5m`, `0.1s`."""
+    """Write a duration exactly, as `parse_seconds` reads it: `7d`, `5m`, `0.1s`."""
     for unit in ("d", "h", "m"):
-        if number and number % _SECONDS[unit] == 0:
-            return f"{number / _SECONDS[unit]:.0f}{unit}"
-    return f"{number:g}s"
+        if number and number % int(_SECONDS[unit]) == 0:
+            return f"{number / int(_SECONDS[unit]):.0f}{unit}"
+    return f"{_plain(number)}s"
+
+
+def _parse(value: object, units: Mapping[str, Decimal | int], what: str, example: str) -> Decimal:
+    match = _QUANTITY.fullmatch(_text(value))
+    number = Decimal(match[1]) if match else Decimal(0)
+    if match is None or not math.isfinite(float(number)):
+        raise _unreadable(value, units, what, example)
+    if not match[2] and not number:
+        return number
+    if not match[2]:
+        former = bytes_text(int(number)) if units is _BYTES else seconds_text(float(number))
+        raise UnitMissing(float(number), former)
+    if match[2] == _AMBIGUOUS and units is _SECONDS:
+        raise ValueError(f"{value!r} may mean minutes or months: write {match[1]}min, or days such as 30d")
+    for unit, factor in units.items():
+        if unit.lower() == match[2].lower():
+            return number * factor
+    raise _unreadable(value, units, what, example)
+
+
+def _unreadable(value: object, units: Iterable[str], what: str, example: str) -> ValueError:
+    shown = str(value).lower() if isinstance(value, bool) else repr(value)
+    return ValueError(f"{shown} is not a {what}: write for example {example!r} (units: {', '.join(units)})")
+
+
+def _text(value: object) -> str:
+    """The text of a value that may be a quantity. Empty for other values."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return _plain(value)
+    return ""
+
+
+def _plain(number: float) -> str:
+    """All digits of a number, without an exponent."""
+    return format(Decimal(repr(number)), "f").removesuffix(".0")

@@ -44,6 +44,7 @@ class Bars:
     def show(self, title: str, *, total: int | None, done: int | None = None) -> None:
         """Show the bar with this title. Without `done` it keeps its position."""
         if self._task is None:
+            self._progress.start()
             self._task = self._progress.add_task(title, total=total)
         self._progress.update(self._task, description=title, total=total, completed=done)
 
@@ -58,6 +59,11 @@ class Bars:
             self._progress.remove_task(self._task)
             self._progress.refresh()  # else the bar stays below the next line until the next tick
             self._task = None
+
+    def pause(self) -> None:
+        """Remove the bar, and leave the terminal alone until it is shown again: a question may stand there."""
+        self.clear()
+        self._progress.stop()
 
     def close(self) -> None:
         """Remove the bar for good."""

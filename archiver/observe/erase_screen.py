@@ -17,6 +17,7 @@ from archiver.upkeep.erase.report import (
     FileSearched,
     FilesSearched,
     OwnedSnapshots,
+    RecordsFound,
 )
 
 _SHOWN = 5
@@ -47,6 +48,8 @@ class EraseScreen(Bars):
             case FileSearched():
                 self._done += event.files
                 self.show("searching", done=self._done, total=self._planned)
+            case RecordsFound():
+                self.pause()
             case EraseFailed():
                 self.say_error(event.path, event.error)
             case EraseFinished():

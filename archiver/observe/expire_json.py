@@ -64,6 +64,7 @@ def _topic(topic: TopicRetired) -> dict[str, Any]:
         "rewritten_files": topic.rewritten,
         "commits": topic.commits,
         "stopped": topic.stopped,
+        "needs_consent": list(topic.needs_consent),
         "held_partitions": {str(each): hold for each, hold in sorted(topic.held.items())},
         "kept_partitions": {str(each): path for each, path in sorted(topic.kept.items())},
         "store": purged_json(topic.purged),

@@ -37,7 +37,7 @@ class ExpireScreen(Bars):
         """Show an event."""
         match event:
             case RetirementPlanned():
-                self.clear()
+                self.pause()
                 self._planned, self._done = event.files, 0
             case FilesRetired():
                 self._done += event.files
@@ -144,6 +144,7 @@ def _remarks(topic: TopicRetired) -> list[str]:
     found = []
     if not topic.has_limits:
         found.append("no `retention` or `retention_size` is configured: nothing goes")
+    found += [f"{reason}: it needs `archiver expire {topic.topic} --yes`" for reason in topic.needs_consent]
     found += [f"partition {each}: {_hold(topic.topic, hold)}" for each, hold in sorted(topic.held.items())]
     found += [
         f"partition {each}: a file that can't go keeps more than that: {path}. Nobody knows whose records it has: if"

@@ -66,6 +66,9 @@ class Instruments:
         self.last_committed: Final = self._gauge(
             "last_committed_timestamp_seconds", "When something of the topic was last committed", "topic"
         )
+        self.expire_needs_consent: Final = self._gauge(
+            "expire_needs_consent", 'Whether `expire = "auto"` waits for `archiver expire TOPIC --yes`', "topic"
+        )
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import assert_never
 
-from archiver.errors import TaskInterrupted
+from archiver.errors import ConsentMissing, TaskInterrupted
 from archiver.ingest.events import (
     Failed,
     JobEvent,
@@ -27,6 +27,7 @@ from archiver.ingest.report import JobReport
 from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
 from archiver.observe.lag import Lag
+from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished
 from catalog.recognition import Fit, Recognition
 
 
@@ -137,6 +138,19 @@ class Metering:
         self._to.next_offset.labels(topic, partition).set(offset)
         self._to.lag_offsets.labels(topic, partition).set(max(0, self._ends.get((topic, partition), offset) - offset))
         self._to.lag_seconds.labels(topic, partition).set_function(partial(self._lag.seconds, (topic, partition)))
+
+
+class ExpireMetering:
+    """An observer of retirements that notes which topics wait for consent."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._to = instruments
+
+    def __call__(self, event: ExpireEvent) -> None:
+        """Look at the end of a run. What kept it from looking at a topic leaves the number as it was."""
+        for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
+            if topic.error is None or isinstance(topic.error, ConsentMissing):
+                self._to.expire_needs_consent.labels(topic.topic).set(int(topic.error is not None))
 
 
 def _reasons(report: JobReport) -> list[str]:

@@ -43,7 +43,7 @@ class OrphansScreen(Bars):
                 self._listed += event.objects
                 self.show(f"{event.topic}: listing", done=self._listed, total=None)
             case OrphansFound():
-                self.clear()
+                self.pause()
                 self._listed, self._orphans, self._removed = 0, event.orphans, 0
             case OrphansRemoved():
                 self._removed += event.orphans

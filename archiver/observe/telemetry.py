@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from archiver.config import Config
 from archiver.ingest.events import JobObserver
 from archiver.observer import all_of
+from archiver.upkeep.retire.report import ExpireObserver
 
 _STALLED_INTERVALS = 3
 _STALLED_SLACK_SECONDS = 300.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeteredObservers:
+    """The observers of an archive job and of the retirements between its runs."""
+
+    job: JobObserver
+    retirement: ExpireObserver
+
+
 @contextmanager
-def with_telemetry(config: Config, observer: JobObserver) -> Iterator[JobObserver]:
-    """Yield an observer that calls `observer`, and also serves metrics and sends spans if the configuration says so.
+def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver) -> Iterator[MeteredObservers]:
+    """Yield observers that call these, and also serve metrics and send spans if the configuration says so.
 
     Raises ConfigError if the address can't be listened on. One that another process has is waited for.
     """
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []
+        more_of_retirement: list[ExpireObserver] = []
         if config.metrics is not None:
             from archiver.observe.health import Health
             from archiver.observe.instruments import Instruments
             from archiver.observe.listener import Listener
-            from archiver.observe.metering import Metering
+            from archiver.observe.metering import ExpireMetering, Metering
             from archiver.observe.patient_listener import PatientListener
 
             stalled_after = _STALLED_INTERVALS * config.archive.max_commit_interval + _STALLED_SLACK_SECONDS
@@ -35,9 +46,10 @@ def with_telemetry(config: Config, observer: JobObserver) -> Iterator[JobObserve
             opens = partial(Listener, section.host, section.port, instruments=instruments, health=health)
             open_until_the_end.enter_context(PatientListener(opens, address=section.listen))
             more.append(Metering(instruments, health))
+            more_of_retirement.append(ExpireMetering(instruments))
         if config.traces is not None:
             from archiver.observe.tracing import Spans, tracer_to
 
             tracer = open_until_the_end.enter_context(tracer_to(config.traces.endpoint, config.traces.named_headers))
             more.append(Spans(tracer))
-        yield all_of(observer, *more)
+        yield MeteredObservers(job=all_of(job, *more), retirement=all_of(retirement, *more_of_retirement))

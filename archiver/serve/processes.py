@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any, Final
 
 from archiver.config import Config
+from archiver.config.quantities import bytes_text
 from archiver.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
@@ -39,9 +40,9 @@ def share(config: Config, index: int, count: int) -> Mapping[str, str]:
     serve = config.serve
     keys = {
         "ARCHIVER__SERVE__LISTEN": shifted(serve.listen, index, "serve.listen"),
-        "ARCHIVER__SERVE__CACHE_SIZE": str(max(_LEAST_CACHE, serve.cache_size // count)),
-        "ARCHIVER__SERVE__DISK_CACHE": str(serve.disk_cache // count),
-        "ARCHIVER__SERVE__RESPONSE_MEMORY": str(max(_LEAST_CACHE, serve.response_memory // count)),
+        "ARCHIVER__SERVE__CACHE_SIZE": bytes_text(max(_LEAST_CACHE, serve.cache_size // count)),
+        "ARCHIVER__SERVE__DISK_CACHE": bytes_text(serve.disk_cache // count),
+        "ARCHIVER__SERVE__RESPONSE_MEMORY": bytes_text(max(_LEAST_CACHE, serve.response_memory // count)),
     }
     if serve.advertise is not None:
         keys["ARCHIVER__SERVE__ADVERTISE"] = shifted(serve.advertise, index, "serve.advertise")

@@ -8,6 +8,7 @@ records out of tables on purpose, which `holds` forbid; `removal` has what these
 __all__ = [
     "archived_topic",
     "compact",
+    "consent",
     "erase",
     "holds",
     "journal_upkeep",

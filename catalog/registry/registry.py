@@ -41,6 +41,7 @@ from catalog.registry import (
     pending_rewrites,
     removable,
     restoring,
+    retention_consents,
     rewriting_runs,
     serve_nodes,
     served_users,
@@ -225,6 +226,15 @@ class Holds(Part):
     named = in_transaction(holds.named)
 
 
+class RetentionConsents(Part):
+    """Consent to retire within a day, or more than half of a topic."""
+
+    of_topics = in_transaction(retention_consents.of_topics)
+    request = in_transaction(retention_consents.request)
+    give = in_transaction(retention_consents.give)
+    withdraw_requests = in_transaction(retention_consents.withdraw_requests)
+
+
 class Erasures(Part):
     """Records that were erased on purpose, by their offsets."""
 
@@ -380,6 +390,7 @@ class Registry(_Opened):
         self.claims = KnownFiles(self._postgres)
         self.retention = Retention(self._postgres)
         self.holds = Holds(self._postgres)
+        self.consents = RetentionConsents(self._postgres)
         self.erasures = Erasures(self._postgres)
         self.last_known = LastKnown(self._postgres)
         self.group_offsets = GroupOffsets(self._postgres)

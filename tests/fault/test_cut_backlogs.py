@@ -26,7 +26,7 @@ from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
-SMALL_TASKS = {"task_size": 60_000, "tasks_per_partition": 8}
+SMALL_TASKS = {"task_size": "60000B", "tasks_per_partition": 8}
 RECORDS = 3_000
 
 
@@ -129,7 +129,7 @@ def test_workers_that_die_over_every_second_piece_only_cost_time(stack: Stack) -
 @pytest.mark.usefixtures("without_lease")
 def test_two_archivers_cut_one_partition_at_once(stack: Stack) -> None:
     topic = stack.topic()
-    configs = [stack.config({topic: {}}, archive=SMALL_TASKS | {"task_size": size}) for size in (60_000, 43_000)]
+    configs = [stack.config({topic: {}}, archive=SMALL_TASKS | {"task_size": size}) for size in ("60000B", "43000B")]
     table, dsn = load_config(configs[0]).topic(topic).table, load_config(configs[0]).registry.dsn
     other = load_config(configs[1])
     text = configs[1].read_text().replace(other.topic(topic).table, table).replace(other.registry.dsn, dsn)

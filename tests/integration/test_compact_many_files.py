@@ -96,7 +96,7 @@ def test_three_thousand_files(
     proto.write_text(ORDER_PROTO)
     topic = stack.topic(PARTITIONS)
     value = {"format": "protobuf", "message": "shop.Order", "proto": str(proto)}
-    config = stack.config({topic: {"value": value}}, archive={"task_size": EACH * 100})
+    config = stack.config({topic: {"value": value}}, archive={"task_size": f"{EACH * 100}B"})
     table = load_config(config).topic(topic).table
     produce(stack, topic, noise, FILES // 2, b"")
     archive_once(config, topic, engine=ManySlots())

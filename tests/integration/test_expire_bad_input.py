@@ -42,7 +42,7 @@ def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
     for low, (spoil, kind, advice) in zip(range(EACH, DAYS * EACH, EACH), SPOILT.values(), strict=True):
         path = topics.files(topics.bad)[1, low].file_path
         begins = low + OLDEST
-        edge = ("expire", topics.bad, topics.good, "--before", str(begins), "--rows")
+        edge = ("expire", "--yes", topics.bad, topics.good, "--before", str(begins), "--rows")
         with topics.spoilt(path, spoil):
             done = topics.run(*edge, monkeypatch=monkeypatch)
             assert done.code == 1
@@ -69,7 +69,7 @@ def test_a_file_whose_times_cannot_be_read_is_young(topics: TwoTopics, monkeypat
         spoil, kind, _ = SPOILT[case]
         low = day * EACH
         path = topics.files(topics.bad)[1, low].file_path
-        edge = ("expire", topics.bad, topics.good, "--before", f"2026-01-{day + 1:02}T00:00:00Z", "--rows")
+        edge = ("expire", "--yes", topics.bad, topics.good, "--before", f"2026-01-{day + 1:02}T00:00:00Z", "--rows")
         with topics.spoilt(path, spoil):
             dry = topics.run(*edge, "--dry-run", monkeypatch=monkeypatch)
             assert (dry.code, [each["file"] for each in dry.of(topics.bad)["failures"]]) == (1, [path])
@@ -86,7 +86,7 @@ def test_a_damaged_file_that_is_old_as_a_whole_goes_unread(topics: TwoTopics, mo
     for end, (spoil, _, _) in zip(range(EACH, DAYS * EACH, EACH), SPOILT.values(), strict=True):
         path = topics.files(topics.bad)[1, end - EACH].file_path
         with topics.spoilt(path, spoil):
-            done = topics.run("expire", topics.bad, "--before", str(end), monkeypatch=monkeypatch)
+            done = topics.run("expire", "--yes", topics.bad, "--before", str(end), monkeypatch=monkeypatch)
             assert (done.code, done.of(topics.bad)["first_offsets"]) == (0, {"0": end, "1": end})
             assert not topics.exists(path), "no snapshot needs it"
         assert begin(topics, topics.bad) == [end, end]
@@ -97,7 +97,7 @@ def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
 ) -> None:
     """Its manifest doesn't say whose records it has: it may have any."""
     path = topics.add_foreign()
-    words = ("expire", topics.bad, topics.good, "--before", str(EACH))
+    words = ("expire", "--yes", topics.bad, topics.good, "--before", str(EACH))
     done = topics.run(*words, monkeypatch=monkeypatch)
     assert done.code == 1
     assert done.of(topics.bad)["kept_partitions"] == {"0": path, "1": path}
@@ -113,7 +113,7 @@ def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
 def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     placed = Holds(load_config(topics.config)).place(topics.bad, partitions=(1,), start="12", end="14", reason="case 7")
     before = topics.files(topics.bad)
-    words = ("expire", topics.bad, topics.good, "--before", str(3 * EACH))
+    words = ("expire", "--yes", topics.bad, topics.good, "--before", str(3 * EACH))
     dry = topics.run(*words, "--dry-run", monkeypatch=monkeypatch)
     assert (dry.code, dry.of(topics.bad)["held_partitions"]) == (1, {"1": placed.hold.id})
     done = topics.run(*words, monkeypatch=monkeypatch)
@@ -139,13 +139,13 @@ def test_limits_of_the_configuration_reckon_with_holds(topics: TwoTopics, monkey
     text = topics.config.read_text().replace('"snapshot_retention"', '"retention_size" = "1B"\n"snapshot_retention"')
     before, found, after = text.partition(f'[topics."{topics.bad}"]')
     topics.config.write_text(before + found + "\nhold = true" + after)
-    done = topics.run("expire", monkeypatch=monkeypatch)
+    done = topics.run("expire", "--yes", topics.bad, topics.good, monkeypatch=monkeypatch)
     assert done.code == 0
     assert done.of(topics.bad)["held_partitions"] == {"0": "config", "1": "config"}
     assert (done.of(topics.bad)["files"], done.of(topics.good)["files"]) == (0, (DAYS - 1) * PARTITIONS)
     told = topics.run("expire", as_json=False, monkeypatch=monkeypatch)
     assert f"{topics.bad}: partition 1: `hold = true` in the topic's section keeps more than that" in told.text
-    asked = topics.run("expire", topics.bad, "--before", "10", monkeypatch=monkeypatch)
+    asked = topics.run("expire", "--yes", topics.bad, "--before", "10", monkeypatch=monkeypatch)
     assert (asked.code, asked.of(topics.bad)["files"]) == (1, 0)
     assert begin(topics, topics.bad) == [0, 0]
 
@@ -153,7 +153,7 @@ def test_limits_of_the_configuration_reckon_with_holds(topics: TwoTopics, monkey
 def test_a_manifest_that_is_gone_stops_its_topic_alone(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of(topics.stack, topics.config, topics.bad)
     path = table.current_snapshot().manifests(table.io)[0].manifest_path
-    words = ("expire", topics.bad, topics.good, "--before", str(EACH))
+    words = ("expire", "--yes", topics.bad, topics.good, "--before", str(EACH))
     with topics.spoilt(path, gone):
         done = topics.run(*words, monkeypatch=monkeypatch)
         assert done.code == 1
@@ -172,7 +172,7 @@ def test_a_partitioning_that_others_made_is_in_no_retirements_way(
     with table_of(topics.stack, topics.config, topics.bad).update_spec() as update:
         update.add_field("kafka.partition", IdentityTransform(), "theirs")
     spec = topics.files(topics.bad)[0, EACH].spec_id
-    done = topics.run("expire", topics.bad, "--before", "15", "--rows", monkeypatch=monkeypatch)
+    done = topics.run("expire", "--yes", topics.bad, "--before", "15", "--rows", monkeypatch=monkeypatch)
     assert (done.code, done.of(topics.bad)["first_offsets"]) == (0, {"0": 15, "1": 15})
     assert topics.files(topics.bad)[0, 15].spec_id == spec
     assert topics.archive(topics.bad) == [each for each in topics.kafka(topics.bad) if each.offset >= 15]
@@ -182,6 +182,6 @@ def test_a_beginning_that_cannot_be_is_refused_before_anything_is_asked(
     topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for before in ("latest", "yesterday", "-3"):
-        done = topics.run("expire", topics.bad, f"--before={before}", monkeypatch=monkeypatch)
+        done = topics.run("expire", "--yes", topics.bad, f"--before={before}", monkeypatch=monkeypatch)
         assert (done.code, done.text) == (2, ""), before
     assert topics.archive(topics.bad) == topics.kafka(topics.bad)

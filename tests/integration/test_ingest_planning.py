@@ -75,7 +75,7 @@ class AddsPartitions:
 
 def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) -> None:
     topic = stack.topic()
-    config = stack.config({topic: {}}, archive={"task_size": 1, "tasks_per_partition": 2})
+    config = stack.config({topic: {}}, archive={"task_size": "1B", "tasks_per_partition": 2})
     for number in range(10):  # a batch each, as a batch is never cut
         stack.produce(topic, *numbered(range(number, number + 1)))
     report = _archive_while_partitions_are_added(stack, config, topic)

@@ -32,7 +32,7 @@ class Waves:
 
 def test_everybody_has_a_turn_and_each_record_is_there_once(stack: Stack) -> None:
     wide, narrow = stack.topic(WIDE), stack.topic(NARROW)
-    limits = {"max_commit_interval": "100s", "task_size": 100_000}  # 200 tasks a wave on two slots
+    limits = {"max_commit_interval": "100s", "task_size": "100000B"}  # 200 tasks a wave on two slots
     config = stack.config({wide: {}, narrow: {}}, archive=limits)
     noise = Random(1)
     stack.produce(wide, *({"value": b"%d" % number, "partition": number % WIDE} for number in range(2 * WIDE)))

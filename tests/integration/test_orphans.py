@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
+from archiver.cli.consent import TerminalConsent, deed
 from archiver.config import load_config
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, ConsentMissing
 from archiver.ingest.job import ArchiveJob
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.upkeep.orphans.job import Orphans
@@ -33,6 +34,7 @@ from tests.support.engine.inline_engine import InlineEngine
 from tests.support.engine.killed_jobs import archive as archive_process
 from tests.support.servers.stack import Stack
 from tests.support.storage.foreign_deletion import delete_object
+from tests.support.terminal.consent_answers import Answers
 
 pytestmark = pytest.mark.integration
 
@@ -124,6 +126,13 @@ def test_what_a_kill_left_goes_and_nothing_else(stack: Stack, killed: tuple[Path
     assert {each.kind for each in found.orphans} == {OrphanKind.UNKNOWN}
     assert list(found.failures) == [copied]
     assert not shown.succeeded
+    assert {each.path for each in listed(stack, config, topic)} == before
+
+    answers = Answers(answer=False)
+    declined = run(config, deletes=True, consent=TerminalConsent(answers)).topics[0]
+    assert isinstance(declined.error, ConsentMissing)
+    assert deed(answers.asked[0]).startswith(f"Delete {len(orphans)} file")
+    assert set(answers.asked[0].facts) <= set(orphans)
     assert {each.path for each in listed(stack, config, topic)} == before
 
     assert [each.path for each in run(config, deletes=True).topics[0].deleted] == orphans

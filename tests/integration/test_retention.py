@@ -126,6 +126,8 @@ def test_the_service_retires_in_its_pauses(stack: Stack) -> None:
     config, topic = archived(stack, retention="1d", expire="auto")
     produce(stack, topic, range(30, 40), day=3650)  # the future has no end: it stays until its batch is old
     settings, stop = load_config(config), StopSignal()
+    with Workshop.of(config) as shop:  # as `archiver expire TOPIC --yes` does
+        shop.registry.consents.give(shop.topic, 'retention = "1d"', reason="more than half", by="jane")
     reports: list[ExpireFinished] = []
 
     def heard(event: ExpireEvent) -> None:

@@ -187,7 +187,7 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
         assert [each["lag"] for each in found[group]["partitions"]] == [RECORDS - 100] + [None] * (PARTITIONS - 1)
         refused = ours(served, "reset", group, "--to-latest")
         assert "stop its consumers" in refused["message"]
-        assert "stop its consumers" in ours(served, "delete", group)["message"]
+        assert "stop its consumers" in ours(served, "delete", group, "--yes")["message"]
     for each in readers:
         each.close()
 
@@ -206,7 +206,7 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
         ours(served, "reset", group, "--topic", served.topic, "--partition", "0", "--by-duration", "1h")
         (described,) = ours(served, "describe", group)["groups"]
         assert [each["committed"] for each in described["partitions"]] == [0, 7, 7, 7, 7, RECORDS]
-    assert ours(served, "delete", classic, consumer)["groups"] == [classic, consumer]
+    assert ours(served, "delete", classic, consumer, "--yes")["groups"] == [classic, consumer]
     assert "no such group" in ours(served, "describe", classic)["message"]
 
 

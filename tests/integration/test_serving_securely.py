@@ -295,7 +295,7 @@ def test_users_come_and_go_while_the_server_runs(guarded: Guarded) -> None:
         "guest",
         "reader",
     }
-    users(guarded.config, "remove", "guest")
+    users(guarded.config, "remove", "guest", "--yes")
     time.sleep(2.1)
     refused(asked | {"sasl.password": "second password"})
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from archiver.commit.retention_consent import missing_consent
 from archiver.commit.table_check import TableCheck, check_archive
 from archiver.config import TopicConfig
-from archiver.errors import NotArchived, SourceError
+from archiver.errors import ConsentMissing, NotArchived, SourceError
 from archiver.ingest.plan.ranges import SeenPartition, check_continuity, furthest
 from archiver.ingest.topic.catalog_pool import CatalogPool
 from archiver.ingest.topic.continuity import Continuity
@@ -36,6 +37,7 @@ from catalog.recognition import Doubt, Recognition
 from catalog.registry import Registry
 from catalog.registry.missing_objects import first_offsets
 from catalog.registry.overview import TopicOverview
+from catalog.registry.retention_consents import RetentionConsent
 from schema_mapping.errors import ContextError
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class TopicStatus:
     at. `recognition` says how well the schemas fitted the archived records, of which nobody counted `uncounted_rows`.
     `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter. `erasures` are
     the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings.
+    `consent` says that `expire = "auto"` retires nothing before somebody agrees.
     """
 
     topic: str
@@ -102,6 +105,7 @@ class TopicStatus:
     erasures: tuple[OpenErasure, ...] = ()
     owner_remarks: tuple[str, ...] = ()
     problem: ContextError | None = None
+    consent: ConsentMissing | None = None
 
     @property
     def is_seen(self) -> bool:
@@ -120,8 +124,8 @@ class TopicStatus:
 
     @property
     def problems(self) -> tuple[ContextError, ...]:
-        """Everything that keeps the job from going on."""
-        whole = (self.problem,) if self.problem else ()
+        """Everything that keeps the job from going on, or from retiring."""
+        whole = tuple(error for error in (self.problem, self.consent) if error)
         return whole + tuple(each.problem for each in self.partitions if each.problem)
 
 
@@ -147,6 +151,7 @@ class StatusReader:
         rows = {row.topic: row for row in self._registry.topics.every() if row.cluster_id == self._cluster_id}
         known = [rows[config.name] for config in configs if config.name in rows]
         overviews = self._registry.topics.overview(known)
+        consents = {row.topic: found for row, found in self._consents(configs, known).items()}
         with suppress(SourceError):  # the first topic that asks by itself says so
             self._brokers.refresh([config.name for config in configs])
         found: dict[str, TopicStatus] = {}
@@ -171,7 +176,19 @@ class StatusReader:
                 found[name] = self._look(archive, logs.get(name))
             except ContextError as error:
                 found[name] = _unseen(archive.config, error)
-        return [found[config.name] for config in configs]
+        return [
+            replace(found[config.name], consent=missing_consent(config, consents.get(config.name, {})))
+            for config in configs
+        ]
+
+    def _consents(
+        self, configs: Sequence[TopicConfig], known: Sequence[TopicRow]
+    ) -> dict[TopicRow, Mapping[str, RetentionConsent]]:
+        """The consents to limits of topics that are retired automatically."""
+        names = {config.name for config in configs if config.expire == "auto" and config.retention_limits}
+        rows = [row for row in known if row.topic in names]
+        found = self._registry.consents.of_topics(rows) if rows else {}
+        return {row: found[row.id] for row in rows}
 
     def _archive(self, asked: _Asked, catalog: TableCatalog) -> _Archive:
         """What registry and table say of a topic. Called in threads of their own."""

@@ -6,4 +6,4 @@ Their offsets stay known as erased. What they were is kept nowhere.
 and `finishing` has every object and copy deleted that had them.
 """
 
-__all__ = ["job", "report"]
+__all__ = ["job", "offset_list", "report", "shown_records"]

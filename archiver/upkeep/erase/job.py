@@ -24,16 +24,20 @@ from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
+from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.replay.where import Where
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.upkeep.archived_topic import find_archived
+from archiver.upkeep.consent import GIVEN, Consent
+from archiver.upkeep.erase.consent import ErasureConsent
 from archiver.upkeep.erase.finishing import finish
+from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.removing import erase_rows
-from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseReport, OwnedSnapshots
+from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseReport, OwnedSnapshots, RecordsFound
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.removal.clock import confirmed_time
-from archiver.upkeep.removal.conditions import Matching
+from archiver.upkeep.removal.conditions import AtOffsets, Matching
 from archiver.upkeep.removal.purge import ExpiresOwned, never_owned
 from archiver.upkeep.removal.table_columns import table_columns
 from catalog.iceberg.table_catalog import TableCatalog
@@ -67,13 +71,14 @@ class Erase:
         self,
         config: Config,
         topic: str,
-        where: Where | None,
+        where: Where | OffsetList | None,
         observer: EraseObserver = ignore,
         *,
         options: EraseOptions | None = None,
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
         clock: Callable[[], float] | None = None,
+        consent: Consent = GIVEN,
     ) -> None:
         self._config = config
         self._name = topic
@@ -84,6 +89,7 @@ class Erase:
         self._formats = formats
         self._clock = clock
         self._decided: dict[frozenset[int], bool] = {}
+        self._consent = ErasureConsent(config=config, topic=topic, consent=consent)
 
     def run(self) -> EraseReport:
         """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
@@ -130,20 +136,46 @@ class Erase:
             self._decided[ids] = self._options.expires_owned(snapshots, settings)
         return self._decided[ids]
 
-    def _erase(self, work: TopicErasure, where: Where, report: EraseReport) -> None:
-        columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
-        ends = {each: reached.next_offset for each, reached in work.registry.files.accepted_ends(work.topic).items()}
-        if not self._options.dry_run:
-            work.settle(ends)
-        within = {each: end for each, end in ends.items() if where.bounds(each) is not None}
-        condition = Matching(where, within, columns)
+    def _erase(self, work: TopicErasure, where: Where | OffsetList, report: EraseReport) -> None:
+        condition = self._condition(work, where)
         salt = secrets.token_hex(16)
         told = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
         erasure = new_id()
         value = {"id": erasure, CONDITION: told, "grace_seconds": int(self._options.grace)}
-        is_kept = erase_rows(work, condition, report, erasure=erasure, value=value, dry_run=self._options.dry_run)
+        if self._consent.asks and not self._options.dry_run:
+            self._ask(work, condition, report)
+        is_kept = erase_rows(
+            work,
+            condition,
+            report,
+            erasure=erasure,
+            value=value,
+            dry_run=self._options.dry_run,
+            consent=self._consent,
+        )
         if report.rows or report.commits or is_kept:
             report.erasure, report.condition_hash, report.salt = erasure, told, salt
+
+    def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
+        """Check the condition against the table, and bring what is staged into it."""
+        columns = {}
+        if isinstance(where, Where):
+            columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
+        ends = {each: reached.next_offset for each, reached in work.registry.files.accepted_ends(work.topic).items()}
+        if isinstance(where, OffsetList):
+            _check_archived(where, ends, self._name)
+        if not self._options.dry_run:
+            work.settle(ends)
+        if isinstance(where, OffsetList):
+            return AtOffsets(where.within(ends), is_search=True)
+        return Matching(where, {each: end for each, end in ends.items() if where.bounds(each) is not None}, columns)
+
+    def _ask(self, work: TopicErasure, condition: Matching | AtOffsets, report: EraseReport) -> None:
+        """Search without writing anything, and ask about what was found."""
+        preview = EraseReport(topic=report.topic, table=report.table, dry_run=True)
+        erase_rows(work, condition, preview, erasure="", value={}, dry_run=True)
+        self._observer(RecordsFound(rows=preview.rows))
+        self._consent.check(preview, files=preview.files)
 
     def _runner(self, size_bytes: int, closing: ExitStack) -> Engine:
         if self._engine is None and size_bytes > HERE_BYTES:
@@ -152,3 +184,16 @@ class Erase:
             check_spark(self._config.spark)
             self._engine = closing.enter_context(SparkEngine.start(self._config.spark))
         return self._engine or ThreadEngine()
+
+
+def _check_archived(offsets: OffsetList, ends: Mapping[int, int], topic: str) -> None:
+    """Refuse a list with offsets that aren't archived: it may be that of another topic."""
+    for partition, spans in offsets.spans.items():
+        if spans[-1][1] > ends.get(partition, 0):
+            raise ConfigError(
+                "the list names offsets that are not archived: is it that of another topic?",
+                topic=topic,
+                partition=partition,
+                offset=spans[-1][1] - 1,
+                archived_to=ends.get(partition, 0),
+            )

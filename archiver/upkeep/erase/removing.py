@@ -13,13 +13,14 @@ from archiver.commit.find_holes import search
 from archiver.commit.known_rows import named
 from archiver.errors import UpkeepError
 from archiver.upkeep.erase.candidates import may_match, retired_components, unknown_rows
-from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched
-from archiver.upkeep.erase.spans import are_known, counted, left_of
+from archiver.upkeep.erase.consent import ErasureConsent
+from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched, RecordsFound
+from archiver.upkeep.erase.spans import are_known, counted, in_order, left_of
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.file_rewrite import put_in_place
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component, components
-from archiver.upkeep.removal.conditions import Condition, Matching
+from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
 from archiver.upkeep.removal.target import places_of, removal_target
 from archiver.upkeep.upload_claims import UploadClaims
@@ -45,17 +46,19 @@ def erase_rows(
     erasure: str,
     value: Mapping[str, object],
     dry_run: bool = False,
+    consent: ErasureConsent | None = None,
 ) -> bool:
     """Write files with such rows anew, and note their offsets as erased. `value` is kept until it is finished.
 
-    Returns whether the search ended, and the registry has it so.
+    With `consent` it is asked for before the first commit. Returns whether the search ended, and the registry has it
+    so. Raises ConsentMissing.
     """
     with UploadClaims.of_run(work.registry, work.topic, is_noted=not dry_run) as claims:
         for _ in range(ROUNDS):
             found, known = _search(work, condition, report, erasure, claims, dry_run=dry_run)
             spans = [each for result in found for each in result.removed]
             if spans:
-                report.offsets = counted(spans)
+                report.offsets, report.spans = counted(spans), in_order(spans)
             journal = work.journal(work.table)
             holds = holds_in_force(work.topic, journal, work.registry, recalls=not dry_run)
             by_config = of_config(hold=work.config.topic(work.topic.topic).hold)
@@ -64,6 +67,10 @@ def erase_rows(
                 report.rows = sum(each.rows for each in found)
                 report.files = sum(1 for each in found if each.rows)
                 return False
+            if consent is not None:
+                if consent.asks:
+                    work.observer(RecordsFound(rows=sum(result.rows for result in found)))
+                consent.check(report, files=sum(1 for result in found if result.rows))
             unjudged = sum(report.unjudged_records.values()) if isinstance(condition, Matching) else 0
             told = {**value, UNJUDGED: unjudged} if unjudged else value
             if found:
@@ -71,11 +78,16 @@ def erase_rows(
                 work.registry.erasures.begin(work.topic, erasure, dict(told))
             if not found or _commit(work, found, known, report):
                 # Inside of the run: who sees it neither alive nor searched may take it for dead.
-                return isinstance(condition, Matching) and not report.failures and _ended(work, erasure, told)
+                return _is_search(condition) and not report.failures and _ended(work, erasure, told)
     raise CatalogUnreachable(
         "Others rewrite the table's files faster than records can be erased; run it again when they are done",
         table=work.topic.table,
     )
+
+
+def _is_search(condition: Condition) -> bool:
+    """Whether a user asked for these records, so that all of them are known at its end."""
+    return isinstance(condition, Matching) or (isinstance(condition, AtOffsets) and condition.is_search)
 
 
 def _ended(work: TopicErasure, erasure: str, value: Mapping[str, object]) -> bool:

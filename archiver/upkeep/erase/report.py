@@ -17,6 +17,7 @@ from schema_mapping.errors import ContextError
 class EraseReport:
     """What an erasure found and did. It is filled during the run.
 
+    `spans` are the offsets that were found (partition, start, end), `offsets` how many these are by partition.
     `salt` proves later which condition the `condition_hash` is of; it is kept nowhere. `copies` are uploads of dead
     jobs that may hold some of the records and are too young to be deleted. `rewriters` are runs of other jobs that may
     have read some before, and may still upload them. `finished` are the erasures of which no
@@ -41,6 +42,7 @@ class EraseReport:
     rows: int = 0
     files: int = 0
     offsets: Mapping[int, int] = field(default_factory=dict)
+    spans: tuple[tuple[int, int, int], ...] = ()
     commits: list[str] = field(default_factory=list)
     purged: Purged = field(default_factory=Purged)
     copies: tuple[str, ...] = ()
@@ -98,6 +100,13 @@ class FileSearched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsFound:
+    """The search before the question ended."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EraseFailed:
     """A file could not be read or written, and stays as it is."""
 
@@ -112,6 +121,6 @@ class EraseFinished:
     report: EraseReport
 
 
-EraseEvent: TypeAlias = OwnedSnapshots | FilesSearched | FileSearched | EraseFailed | EraseFinished
+EraseEvent: TypeAlias = OwnedSnapshots | FilesSearched | FileSearched | RecordsFound | EraseFailed | EraseFinished
 
 EraseObserver: TypeAlias = Observer[EraseEvent]

@@ -23,6 +23,11 @@ def counted(spans: Iterable[Span]) -> dict[int, int]:
     return {partition: sum(end - start for start, end in those) for partition, those in _joined(spans).items()}
 
 
+def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The same offsets as joined spans, by partition and offset."""
+    return tuple((partition, start, end) for partition, those in sorted(_joined(spans).items()) for start, end in those)
+
+
 def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) -> tuple[Span, ...]:
     """The offsets that are not `gone` now and were not erased before, in order."""
     taken = (*gone, *((each, start, end) for each, those in erased.items() for start, end in those))

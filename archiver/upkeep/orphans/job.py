@@ -13,12 +13,13 @@ from contextlib import ExitStack
 
 from archiver.audit.trail import AuditTrail
 from archiver.config import Config
-from archiver.errors import ConfigError, StorageError
+from archiver.errors import ConfigError, ConsentMissing, StorageError
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived_topic import known_topics
+from archiver.upkeep.consent import GIVEN, Consent, Question
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.orphans.ended import forget_ended
 from archiver.upkeep.orphans.noted import noted_deletion
@@ -39,6 +40,7 @@ from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 
+_SHOWN = 5
 LEAST_AGE = 86_400.0
 """Younger orphans are deleted only where the configuration's `orphan_grace` allows it."""
 
@@ -60,6 +62,7 @@ class Orphans:
         deletes: bool = False,
         formats: SegmentFormats = FORMATS,
         clock: Callable[[], float] = time.time,
+        consent: Consent = GIVEN,
     ) -> None:
         self._config = config
         self._topics = tuple(topics)
@@ -68,6 +71,7 @@ class Orphans:
         self._deletes = deletes
         self._formats = formats
         self._clock = clock
+        self._consent = consent
 
     def run(self) -> OrphansReport:
         """Search, and delete if asked to.
@@ -123,6 +127,7 @@ class Orphans:
             report.orphans = search.run()
             self._observer(OrphansFound(topic=topic.topic, orphans=len(report.orphans)))
             if self._deletes and report.orphans:
+                self._ask(report)
                 with noted_deletion(trail, "orphans", report):
                     remove_orphans(search, topic, report, registry=connected.registry, observer=self._observer)
             if self._deletes and search.seen:  # a store that has nothing at all is away
@@ -131,6 +136,18 @@ class Orphans:
             report.error = error
             self._observer(OrphanFailed(topic=topic.topic, path=None, error=error))
         return report
+
+    def _ask(self, report: TopicOrphans) -> None:
+        """Ask before files are deleted. Each is looked at again afterwards; none is added."""
+        question = Question(
+            topic=report.topic,
+            verb="delete",
+            files=len(report.orphans),
+            size_bytes=sum(orphan.size for orphan in report.orphans),
+            facts=tuple(orphan.path for orphan in report.orphans[:_SHOWN]),
+        )
+        if not self._consent(question):
+            raise ConsentMissing("the question was not answered with yes: nothing was deleted", topic=report.topic)
 
 
 def _age(grace: float, wanted: float | None) -> float:

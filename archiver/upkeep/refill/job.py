@@ -14,14 +14,15 @@ from typing import Final
 from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
-from archiver.errors import SourceError, TopicBusy
+from archiver.errors import ConsentMissing, SourceError, TopicBusy
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
+from archiver.upkeep.consent import GIVEN, Consent, Question
 from archiver.upkeep.refill.from_kafka import Fetched
 from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.originals import originals
-from archiver.upkeep.refill.report import Fate, Mended, RefillReport
+from archiver.upkeep.refill.report import Fate, Mended, RefillReport, rows_of
 from archiver.upkeep.refill.steps import Found, Made, RefillWork
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.table_catalog import TableCatalog
@@ -51,6 +52,7 @@ class RefillJob:
         accept_lost: bool = False,
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
+        consent: Consent = GIVEN,
     ) -> None:
         self._config = config
         self._name = topic
@@ -59,6 +61,8 @@ class RefillJob:
         self._accept_lost = accept_lost
         self._engine = engine
         self._formats = formats
+        self._consent = consent
+        self._agreed: frozenset[Mended] = frozenset()
 
     def run(self) -> RefillReport:
         """Find the missing rows and bring them back.
@@ -111,6 +115,7 @@ class RefillJob:
         changes = bool(made.mendings or made.accepted) or (found.is_back and heals)
         if self._dry_run or not changes:
             return report
+        self._ask(report)
         commit_id = work.commit(found, made, heals=heals)
         if commit_id is None:
             return None
@@ -122,6 +127,22 @@ class RefillJob:
             mended=report.mended,
             commit_id=commit_id,
         )
+
+    def _ask(self, report: RefillReport) -> None:
+        """Ask before rows are noted as gone, and again if others are. What comes back needs no question."""
+        going = report.of(Fate.ERASED, Fate.LOST)
+        if not going or self._agreed == frozenset(going):
+            return
+        question = Question(
+            topic=self._name,
+            verb="note as erased" if self._accept_removed else "note as lost",
+            records=rows_of(going),
+            spans=tuple((one.hole.partition, one.hole.start_offset, one.hole.end_offset) for one in going),
+            is_repeated=bool(self._agreed),
+        )
+        if not self._consent(question):
+            raise ConsentMissing("the question was not answered with yes: nothing was changed", topic=self._name)
+        self._agreed = frozenset(going)
 
     def _made(self, work: RefillWork, found: Found) -> Made:
         made = Made()

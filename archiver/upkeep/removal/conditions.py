@@ -26,9 +26,13 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """The rows with these offsets: joined, half-open spans by partition."""
+    """The rows with these offsets: joined, half-open spans by partition.
+
+    `is_search` says that they are what a user asked for, and not what a search found before.
+    """
 
     spans: Mapping[int, tuple[tuple[int, int], ...]]
+    is_search: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Retires records of topics with `expire = "auto"` while an archive job that repeats waits for its next run.
 
-Only whole files go, so no file is read or written. A failure is told and tried again in a later pause; it never stops
-the job.
+Only whole files go, so no file is read or written. What needs consent waits for it. A failure is told and tried again
+in a later pause; it never stops the job.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Final
 
 from archiver.config import Config
+from archiver.errors import ConsentMissing
 from archiver.ingest.idle import IdleTime
 from archiver.observer import ignore
+from archiver.upkeep.consent import WITHHELD
 from archiver.upkeep.retire.job import Expire
-from archiver.upkeep.retire.report import ExpireObserver
+from archiver.upkeep.retire.report import ExpireObserver, TopicRetired
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class IdleRetirement:
         self._observer = observer
         self._clock = clock
         self._rests_until: dict[str, float] = {}
+        self._waiting: dict[str, str] = {}
 
     def __call__(self, idle: IdleTime) -> None:
         """Retire records of one topic after the other until the time is over."""
@@ -53,10 +56,14 @@ class IdleRetirement:
     def _expire(self, name: str, idle: IdleTime) -> None:
         try:
             config = self._latest() if self._latest else self._config
-            (done,) = Expire(config, (name,), self._observer, is_over=idle.is_over).run().topics
+            job = Expire(config, (name,), self._observer, is_over=idle.is_over, consent=WITHHELD)
+            (done,) = job.run().topics
         except Exception as error:  # noqa: BLE001 - archiving goes on, whatever is wrong here
             told = error if isinstance(error, ContextError) else None
             _LOG.warning("%s was not retired, archiving goes on: %s", name, error, exc_info=None if told else error)
+            self._rest(name)
+            return
+        if self._waits(done):
             self._rest(name)
             return
         if done.error is not None:
@@ -67,6 +74,16 @@ class IdleRetirement:
             _LOG.warning("a file keeps records of %s, partition %d, that should go: %s", name, partition, path)
         if not done.stopped:
             self._rest(name)
+
+    def _waits(self, done: TopicRetired) -> bool:
+        """Whether the topic waits for consent. That is logged once for each reason: `status` says it all the time."""
+        if not isinstance(done.error, ConsentMissing):
+            self._waiting.pop(done.topic, None)
+            return False
+        if self._waiting.get(done.topic) != done.error.message:
+            _LOG.warning("%s waits for consent, archiving goes on: %s", done.topic, done.error)
+        self._waiting[done.topic] = done.error.message
+        return True
 
     def _rest(self, name: str) -> None:
         self._rests_until[name] = self._clock() + REST_SECONDS

@@ -16,7 +16,7 @@ from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile
-from archiver.audit.trail import AuditTrail
+from archiver.audit.trail import AuditTrail, author
 from archiver.commit.tidying import sum_up_journal
 from archiver.config import Config
 from archiver.config.model import TopicConfig
@@ -26,8 +26,9 @@ from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError, blamed_file
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.storage.journal import Journal
+from archiver.storage.journal import Journal, TableJournal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.clock import confirmed_time
@@ -37,6 +38,7 @@ from archiver.upkeep.removal.purge import never, purge
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
 from archiver.upkeep.removal.target import places_of, removal_target
 from archiver.upkeep.retire.batches import in_batches, without_failed
+from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
 from archiver.upkeep.retire.plan import Retirement, groups_of, retirement
@@ -88,6 +90,7 @@ class Expire:
         formats: SegmentFormats = FORMATS,
         clock: Callable[[], float] | None = None,
         is_over: Callable[[], bool] = never,
+        consent: Consent = GIVEN,
     ) -> None:
         if limits is not None and not topics:
             raise ConfigError("an offset or a time is that of a topic: name the topics that it is for")
@@ -101,6 +104,7 @@ class Expire:
         self._formats = formats
         self._clock = clock
         self._is_over = is_over
+        self._consent = consent
 
     def run(self) -> ExpireReport:
         """Retire topic by topic. Raises what stops all topics; the failure of one is in the report."""
@@ -149,6 +153,15 @@ class Expire:
                 observer=self._observer,
                 formats=self._formats,
                 is_over=self._is_over,
+                consent=RetirementConsent.of(
+                    settings,
+                    self._limits,
+                    topic=topic,
+                    registry=registry,
+                    consent=self._consent,
+                    by=author(self._config.audit).principal,
+                    now=now,
+                ),
             )
             work.run(limits, report, rows=self._rows, dry_run=self._dry_run)
         except ContextError as error:
@@ -174,6 +187,7 @@ class TopicExpiry:
     manifests: ManifestReader
     engine: Callable[[int], Engine]
     observer: ExpireObserver
+    consent: RetirementConsent
     formats: SegmentFormats = FORMATS
     is_over: Callable[[], bool] = never
 
@@ -189,25 +203,9 @@ class TopicExpiry:
             settle_rewrites(table, self.registry, self.catalog, self.manifests, journal, ends_silent=True)
             trail.note_hold(is_held=self.archived.config.hold)
         if not limits.is_none:
-            with UploadClaims.of_run(self.registry, self.archived.topic, is_noted=not dry_run) as claims:
-                for _ in range(ROUNDS):
-                    holds = holds_in_force(self.archived.topic, journal, self.registry, recalls=not dry_run)
-                    report.failures = {}
-                    planned, files = self._plan(limits, holds, report, rows=rows)
-                    report.held, report.kept = planned.held, planned.kept
-                    size = planned.files + sum(len(each.files) for each in planned.edges)
-                    self.observer(RetirementPlanned(topic=report.topic, files=size, rows=planned.rows))
-                    if dry_run:
-                        _tell(report, planned)
-                        return
-                    if self._commit(planned, files, report, claims):
-                        break
-                else:
-                    raise CatalogUnreachable(
-                        "Others rewrite the table's files faster than they can be retired; run it again when they are"
-                        " done",
-                        table=table.topic.table,
-                    )
+            self._retire(limits, report, journal, rows=rows, dry_run=dry_run)
+            if dry_run:
+                return
         if not dry_run:
             report.purged = purge(
                 table,
@@ -221,9 +219,42 @@ class TopicExpiry:
             report.stopped |= report.purged.stopped
             report.journal = sum_up_journal(journal, report.topic, self.is_over)
 
+    def _retire(
+        self, limits: Limits, report: TopicRetired, journal: TableJournal, *, rows: bool, dry_run: bool
+    ) -> None:
+        """Plan and commit. It is planned again after a question, and if others changed the table."""
+        agreed: PlannedRemoval | None = None
+        left = ROUNDS
+        with UploadClaims.of_run(self.registry, self.archived.topic, is_noted=not dry_run) as claims:
+            while left:
+                holds = holds_in_force(self.archived.topic, journal, self.registry, recalls=not dry_run)
+                report.failures = {}
+                planned, files, first_offsets = self._plan(limits, holds, report, rows=rows)
+                report.held, report.kept = planned.held, planned.kept
+                size = planned.files + sum(len(each.files) for each in planned.edges)
+                self.observer(RetirementPlanned(topic=report.topic, files=size, rows=planned.rows))
+                removal = PlannedRemoval.of(planned, files.values(), first_offsets)
+                if dry_run:
+                    _tell(report, planned)
+                    report.needs_consent = self.consent.reasons(removal)
+                    return
+                if not removal.is_same(agreed):
+                    self.consent.check(removal, is_repeated=agreed is not None)
+                    agreed = removal
+                    if self.consent.consent.asks and removal.spans:  # the table may have changed meanwhile
+                        continue
+                if self._commit(planned, files, report, claims):
+                    return
+                left -= 1
+        raise CatalogUnreachable(
+            "Others rewrite the table's files faster than they can be retired; run it again when they are done",
+            table=self.archived.topic.table,
+        )
+
     def _plan(
         self, limits: Limits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
-    ) -> tuple[Retirement, Mapping[str, TableFile]]:
+    ) -> tuple[Retirement, Mapping[str, TableFile], Mapping[int, int]]:
+        """Return the plan, the table's files by path, and where its partitions begin now."""
         table = self.catalog.reload(self.archived.table)
         cuts = self._cuts(limits, table, report, rows=rows)
         reach = reach_of(cuts, self.manifests.files(table.iceberg))
@@ -239,7 +270,7 @@ class TopicExpiry:
             known=table.first_offsets,
             rows=rows,
         )
-        return planned, {file.path: file for file in files}
+        return planned, {file.path: file for file in files}, table.first_offsets
 
     def _cuts(self, limits: Limits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
         files = tuple(self.manifests.files(table.iceberg))

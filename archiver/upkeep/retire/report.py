@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from archiver.errors import ConsentMissing
 from archiver.observer import Observer
 from archiver.storage.journal_sums import JournalSums
 from archiver.upkeep.removal.purge import Purged
@@ -23,7 +24,7 @@ class TopicRetired:
     has them, holds are what its limits reckon with.
     `journal` is what was summed up in the journal, None where that wasn't tried or failed.
     `has_limits` is false if neither the configuration nor the command says what may go. `stopped` says that the time
-    was over before all was done.
+    was over before all was done. `needs_consent` says why a dry run would ask first.
     """
 
     topic: str
@@ -42,6 +43,7 @@ class TopicRetired:
     has_limits: bool = True
     is_asked: bool = False
     stopped: bool = False
+    needs_consent: tuple[str, ...] = ()
     error: ContextError | None = None
 
     @property
@@ -63,6 +65,12 @@ class ExpireReport:
     def succeeded(self) -> bool:
         """Whether every topic was done."""
         return all(each.succeeded for each in self.topics)
+
+    @property
+    def only_lacks_consent(self) -> bool:
+        """Whether nothing failed but that some topics wait for consent."""
+        failed = [topic for topic in self.topics if not topic.succeeded]
+        return bool(failed) and all(isinstance(topic.error, ConsentMissing) for topic in failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

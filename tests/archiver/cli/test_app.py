@@ -75,9 +75,10 @@ WRITES_RECORDS = ("replay",)
 """Its standard output is records, so its errors are text unless it writes to a file or to Kafka."""
 ARGUMENTS = {"topic": "orders", "topics": "orders", "target": "copy", "group": "readers", "name": "jane"}
 MUST_SAY = {
-    ("erase",): ("--where", "key = 'jane'"),
+    ("erase",): ("--where", "key = 'jane'", "--yes"),
     ("groups", "describe"): ("readers",),
-    ("groups", "delete"): ("readers",),
+    ("groups", "delete"): ("readers", "--yes"),
+    ("users", "remove"): ("--yes",),
     ("groups", "reset"): ("--to-earliest",),
 }
 """Options without which a command can't tell what is asked of it."""
@@ -256,6 +257,8 @@ def test_a_repeating_job_says_what_it_waits_for_and_ends_with_the_signals_code(
     [
         (["archive", "--once", "--every", "60s"], "--once or --every"),
         (["archive", "--every", "soon"], "not a duration"),
+        (["archive", "--every", "60"], "--every: 60 has no unit: 1m is what it meant until now"),
+        (["compact", "--max-size", "20"], "--max-size: 20 has no unit: 20B is what it meant until now"),
         (["replay", "orders", "--from", "yesterday"], "neither an offset nor a time"),
         (["replay", "strangers"], "No section of the configuration"),
     ],

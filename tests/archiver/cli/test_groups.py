@@ -1,11 +1,20 @@
-"""What `archiver groups` refuses before it asks a server."""
+"""What `archiver groups` refuses before it asks a server, and how it asks before it forgets a group."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
+from archiver.cli.consent import TerminalConsent, deed
+from archiver.cli.groups import agree
+from archiver.errors import ConsentMissing
+from archiver.kafka.groups import Described, Progress
+from tests.support.terminal.consent_answers import Answers
 
 
 @pytest.mark.parametrize(
@@ -31,3 +40,34 @@ def test_a_server_that_is_not_there_is_named(tmp_path: object) -> None:
     done = CliRunner().invoke(app, ["groups", "list", *options])
     assert done.exit_code == 2
     assert "file of options" in done.stderr
+
+
+@dataclass
+class GroupsThatCommit:
+    """A group whose offset is another one at each look, as long as there are some."""
+
+    offsets: list[int]
+
+    def describe(self, names: Sequence[str]) -> tuple[Described, ...]:
+        offset = self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
+        progress = (Progress(topic="orders", partition=0, committed=offset, end=offset + 10),)
+        return tuple(
+            Described(group=name, kind="consumer", state="EMPTY", assignor="", members=(), progress=progress)
+            for name in names
+        )
+
+
+def test_a_group_that_commits_meanwhile_is_asked_about_again() -> None:
+    answers = Answers()
+    agree(cast("Any", GroupsThatCommit([5, 7])), ["readers"], TerminalConsent(answers))
+    assert [deed(question) for question in answers.asked] == ["Forget the group readers with 1 committed offset"] * 2
+    assert [question.facts for question in answers.asked] == [
+        ("orders, partition 0: at 5",),
+        ("orders, partition 0: at 7",),
+    ]
+    assert [question.is_repeated for question in answers.asked] == [False, True]
+
+
+def test_no_forgets_no_group() -> None:
+    with pytest.raises(ConsentMissing, match="nothing was deleted"):
+        agree(cast("Any", GroupsThatCommit([5])), ["readers"], TerminalConsent(Answers(answer=False)))

@@ -10,6 +10,8 @@ from dataclasses import replace
 import pytest
 
 from archiver.cli.status_screen import status_json, status_screen, status_table, watch_screen
+from archiver.commit.retention_consent import consent_missing, missing_consent
+from archiver.config.model import TopicConfig
 from archiver.errors import BrokerUnavailable, DataLoss, UnknownTopic
 from archiver.ingest.topic.status import PartitionStatus, TopicStatus, batch_time
 from archiver.kafka import OpenTransaction
@@ -17,6 +19,7 @@ from archiver.observe.console import TextConsole
 from catalog.model import FileState, StateCount
 from catalog.ranges.holes import AlteredRange, GoneRows, Hole
 from catalog.recognition import Doubt, Fit, Recognition
+from catalog.registry.retention_consents import RetentionConsent
 from tests.support.kafka.record_batches import Record, build
 
 WRITER = OpenTransaction(producer_id=7, producer_epoch=2, first_offset=120, last_timestamp=1, transactional_id="pay")
@@ -171,3 +174,31 @@ def test_the_price_of_partitions_is_told() -> None:
     large = replace(few, files=300, size_bytes=300 << 23)
     assert "fewer partitions" not in shown(replace(STATUS, files={FileState.COMMITTED: large}))
     assert "a range" not in shown(replace(STATUS, files={FileState.COMMITTED: replace(few, files=3)}))
+
+
+def test_a_retention_that_waits_for_consent_is_a_problem() -> None:
+    status = replace(STATUS, consent=consent_missing("orders", 'records of the last day may go by retention = "1h"'))
+    assert status.consent in status.problems
+    text = shown(status)
+    assert "run `archiver expire orders --yes` once" in text
+    assert status_json(status)["needs_consent"]["kind"] == "ConsentMissing"
+    assert status_json(STATUS)["needs_consent"] is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "consents", "waits"),
+    [
+        ({"retention": "1h"}, {}, True),
+        ({"retention": "90d"}, {}, False),
+        ({"retention": "90d"}, {'retention = "90d"': False}, True),
+        ({"retention": "90d"}, {'retention = "90d"': True}, False),
+        ({"retention": "90d"}, {'retention = "30d"': False}, False),
+        ({"retention": "1h"}, {'retention = "1h"': True}, False),
+        ({"retention": "1h", "expire": "off"}, {}, False),
+        ({}, {}, False),
+    ],
+)
+def test_only_automatic_retirement_waits(settings: dict[str, str], consents: dict[str, bool], waits: bool) -> None:
+    config = TopicConfig.model_validate({"name": "orders", "table": "kafka.orders", "expire": "auto", **settings})
+    found = {limits: RetentionConsent(reason="most", is_given=given) for limits, given in consents.items()}
+    assert (missing_consent(config, found) is not None) is waits

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, BeforeValidator
 
 from archiver.config import Config, load_config
-from archiver.config.quantities import parse_bytes, parse_seconds
+from archiver.config.model import ArchiveSection, AuditSection, ServeSection, TopicSection
+from archiver.config.quantities import bytes_text, parse_bytes, parse_seconds, seconds_text
 from archiver.errors import ConfigError
 
 MINIMAL = """
@@ -212,6 +214,15 @@ def test_a_start_time_keeps_its_zone(tmp_path: Path) -> None:
     assert config.topic("orders").start_from == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_quantities() -> None:
-    assert [parse_bytes(text) for text in ("256MiB", "1 GB", 17, "2kib")] == [256 << 20, 10**9, 17, 2048]
-    assert [parse_seconds(text) for text in ("500ms", "5m", 3, "1.5h")] == [0.5, 300, 3, 5400]
+@pytest.mark.parametrize(
+    ("name", "section"),
+    [("archive", ArchiveSection), ("audit", AuditSection), ("serve", ServeSection), ("defaults", TopicSection)],
+)
+def test_defaults_keep_the_limits_of_their_keys(tmp_path: Path, name: str, section: type[BaseModel]) -> None:
+    texts: dict[str, str] = {}
+    for key, field in section.model_fields.items():
+        parsers = {each.func for each in field.metadata if isinstance(each, BeforeValidator)}
+        if field.default is not None and parsers & {parse_bytes, parse_seconds}:
+            texts[key] = bytes_text(field.default) if parse_bytes in parsers else seconds_text(field.default)
+    assert texts
+    load(tmp_path, "\n".join([f"[{name}]", *(f'{key} = "{text}"' for key, text in texts.items())]))

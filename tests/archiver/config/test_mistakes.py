@@ -178,6 +178,56 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
                 '"truncate(4, val.sku)"]'
             ),
         ),
+        (
+            "[topics.orders]\nretention = 90",
+            (
+                'topics.orders.retention: every size and duration needs a unit: `retention = "90s"` is what it meant '
+                'until now, `"90d"` is likely meant'
+            ),
+        ),
+        (
+            '[topics."orders.*"]\nretention = "90"',
+            (
+                'topics."orders.*".retention: every size and duration needs a unit: `retention = "90s"` is what it '
+                'meant until now, `"90d"` is likely meant'
+            ),
+        ),
+        (
+            "[defaults]\nretention_size = 500",
+            (
+                'defaults.retention_size: every size and duration needs a unit: `retention_size = "500B"` is what it '
+                'meant until now, `"500GiB"` is likely meant'
+            ),
+        ),
+        (
+            "[topics.orders]\ntarget_file_size = 64",
+            (
+                'topics.orders.target_file_size: every size and duration needs a unit: `target_file_size = "64B"` is '
+                'what it meant until now, `"64MiB"` is likely meant'
+            ),
+        ),
+        (
+            "[defaults]\nretention = 7776000",
+            (
+                'defaults.retention: every size and duration needs a unit: `retention = "90d"` is what it meant until '
+                "now"
+            ),
+        ),
+        (
+            "[archive]\nmax_commit_interval = 60.0",
+            (
+                'archive.max_commit_interval: every size and duration needs a unit: `max_commit_interval = "1m"` is '
+                "what it meant until now"
+            ),
+        ),
+        (
+            '[[serve.quotas]]\nprincipal = "User:*"\nbytes_per_second = 1000000',
+            (
+                'serve.quotas.0.bytes_per_second: every size and duration needs a unit: `bytes_per_second = "1000000B"`'
+                " is what it meant until now"
+            ),
+        ),
+        ("[topics.orders]\nretention = 0", "topics.orders.retention: 0 is too small: more than 0"),
         ('[topics.orders]\nmax_lag = "8d"', "topics.orders.max_lag: '8d' is too large: at most 7d"),
         (
             '[topics.orders]\ntarget_file_size = "1KiB"',
@@ -202,7 +252,7 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
         ('[topics.""]', """A topic's name can't be empty: name it in [topics."NAME"]"""),
         (
             "[archive]\nspool = 7\ntask_size = 0",
-            "2 mistakes:\n  archive.spool: 7 is not a path in quotes\n  archive.task_size: 0 is too small: at least 1",
+            "2 mistakes:\n  archive.spool: 7 is not a path in quotes\n  archive.task_size: 0 is too small: at least 1B",
         ),
     ],
 )

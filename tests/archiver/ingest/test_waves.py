@@ -78,7 +78,7 @@ def target(tmp_path: Path) -> TopicTarget:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> ArchiveSection:
-    return ArchiveSection(spool=tmp_path / "spool", max_commit_interval=100)
+    return ArchiveSection(spool=tmp_path / "spool", max_commit_interval="100s")
 
 
 def in_a_thread(run: TopicRun, commit: Callable[[TopicRun, Any], None]) -> Future[None]:

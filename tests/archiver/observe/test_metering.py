@@ -12,14 +12,18 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
+from archiver.errors import ConsentMissing
 from archiver.ingest.events import JobEvent
 from archiver.observe.archive_json import archive_lines
 from archiver.observe.health import Health
 from archiver.observe.instruments import Instruments
 from archiver.observe.json_lines import JsonLines
-from archiver.observe.metering import Metering
+from archiver.observe.metering import ExpireMetering, Metering
 from archiver.observe.tracing import Spans, tracer_to
 from archiver.observer import all_of
+from archiver.upkeep.retire.report import ExpireFinished, ExpireReport, TopicRetired
+from catalog.errors import CatalogUnreachable
+from schema_mapping.errors import ContextError
 from tests.support.archive.job_events import play, run
 
 
@@ -180,3 +184,25 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
     assert list(done["steps"]) == ["fetch", "decode", "write", "upload"]
     assert (done["seconds"], done["error"]) == (3.0, None)
     assert failed["error"]["kind"] == "BrokerUnavailable"
+
+
+def test_topics_that_wait_for_consent_are_counted() -> None:
+    instruments = Instruments()
+    metering = ExpireMetering(instruments)
+
+    def finish(topic: str, error: ContextError | None) -> None:
+        retired = TopicRetired(topic=topic, table="t", error=error)
+        metering(ExpireFinished(report=ExpireReport(topics=(retired,), dry_run=False, seconds=0.0)))
+
+    def waiting() -> dict[str, float]:
+        families = text_string_to_metric_families(instruments.text().decode())
+        (family,) = (each for each in families if each.name == "archiver_expire_needs_consent")
+        return {sample.labels["topic"]: sample.value for sample in family.samples}
+
+    finish("orders", ConsentMissing("90s"))
+    finish("clicks", None)
+    assert waiting() == {"orders": 1.0, "clicks": 0.0}
+    finish("orders", CatalogUnreachable("away"))
+    assert waiting()["orders"] == 1.0, "nothing is known of it now"
+    finish("orders", None)
+    assert waiting()["orders"] == 0.0

@@ -41,7 +41,7 @@ def test_ids_learn(registry: FakeRegistry) -> None:
 
 def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegistry) -> None:
     number = order(registry)
-    section = SchemaRegistrySection(url=registry.url, timeout=0.1)
+    section = SchemaRegistrySection(url=registry.url, timeout="100ms")
     first = Subjects(section)
     before = first.latest("orders-value")
     assert before.id == number

@@ -69,7 +69,7 @@ def test_a_spool_that_is_not_there_is_tried_and_removed_again(tmp_path: Path) ->
 
 
 def test_a_spool_without_room_is_a_warning(tmp_path: Path) -> None:
-    (found,) = look_at_spool(ArchiveSection(spool=tmp_path, spool_size=1 << 60))
+    (found,) = look_at_spool(ArchiveSection(spool=tmp_path, spool_size=f"{1 << 60}B"))
     assert found.outcome is Outcome.WARNING
     assert "Give it room" in found.detail
 

@@ -217,7 +217,7 @@ class Scene:
     def _configured(self, shape: Shape) -> Path:
         archive: dict[str, Any] = {"max_commit_interval": "5s", "orphan_grace": "0s"}
         if shape.cut:
-            archive |= {"task_size": 60_000, "tasks_per_partition": 8}
+            archive |= {"task_size": "60000B", "tasks_per_partition": 8}
         topics = {each.topic: self._topic_keys(each) for each in self.subjects}
         path = self.ground.stack.config(topics, archive=archive, kafka={"socket.timeout.ms": "10000"})
         if not shape.journal:

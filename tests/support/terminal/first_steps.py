@@ -193,7 +193,8 @@ wide, after `pip install "kafka_iceberg_archiver-….whl[local]" duckdb` ([how t
 types it again and compares what is seen. `scripts/first-steps` makes this page anew."""
 NEXT = """\
 What next? [Concepts](concepts.md) says what is promised, [configuration](configuration.md) has every key,
-[operations](operations.md) how to run it for good."""
+[operations](operations.md) how to run it for good. Nothing is removed unless you say so: `retention = "90d"` needs its
+unit, and [`archiver expire` and `archiver erase`](operations.md#retention) show what they will do, and ask."""
 
 
 def main() -> None:

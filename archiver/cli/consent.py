@@ -1,0 +1,110 @@
+"""How commands that remove something ask for consent: `--yes`, or a question on the terminal.
+
+Without either they end with exit code 2 before any work.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
+
+import typer
+
+from archiver.errors import ConsentMissing
+from archiver.observe.amounts import counted, size
+from archiver.observe.console import TextConsole
+
+if TYPE_CHECKING:
+    from archiver.upkeep.consent import Consent, Question
+
+_SHOWN: Final = 10
+
+Yes = Annotated[bool, typer.Option("--yes", help="Remove without a question. Needed where there is no terminal.")]
+
+
+class Prompt(Protocol):
+    """A place where a person can be asked."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a person reads and can answer."""
+
+    def ask(self, question: Question) -> bool:
+        """Show the question and return whether the answer is yes."""
+
+
+class TerminalPrompt:
+    """Standard input and standard error, if both are a terminal."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether both are a terminal."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
+
+    def ask(self, question: Question) -> bool:
+        """Print the facts and ask. Only `y` and `yes` mean yes."""
+        console = TextConsole(stderr=True)
+        if question.is_repeated:
+            console.print("This has changed since the last question:", style="yellow")
+        for line in (*_spans(question), *question.facts):
+            console.print(f"  {line}", soft_wrap=True)
+        console.print(f"{deed(question)}? [y/N] ", end="", soft_wrap=True)
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def deed(question: Question) -> str:
+    """Say what is about to happen: `Erase 35 records of orders, in 25 files (3.1 MB)`."""
+    if question.things:
+        return f"{question.verb.capitalize()} {question.things}"
+    parts: list[str] = []
+    if question.records is not None and question.of_records is not None:
+        parts.append(f"{question.records:,} of {counted(question.of_records, 'record')} of {question.topic}")
+    elif question.records is not None:
+        parts.append(f"{counted(question.records, 'record')} of {question.topic}")
+    if question.files is not None:
+        files = counted(question.files, "file")
+        parts.append(f"in {files}" if parts else f"{files} of {question.topic}")
+    size_text = f" ({size(question.size_bytes)})" if question.size_bytes else ""
+    return f"{question.verb.capitalize()} {', '.join(parts)}{size_text}"
+
+
+def _spans(question: Question) -> list[str]:
+    lines = [f"partition {partition}: offsets {start:,} to {end - 1:,}" for partition, start, end in question.spans]
+    more = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], f"and {counted(more, 'more span')} of offsets"] if more > 0 else lines
+
+
+class TerminalConsent:
+    """Asks a person each question."""
+
+    asks = True
+
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+
+    def __call__(self, question: Question) -> bool:
+        """Ask."""
+        return self._prompt.ask(question)
+
+
+def consent_to(command: str, *, yes: bool, prompt: Prompt | None = None) -> Consent:
+    """Return who answers for a command that always needs consent.
+
+    Raises ConsentMissing without `--yes` and without a terminal.
+    """
+    found = consent_or_none(yes=yes, prompt=prompt)
+    if found is None:
+        raise ConsentMissing(
+            f"`archiver {command}` removes for good, and there is no terminal to ask on: give --yes. Nothing was done"
+        )
+    return found
+
+
+def consent_or_none(*, yes: bool, prompt: Prompt | None = None) -> Consent | None:
+    """Return who answers; None without `--yes` and without a terminal."""
+    from archiver.upkeep.consent import GIVEN
+
+    if yes:
+        return GIVEN
+    prompt = prompt or TerminalPrompt()
+    return TerminalConsent(prompt) if prompt.is_there else None

@@ -1,0 +1,57 @@
+"""The check of retentions: which need consent before they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from archiver.commit.retention_consent import consent_missing, short_retention
+from archiver.setup.findings import Finding, Outcome
+from schema_mapping.errors import ContextError
+
+if TYPE_CHECKING:
+    from archiver.config import Config
+
+RETENTION: Final = "Retention"
+
+
+def look_at_retention(config: Config) -> Iterator[Finding]:
+    """Warn of limits that retire within a day, and of those that would take more than half of a topic now.
+
+    Without registry or catalog only the first are known; other checks say what is wrong with these.
+    """
+    limits = {name: config.topic(name).retention_limits for name in config.sections}
+    if not any(limits.values()):
+        return
+    planned = _planned(config)
+    reasons = {topic: "; ".join(found) for topic, found in planned.items() if found}
+    for name, text in limits.items():
+        if text is not None and config.topic(name).has_short_retention and name not in planned:
+            reasons[name] = short_retention(text)
+    for name, reason in sorted(reasons.items()):
+        detail = consent_missing(name, reason).message
+        yield Finding(part=RETENTION, subject=f"topic {name}", outcome=Outcome.WARNING, detail=detail)
+    if not reasons:
+        yield Finding(part=RETENTION, detail="no limit needs consent")
+
+
+def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
+    """Why a retirement of each archived topic would need consent now. Topics that can't be looked at are left out."""
+    from archiver.upkeep.consent import WITHHELD
+    from archiver.upkeep.retire.job import Expire
+    from catalog.registry import RegistryReader
+
+    try:
+        with RegistryReader(config.registry.dsn) as registry:
+            rows = registry.topics.every()
+        names = [
+            row.topic
+            for row in rows
+            if config.table_of(row.topic) == row.table and config.topic(row.topic).retention_limits is not None
+        ]
+        if not names:
+            return {}
+        report = Expire(config, names, dry_run=True, consent=WITHHELD).run()
+    except ContextError:
+        return {}
+    return {topic.topic: topic.needs_consent for topic in report.topics if topic.error is None}

@@ -1,0 +1,57 @@
+"""The question before an erasure: how many records, at which offsets, and what a few of them are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from archiver.config import Config
+from archiver.errors import ConsentMissing
+from archiver.upkeep.consent import Consent, Question
+from archiver.upkeep.erase.report import EraseReport
+from archiver.upkeep.erase.shown_records import shown_records
+from archiver.upkeep.erase.spans import Span
+
+SAMPLE: Final = 3
+_WIDTH: Final = 300
+
+
+@dataclass(slots=True, kw_only=True)
+class ErasureConsent:
+    """Asks before records are erased, and again if other records were found than those that were agreed on."""
+
+    config: Config
+    topic: str
+    consent: Consent
+    agreed: tuple[Span, ...] | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person is asked."""
+        return self.consent.asks
+
+    def check(self, report: EraseReport, files: int) -> None:
+        """Ask about what was found. Raises ConsentMissing if the answer isn't yes."""
+        if not report.spans or report.spans == self.agreed:
+            return
+        question = Question(
+            topic=self.topic,
+            verb="erase",
+            records=sum(end - start for _, start, end in report.spans),
+            files=files,
+            spans=report.spans,
+            facts=tuple(self._facts(report)) if self.asks else (),
+            is_repeated=self.agreed is not None,
+        )
+        if not self.consent(question):
+            raise ConsentMissing("the question was not answered with yes: nothing was erased", topic=self.topic)
+        self.agreed = report.spans
+
+    def _facts(self, report: EraseReport) -> Iterator[str]:
+        for line in islice(shown_records(self.config, self.topic, report.spans), SAMPLE):
+            text = line.decode().rstrip()
+            yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
+        if unjudged := sum(report.unjudged_records.values()):
+            yield f"{unjudged:,} more can't be judged by the condition's columns, and stay"

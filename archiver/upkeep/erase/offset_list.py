@@ -1,0 +1,110 @@
+"""Records that an erasure names by partition and offset: in options as `0:1200-1209`, or in a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from archiver.errors import ConfigError
+from catalog.ranges.spans import joined
+
+_TEXT: Final = re.compile(r"(\d+):(\d+)(?:-(\d+))?", re.ASCII)
+_LINE: Final = re.compile(r"(\d+)\s*[,;\t ]\s*(\d+)", re.ASCII)
+_HEADING: Final = re.compile(r"partition\s*[,;\t ]\s*offset", re.IGNORECASE)
+_END: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetList:
+    """Half-open spans of offsets by partition, joined and in order."""
+
+    spans: Mapping[int, tuple[tuple[int, int], ...]]
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Self:
+        """Parse `PARTITION:OFFSET` or `PARTITION:FIRST-LAST`, both included. Raises ConfigError."""
+        return cls._of(_parsed(text) for text in texts)
+
+    @classmethod
+    def read(cls, lines: Iterable[str], *, name: str) -> Self:
+        """Read a line for each record: `PARTITION,OFFSET`, or JSON as `archiver replay` writes it.
+
+        Raises ConfigError, which names the line, for any other line: none is left out in silence.
+        """
+        return cls._of(_listed(lines, name))
+
+    @classmethod
+    def _of(cls, spans: Iterable[tuple[int, int, int]]) -> Self:
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for partition, start, end in spans:
+            found[partition].append((start, end))
+        return cls({partition: tuple(joined(those)) for partition, those in sorted(found.items())})
+
+    def joined_with(self, other: OffsetList) -> OffsetList:
+        """The offsets of both."""
+        return self._of(
+            (partition, start, end)
+            for part in (self, other)
+            for partition, spans in part.spans.items()
+            for start, end in spans
+        )
+
+    def within(self, ends: Mapping[int, int]) -> dict[int, tuple[tuple[int, int], ...]]:
+        """The spans below the ends of their partitions."""
+        found = {
+            partition: tuple((start, min(end, ends[partition])) for start, end in spans if start < ends[partition])
+            for partition, spans in self.spans.items()
+            if partition in ends
+        }
+        return {partition: spans for partition, spans in found.items() if spans}
+
+    @property
+    def text(self) -> str:
+        """The list as options would have it, the same for the same offsets."""
+        return ",".join(
+            f"{partition}:{start}-{end - 1}" for partition, spans in self.spans.items() for start, end in spans
+        )
+
+
+def _parsed(text: str) -> tuple[int, int, int]:
+    match = _TEXT.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError("--offsets is PARTITION:OFFSET or PARTITION:FIRST-LAST, such as 0:1200-1209", found=text)
+    first, last = int(match[2]), int(match[3] or match[2])
+    if last < first or last >= _END:
+        raise ConfigError("--offsets: the last offset comes before the first, or there is no such offset", found=text)
+    return int(match[1]), first, last + 1
+
+
+def _listed(lines: Iterable[str], name: str) -> Iterator[tuple[int, int, int]]:
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text or (number == 1 and _HEADING.fullmatch(text)):
+            continue
+        partition, offset = _of_json(text) if text.startswith("{") else _of_columns(text)
+        if partition < 0 or not 0 <= offset < _END:
+            raise ConfigError(
+                "--offsets-file has a line for each record: PARTITION,OFFSET, or JSON with `partition` and `offset`",
+                file=name,
+                line=number,
+            )
+        yield partition, offset, offset + 1
+
+
+def _of_columns(text: str) -> tuple[int, int]:
+    match = _LINE.fullmatch(text)
+    return (int(match[1]), int(match[2])) if match else (-1, -1)
+
+
+def _of_json(text: str) -> tuple[int, int]:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return -1, -1
+    numbers = tuple(record.get(key) for key in ("partition", "offset"))
+    partition, offset = (number if type(number) is int else -1 for number in numbers)
+    return partition, offset

@@ -1,0 +1,161 @@
+"""Consent to a retirement: needed for a retention under a day, and for more than half of a topic's records.
+
+Consent to the limits of the configuration is kept in the registry, once for each value, so that daily runs go on. To
+limits that a command names it is given for that run alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from archiver.archive.table_files import TableFile
+from archiver.commit.retention_consent import consent_missing, short_retention
+from archiver.config.model import SHORT_RETENTION, TopicConfig
+from archiver.errors import ConsentMissing
+from archiver.upkeep.consent import Consent, Question
+from archiver.upkeep.removal.components import Component
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.plan import Retirement
+from catalog.model import TopicRow
+from catalog.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRemoval:
+    """How much of a topic a retirement takes, from which offsets to which, and the paths of the files.
+
+    `records` is the most that can go: of a file at the edge only some do.
+    """
+
+    records: int = 0
+    of_records: int = 0
+    size_bytes: int = 0
+    spans: tuple[tuple[int, int, int], ...] = ()
+    paths: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, planned: Retirement, files: Iterable[TableFile], known: Mapping[int, int]) -> Self:
+        """Count what a plan takes out of these files of the table, whose partitions begin at `known` now."""
+        return cls(
+            records=planned.rows + sum(_rows_below(edge, planned.first_offsets) for edge in planned.edges),
+            of_records=sum(file.rows for file in files),
+            size_bytes=planned.size_bytes,
+            spans=tuple(
+                (partition, known.get(partition, 0), offset)
+                for partition, offset in sorted(planned.first_offsets.items())
+            ),
+            paths=frozenset(file.path for part in (*planned.going, *planned.edges) for file in part.files),
+        )
+
+    @property
+    def is_most(self) -> bool:
+        """Whether more than half of the topic's records go."""
+        return 2 * self.records > self.of_records
+
+    def is_same(self, other: PlannedRemoval | None) -> bool:
+        """Whether the same records go, whatever else came into the table."""
+        return other is not None and (self.records, self.spans, self.paths) == (
+            other.records,
+            other.spans,
+            other.paths,
+        )
+
+
+def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
+    """How many rows of a component lie below the first offsets at most."""
+    below = sum(
+        min(one.expected, max(0, first_offsets.get(one.partition, 0) - one.start_offset)) for one in edge.ranges
+    )
+    return min(edge.rows, below)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetirementConsent:
+    """Who agrees to the retirement of one topic.
+
+    `configured` are the limits as the configuration has them, None if the command named the limits. `seconds` is how
+    old the youngest records are that may go, if that is limited by time.
+    """
+
+    topic: TopicRow
+    registry: Registry
+    consent: Consent
+    by: str
+    configured: str | None
+    seconds: float | None
+
+    @classmethod
+    def of(
+        cls,
+        settings: TopicConfig,
+        named: Limits | None,
+        *,
+        topic: TopicRow,
+        registry: Registry,
+        consent: Consent,
+        by: str,
+        now: float,
+    ) -> Self:
+        """The consent to the limits of a topic's section, or to those that the command named."""
+        seconds = settings.retention
+        if named is not None:
+            seconds = None if named.time_ms is None else now - named.time_ms / 1_000
+        return cls(
+            topic=topic,
+            registry=registry,
+            consent=consent,
+            by=by,
+            configured=None if named is not None else settings.retention_limits,
+            seconds=seconds,
+        )
+
+    def reasons(self, removal: PlannedRemoval) -> tuple[str, ...]:
+        """Why this retirement needs consent. Nothing if it needs none, or if the configured limits have it."""
+        found = []
+        if self.seconds is not None and self.seconds < SHORT_RETENTION:
+            found.append(short_retention(self.configured or "--before"))
+        if removal.is_most:
+            found.append(f"{removal.records:,} of {removal.of_records:,} records would go, more than half")
+        if not found or self.configured is None:
+            return tuple(found)
+        stored = self.registry.consents.of_topics((self.topic,))[self.topic.id].get(self.configured)
+        return () if stored is not None and stored.is_given else tuple(found)
+
+    def check(self, removal: PlannedRemoval, *, is_repeated: bool = False) -> None:
+        """Ask for consent if it is needed, or if a person is there to ask. Raises ConsentMissing if it isn't given.
+
+        What the configured limits get, or wait for, is kept in the registry.
+        """
+        reasons = self.reasons(removal)
+        if not reasons and not (self.consent.asks and removal.spans):
+            if self.configured is not None:
+                self.registry.consents.withdraw_requests(self.topic)
+            return
+        question = Question(
+            topic=self.topic.topic,
+            verb="retire",
+            records=removal.records,
+            of_records=removal.of_records,
+            files=len(removal.paths),
+            size_bytes=removal.size_bytes,
+            spans=removal.spans,
+            facts=reasons,
+            is_repeated=is_repeated,
+        )
+        why = "; ".join(reasons)
+        if self.consent(question):
+            if reasons and self.configured is not None:
+                self.registry.consents.give(self.topic, self.configured, reason=why, by=self.by)
+            return
+        if reasons and self.configured is not None:
+            self.registry.consents.request(self.topic, self.configured, why)
+        if self.consent.asks:
+            raise ConsentMissing("the question was not answered with yes: nothing was retired", topic=self.topic.topic)
+        if self.configured is not None:
+            raise consent_missing(self.topic.topic, why)
+        raise ConsentMissing(
+            f"{why}: nothing was retired. If that is right, give --yes; --dry-run shows what would go",
+            topic=self.topic.topic,
+        )

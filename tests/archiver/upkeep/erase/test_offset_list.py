@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.errors import ConfigError
+from archiver.upkeep.erase.offset_list import OffsetList
+
+RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=60)
+
+
+def offsets(found: OffsetList) -> set[tuple[int, int]]:
+    return {
+        (partition, offset)
+        for partition, spans in found.spans.items()
+        for start, end in spans
+        for offset in range(start, end)
+    }
+
+
+def test_options_name_offsets_and_ranges() -> None:
+    found = OffsetList.parse(["0:1200-1209", "0:1210", "3:7"])
+    assert found.spans == {0: ((1200, 1211),), 3: ((7, 8),)}
+    assert found.text == "0:1200-1210,3:7-7"
+
+
+@given(RECORDS)
+def test_a_file_names_each_record(records: list[tuple[int, int]]) -> None:
+    columns = [f"{partition},{offset}\n" for partition, offset in records]
+    lines = [json.dumps({"topic": "orders", "partition": each, "offset": offset}) for each, offset in records]
+    with_tabs = [line.replace(",", "\t") for line in columns]
+    for listed in (columns, ["partition,offset\n", *columns], [*lines, "\n"], with_tabs):
+        assert offsets(OffsetList.read(listed, name="list")) == set(records)
+
+
+@given(RECORDS, RECORDS, st.dictionaries(st.integers(0, 3), st.integers(0, 45)))
+def test_lists_are_joined_and_cut(
+    one: list[tuple[int, int]], other: list[tuple[int, int]], ends: dict[int, int]
+) -> None:
+    first, second = (OffsetList.read([f"{p},{o}" for p, o in each], name="list") for each in (one, other))
+    found = first.joined_with(second)
+    assert offsets(found) == {*one, *other}
+    below = {(partition, offset) for partition, offset in {*one, *other} if offset < ends.get(partition, 0)}
+    assert offsets(OffsetList(found.within(ends))) == below
+
+
+@pytest.mark.parametrize("text", ["1200", "0:", "0:5-4", "0:-1", "a:1", "0:1-", f"0:{2**63 - 1}"])
+def test_an_option_that_is_none(text: str) -> None:
+    with pytest.raises(ConfigError, match="--offsets"):
+        OffsetList.parse([text])
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["0", "0,", "x,1", "0,1,2", '{"partition": 0}', '{"partition": 0, "offset": "1"}', '{"offset"', "[0, 1]", "-1,3"],
+)
+def test_a_line_that_is_none_is_named(line: str) -> None:
+    with pytest.raises(ConfigError, match="has a line for each record") as error:
+        OffsetList.read(["0,1", line], name="gone.csv")
+    assert (error.value.context["file"], error.value.context["line"]) == ("gone.csv", 2)

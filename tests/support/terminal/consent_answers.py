@@ -1,0 +1,24 @@
+"""A person who answers the questions of commands, and does something before the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from archiver.upkeep.consent import Question
+
+
+@dataclass
+class Answers:
+    """Answers each question with `answer`, after the next of `deeds`."""
+
+    deeds: list[Callable[[], object]] = field(default_factory=list)
+    answer: bool = True
+    asked: list[Question] = field(default_factory=list)
+    is_there: bool = True
+
+    def ask(self, question: Question) -> bool:
+        self.asked.append(question)
+        if self.deeds:
+            self.deeds.pop(0)()
+        return self.answer
