@@ -323,6 +323,7 @@ class ServeSection(Section):
     max_request_size: Bytes = Field(default=4 << 20, ge=1 << 10, le=1 << 30)
     max_connections_per_address: int | None = Field(default=None, ge=1, le=100_000)
     max_unauthenticated_request_size: Bytes = Field(default=64 << 10, ge=1 << 10, le=1 << 20)
+    loop_share: float = Field(default=0.25, gt=0.0, le=1.0)
     request_memory: Bytes = Field(default=64 << 20, ge=1 << 20)
     handshake_timeout: Seconds = Field(default=10.0, ge=0.1, le=600.0)
     idle_timeout: Seconds = Field(default=600.0, ge=1.0, le=86400.0)

@@ -16,9 +16,11 @@ from archiver.serve.groups.consumer import (
     ConsumerMember,
     GroupTimes,
     KnownTopic,
+    MatchedTopics,
     Place,
     Rights,
     Topics,
+    matching,
 )
 from archiver.serve.groups.coordinator import AnyGroup, Coordinator, is_group_id
 from archiver.serve.groups.offsets import CommittedOffsets, OffsetStore, RegistryOffsets
@@ -38,6 +40,7 @@ __all__ = [
     "Joined",
     "Joining",
     "KnownTopic",
+    "MatchedTopics",
     "OffsetStore",
     "Place",
     "RegistryOffsets",
@@ -46,4 +49,5 @@ __all__ = [
     "Syncing",
     "Topics",
     "is_group_id",
+    "matching",
 ]

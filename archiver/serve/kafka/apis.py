@@ -28,6 +28,7 @@ from archiver.serve.kafka import (
     refusals,
     versions,
 )
+from archiver.serve.kafka.distinct import without_repeats
 from archiver.serve.kafka.fetch import fetch
 from archiver.serve.kafka.frames import API_VERSIONS, Head, response_head
 from archiver.serve.kafka.guards import Guard, Handler
@@ -125,21 +126,28 @@ def api_of(head: Head) -> Api | None:
 async def answered(service: Service, api: Api, head: Head, request: Request) -> tuple[list[bytes | memoryview], float]:
     """Answer a request: the header and the body of the response, and how many seconds its client has to wait then."""
     began = time.perf_counter()
-    found = await _found(service, api, request)
-    if not isinstance(found, list):
-        body: list[bytes | memoryview] = [encoded(answer(head.api_key, head.version, found))]
-    else:
-        body = found
+    found = await _found(service, api, without_repeats(request))
+    body = found if isinstance(found, list) else [await _encoded(request, head, found)]
     wait = _wait(service, request, sum(map(len, body)))
     if wait:
         millis = math.ceil(wait * 1000)
         if isinstance(found, list):
             body = fetch_response.throttled(found, millis)
         else:
-            body = [encoded(answer(head.api_key, head.version, {**found, "throttle_time": millis}))]
+            body = [await _encoded(request, head, {**found, "throttle_time": millis})]
     parts = [response_head(head), *body]
     service.traffic.answered(_summary(api, request, found, parts, time.perf_counter() - began))
     return parts, wait
+
+
+async def _encoded(request: Request, head: Head, found: Values) -> bytes:
+    """Encode an answer. What took long to put together takes long to encode, and that is done in a thread."""
+
+    def work() -> bytes:
+        return encoded(answer(head.api_key, head.version, found))
+
+    turns = request.client.turns
+    return await turns.in_thread(work) if turns.is_long else work()
 
 
 async def _found(service: Service, api: Api, request: Request) -> Values | list[bytes | memoryview]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -12,7 +11,6 @@ from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Client, Request, Service
 from archiver.serve.security import Shaken
 
-_LOG = logging.getLogger(__name__)
 _ERRORS: Final = {
     Shaken.BEGUN: ErrorCode.none,
     Shaken.UNKNOWN_MECHANISM: ErrorCode.unsupported_sasl_mechanism,
@@ -26,9 +24,8 @@ async def sasl_handshake(_service: Service, request: Request) -> Values:
     login = request.client.login
     shaken = login.handshake(request.body.mechanism, is_raw=request.version == 0)
     if shaken is not Shaken.BEGUN:
-        _LOG.warning(
-            "%s can't authenticate with %.40r: %s", request.client.address, request.body.mechanism, shaken.name.lower()
-        )
+        why = f"it can't authenticate with {request.body.mechanism[:40]!r}: {shaken.name.lower()}"
+        request.client.closing_log.write(request.client.address, why)
     return {"error_code": _ERRORS[shaken], "mechanisms": login.mechanisms}
 
 
@@ -64,4 +61,4 @@ async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
 
 
 def _failed(client: Client, error: AuthenticationFailed) -> None:
-    _LOG.warning("%s isn't let in: %s", client.address, error)
+    client.closing_log.write(client.address, f"it isn't let in: {error}")

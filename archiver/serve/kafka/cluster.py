@@ -29,7 +29,7 @@ async def metadata(service: Service, request: Request) -> Values:
     if wanted is None or (not wanted and request.version == 0):
         found = [*await service.topics.every(), *(_without(service, name) for name in service.topics.closed)]
     else:
-        found = [await _asked(service, request, each) for each in wanted]
+        found = [await _asked(service, request, each) async for each in request.in_turns(wanted)]
     if any(_is_away(each) for each in found):
         await late(_AWAY_SECONDS, service.ending)
     members = service.cluster.told  # after all that was waited for: nodes may have come and gone meanwhile
@@ -37,7 +37,7 @@ async def metadata(service: Service, request: Request) -> Values:
         "brokers": [_broker(each) for each in members.nodes],
         "cluster_id": service.cluster.cluster_id,
         "controller_id": _controller(members),
-        "topics": [_described(members, each) for each in found],
+        "topics": [await _described(request, members, each) for each in found],
         "error_code": ErrorCode.none,
     }
 
@@ -74,7 +74,7 @@ async def describe_topic_partitions(service: Service, request: Request) -> Value
         if left == 0:
             following = {"topic_name": name, "partition_index": first}
             break
-        described = dict(_described(service.cluster.told, await _named(service, name)))
+        described = dict(await _described(request, service.cluster.told, await _named(service, name)))
         partitions = described["partitions"][max(0, first) :]
         topics.append({**described, "partitions": partitions[:left]})
         if len(partitions) > left:
@@ -92,7 +92,7 @@ async def find_coordinator(service: Service, request: Request) -> Values:
     if kind == _GROUP:
         await service.cluster.agree_on((*keys, getattr(body, "key", "")))
     return _found(service, kind, getattr(body, "key", "")) | {
-        "coordinators": [_found(service, kind, each) | {"key": each} for each in keys]
+        "coordinators": [_found(service, kind, each) | {"key": each} async for each in request.in_turns(keys)]
     }
 
 
@@ -158,16 +158,17 @@ def _is_away(found: ServedTopic | Values) -> bool:
     return not isinstance(found, ServedTopic) and found["error_code"] is ErrorCode.leader_not_available
 
 
-def _described(members: Members, found: ServedTopic | Values) -> Values:
-    return _topic(members, found) if isinstance(found, ServedTopic) else found
+async def _described(request: Request, members: Members, found: ServedTopic | Values) -> Values:
+    return await _topic(request, members, found) if isinstance(found, ServedTopic) else found
 
 
 def _unknown(name: str | None, error: ErrorCode) -> dict[str, Any]:
     return {"error_code": error, "name": name, "topic_id": None, "partitions": []}
 
 
-def _topic(members: Members, topic: ServedTopic) -> dict[str, Any]:
-    partitions = [_partition(members, topic, number) for number in range(topic.partitions)]
+async def _topic(request: Request, members: Members, topic: ServedTopic) -> dict[str, Any]:
+    numbers = range(topic.partitions)
+    partitions = [_partition(members, topic, number) async for number in request.in_turns(numbers)]
     return {
         "error_code": ErrorCode.none,
         "name": topic.name,

@@ -32,7 +32,7 @@ _PUSH_MILLIS: Final = 300_000
 
 async def describe_configs(service: Service, request: Request) -> Values:
     """DescribeConfigs of topics and of the node."""
-    return {"results": [await _described(service, each) for each in request.body.resources]}
+    return {"results": [await _described(service, each) async for each in request.in_turns(request.body.resources)]}
 
 
 async def no_subscription(_service: Service, request: Request) -> Values:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, Api, answered, api_of, fallback
 from archiver.serve.kafka.authentication import raw_step
 from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
-from archiver.serve.kafka.request_memory import Held, RequestMemory
+from archiver.serve.kafka.request_memory import SMALL, Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
+from archiver.serve.security import ANONYMOUS
 
 _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS: Final = 2.0
@@ -30,7 +32,8 @@ class ConnectionLimits:
     """What a client may do: the bytes of a request, and the seconds that it may be idle, or take for a part of a frame.
 
     A part is 64 KiB that it sends, or 256 KiB of an answer that it takes: slow clients go on, those that stop don't.
-    Before a client has shown who it is, its requests are small, and it has `handshake_seconds` in all.
+    A whole frame has to come at 128 KiB a second. Before a client has shown who it is, its requests are small and few,
+    and it has `handshake_seconds` in all.
     """
 
     most_request_bytes: int
@@ -38,6 +41,7 @@ class ConnectionLimits:
     frame_seconds: float = 10.0
     answer_seconds: float = 120.0
     most_unauthenticated_bytes: int = 64 << 10
+    most_unauthenticated_requests: int = 20
     handshake_seconds: float = 10.0
 
 
@@ -66,6 +70,7 @@ class Connection:
         service: Service,
         limits: ConnectionLimits,
         memory: RequestMemory,
+        answers: RequestMemory,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -73,9 +78,18 @@ class Connection:
         self._service = service
         self._limits = limits
         self._memory = memory
+        self._answers = answers
+        self._turns = client.turns
+        self._shown: Callable[[], None] = lambda: None
+        self._is_shown = False
         self._is_writing = False
         self._is_answering = False
         self._is_ending = False
+
+    @property
+    def host(self) -> str:
+        """The client's address, without the port."""
+        return self._client.host
 
     def end_after_answer(self) -> bool:
         """End the connection once its client has the answer that it waits for. False where it waits for none.
@@ -85,32 +99,47 @@ class Connection:
         was_ending, self._is_ending = self._is_ending, True
         return was_ending or self._is_answering
 
-    async def serve(self, *, handshake_until: float) -> None:
+    async def serve(self, *, handshake_until: float, shown: Callable[[], None]) -> None:
         """Answer requests until the client ends the connection, is idle for too long, or sends what is no request.
 
-        A client that hasn't shown who it is `handshake_until` then, by the loop's clock, is let go.
+        A client that hasn't shown who it is `handshake_until` then, by the loop's clock, is let go. `shown` is called
+        once it has; if clients don't log in, with its first request.
         """
-        login = self._client.login
+        login, log = self._client.login, self._client.closing_log
+        self._shown = shown
         try:
             async with asyncio.timeout_at(handshake_until) if login.access is None else nullcontext():
-                while login.access is None:
-                    if not await self._next():
-                        return
+                await self._log_in()
+            if login.access is None:
+                return
+            if login.access.principal != ANONYMOUS:
+                self._turns.pay_as(self._client.payer)
+                self._client.sessions.payer = self._turns.name
+                self._note_shown()
             while await self._next():
                 pass
         except BadRequest as error:
-            _LOG.warning("connection of %s closed", self._client.address, exc_info=error)
+            log.write(self._client.address, error)
         except TimeoutError:
             why = "it takes no answers" if self._is_writing else "it didn't show who it is in time"
-            _LOG.warning("connection of %s closed: %s", self._client.address, why)
+            log.write(self._client.address, why)
         except ConnectionError:
             _LOG.debug("connection of %s ended", self._client.address)
         finally:
             await self._end()
 
+    async def _log_in(self) -> None:
+        """Answer what a client may ask before it has shown who it is, if it has to."""
+        login, most = self._client.login, self._limits.most_unauthenticated_requests
+        for _ in range(most):
+            if login.access is not None or not await self._next():
+                return
+        if login.access is None:
+            raise BadRequest("the client sent too many requests before it showed who it is", most=most)
+
     async def _next(self) -> bool:
         """Answer the next request. False where there is none, or none that may follow."""
-        with self._memory.hold() as held:
+        with self._memory.hold(self._turns.name) as held:
             frame = await self._frame(held)
             if frame is None:
                 return False
@@ -120,14 +149,23 @@ class Connection:
                 parts, wait = await self._answer(frame)
         if waits:
             parts, wait = await self._answer(frame)
-        self._is_writing = True
-        await write_frame(self._writer, parts, slice_seconds=self._limits.answer_seconds)
-        self._is_writing = self._is_answering = False
+        await self._write(parts)
         if self._is_ending:
             return False
         if wait:  # what the client sends meanwhile stays in its own memory
             await asyncio.sleep(wait)
         return not self._client.login.is_over
+
+    async def _write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Write an answer. A long one waits until there is room for it in the memory of answers."""
+        with self._answers.hold(self._turns.name) as room:
+            size = sum(len(part) for part in parts if isinstance(part, bytes))  # other parts are in the cache
+            if size > SMALL:
+                await room.grow(size)
+            self._turns.end_long_work()
+            self._is_writing = True
+            await write_frame(self._writer, parts, slice_seconds=self._limits.answer_seconds)
+            self._is_writing = self._is_answering = False
 
     async def _frame(self, held: Held) -> _Frame | None:
         login, limits = self._client.login, self._limits
@@ -135,11 +173,15 @@ class Connection:
         if login.access is None:
             most = min(most, limits.most_unauthenticated_bytes)
         least = 0 if login.is_raw else LEAST_BYTES
+        self._turns.reads()
         size = await read_size(self._reader, least, most, idle_seconds=limits.idle_seconds)
         if size is None:
             return None
         frame = await read_rest(self._reader, size, part_seconds=limits.frame_seconds, grow=held.grow)
-        return frame if login.is_raw else await self._read(frame)
+        if login.is_raw:
+            await self._turns.begin()
+            return frame
+        return await self._read(frame)
 
     async def _read(self, frame: bytes) -> _Frame:
         head = head_of(frame)
@@ -151,10 +193,22 @@ class Connection:
                 raise BadRequest("the client hasn't shown again who it is", api_key=head.api_key)
         api = api_of(head)
         if api is None:
+            await self._turns.begin()
             return head
+        if login.access is not None:
+            self._note_shown()
+        read = partial(request_of, head, frame, self._client)
         if len(frame) <= _READ_AT_ONCE:
-            return _Asked(api, head, request_of(head, frame, self._client))
-        return _Asked(api, head, await asyncio.to_thread(request_of, head, frame, self._client))
+            await self._turns.begin()
+            return _Asked(api, head, read())
+        asked = _Asked(api, head, await self._turns.in_thread(read))
+        await self._turns.begin(len(frame))
+        return asked
+
+    def _note_shown(self) -> None:
+        if not self._is_shown:
+            self._is_shown = True
+            self._shown()
 
     async def _answer(self, frame: _Frame) -> tuple[Sequence[bytes | memoryview], float]:
         match frame:
@@ -174,6 +228,8 @@ class Connection:
 
     async def _end(self) -> None:
         """Close the connection: what was written is sent on first, if the client takes it."""
+        self._client.sessions.close()
+        self._turns.end_long_work()
         if self._is_ending and not (self._is_answering or self._is_writing):
             self._writer.close()
             with suppress(ConnectionError, TimeoutError):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import Beat, ConsumerGroup, ConsumerMember, Place
+from archiver.serve.groups import Beat, ConsumerGroup, ConsumerMember, Place, Topics
 from archiver.serve.kafka.group_topics import names_by_id
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
@@ -22,6 +22,9 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
     body = request.body
     names = body.subscribed_topic_names
     topics = await service.group_topics.known(service.topics, names or ())
+    pattern = _pattern(service, body, topics)
+    if pattern:
+        topics = await service.group_topics.matching(pattern, request.client.turns)
     rebalance = body.rebalance_timeout.total_seconds()
     beat = Beat(
         member_id=body.member_id,
@@ -51,7 +54,17 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
 async def consumer_group_describe(service: Service, request: Request) -> Values:
     """ConsumerGroupDescribe. Of groups that have another protocol, or no members, tools ask DescribeGroups."""
     names = names_by_id(service.topics)
-    return {"groups": [_described(service, each, names) for each in request.body.group_ids]}
+    return {"groups": [_described(service, each, names) async for each in request.in_turns(request.body.group_ids)]}
+
+
+def _pattern(service: Service, body: Any, topics: Topics) -> str | None:
+    """The pattern of a heartbeat, or of its member if that was last looked up among other topics."""
+    pattern: str | None = getattr(body, "subscribed_topic_regex", None)
+    group = service.coordinator.consumer(body.group_id)
+    member = None if group is None else group.members.get(body.member_id)
+    if pattern is None and member is not None and member.looked_up_in is not topics:
+        return member.pattern
+    return pattern
 
 
 def _described(service: Service, group_id: str, names: Mapping[UUID, str]) -> Values:

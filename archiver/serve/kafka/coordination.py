@@ -6,7 +6,7 @@ this node's; the others get the error by which clients look for their coordinato
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +31,8 @@ _DELETE_GROUPS: Final = 42
 _OFFSET_DELETE: Final = 47
 _GROUPS_FROM: Final = 8
 """From this version on, OffsetFetch asks for several groups."""
+_MOST_ELEMENTS: Final = 250_000
+"""How many partitions or members one answer about groups has, and those of one group more."""
 _SLOW: Final = frozenset({_OFFSET_COMMIT, _OFFSET_FETCH})
 """These wait for the registry, and the heartbeats of their member behind them on the connection."""
 _KEPT: Final = frozenset({_OFFSET_COMMIT, _OFFSET_DELETE, _DELETE_GROUPS})
@@ -174,20 +176,27 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
     answers: list[Any] = []
     own = []
     waits = 0.0
-    for each in getattr(request.body, several.asked):
+    size = 0
+    async for each in request.in_turns(getattr(request.body, several.asked)):
         group_id = each if isinstance(each, str) else each.group_id
         error = ErrorCode.none
-        if several.claims:  # each on its own: a claim is one group's
+        if size > _MOST_ELEMENTS:
+            error = ErrorCode.coordinator_load_in_progress  # clients ask again for those groups only
+        elif several.claims:  # each on its own: a claim is one group's
             about = _about(request, several, (each,))
             done = await _by_coordinator(service, about, handler, group_id)
             if isinstance(done, ErrorCode):
                 error = done
             else:
-                answers += _told(done, several)
+                about_group = _told(done, several)
+                answers += about_group
+                size += sum(len(topic["partitions"]) for one in about_group for topic in one.get("topics", ()))
         else:
             standing = service.cluster.standing(group_id)
             if standing is Standing.COORDINATOR:
                 own.append(each)
+                group = service.coordinator.groups.get(group_id)
+                size += 0 if group is None else len(group.members)
             else:
                 error = _ERRORS[standing]
         if error is not ErrorCode.none and request.api_key == _OFFSET_FETCH:
@@ -206,9 +215,9 @@ def _about(request: Request, several: _Several, groups: Iterable[Any]) -> Reques
     return replace(request, body=replace(request.body, **{several.asked: tuple(groups)}))
 
 
-def _told(answer: Answer, several: _Several) -> Iterable[Any]:
+def _told(answer: Answer, several: _Several) -> Sequence[Any]:
     assert isinstance(answer, Mapping)
-    found: Iterable[Any] = answer[several.told]
+    found: Sequence[Any] = answer[several.told]
     return found
 
 

@@ -35,7 +35,7 @@ from catalog.registry import RegistryReader
 from schema_mapping.formats import load_formats
 
 _LOG = logging.getLogger(__name__)
-_LEAST_RESPONSE: Final = 1 << 20
+_LEAST_RESPONSE: Final = 256 << 10
 _LOADS_PER_THREAD: Final = 3
 _DRAIN_SECONDS: Final = 5.0
 """How long answers that are under way when the server ends may take."""
@@ -129,6 +129,8 @@ class Endpoint:
                 most_connections=section.max_connections,
                 most_per_address=section.max_connections_per_address,
                 request_memory=section.request_memory,
+                response_memory=section.response_memory,
+                loop_share=section.loop_share,
                 door=self._security,
             )
             ending.push_async_callback(server.close)

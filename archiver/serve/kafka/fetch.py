@@ -13,6 +13,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,13 +26,15 @@ from archiver.serve.kafka.fetch_sessions import FINAL, Begun, Place, Wanted
 from archiver.serve.kafka.list_offsets import error_of
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.reading import CHUNK_BYTES, Chunk, ServedTopic
-from archiver.serve.security import Access, Operation
+from archiver.serve.security import Access
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _READ_COMMITTED: Final = 1
-_AT_ONCE: Final = 1000
-"""How many partitions are looked up before other clients have their turn."""
+_MANY: Final = 100
+"""Requests for more partitions wait for another turn whenever they are looked at again."""
+_PACKED_AT_ONCE: Final = 2000
+"""Answers about more partitions are packed in a thread."""
 _MOST_LOADS: Final = 4
 """How many chunks are decoded at a time for one request."""
 _ENDING_SECONDS: Final = 0.1
@@ -103,16 +106,18 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     pauses = request.client.pauses
     if pauses is not None and (wait := pauses.asked(clock())):
         await asyncio.wait({service.ending}, timeout=wait)
+    topics = _Topics(service, request.access)
     begun = request.client.sessions.begin(
         getattr(body, "session_id", 0),
         getattr(body, "session_epoch", FINAL),
         by_id=by_id,
         wanted=OrderedDict(_wanted(body)),
         forgotten=_forgotten(body),
+        is_kept=all([await topics.named(_named(topic)) async for topic in request.in_turns(body.topics)]),
     )
     if not isinstance(begun, Begun):
         return fetch_response.packed(request.version, (), error=begun)
-    sources = await _sources(service, request.access, begun)
+    sources = await _sources(service, request, begun, topics)
     found = await _gathered(service, request, sources, is_slow=None if soon is None else soon < CHUNK_BYTES)
     for source in sources:
         if source.is_ahead and source.topic is not None:
@@ -127,12 +132,16 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     pace.answered(size, now)
     if pauses is not None:
         pauses.answered(size, found.records, now)
-    return fetch_response.packed(
+    if found.size:
+        request.client.turns.spare_budget()
+    packed = partial(
+        fetch_response.packed,
         request.version,
         _told(begun, sources, found),
         session_id=begun.session_id,
         committed=body.isolation_level == _READ_COMMITTED,
     )
+    return packed() if len(sources) <= _PACKED_AT_ONCE else await request.client.turns.in_thread(packed)
 
 
 def _wanted(body: Any) -> Iterator[tuple[Place, Wanted]]:
@@ -153,31 +162,50 @@ def _named(topic: Any) -> str | UUID | None:
     return name
 
 
-async def _sources(service: Service, access: Access, begun: Begun) -> list[_Source]:
+class _Topics:
+    """The topics of a request. Each is looked up once, and only if the client may read it."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._access = access
+        self._topics: dict[str | UUID | None, ServedTopic | None] = {}
+        self._errors: dict[str | UUID | None, ErrorCode] = {}
+
+    async def named(self, named: str | UUID | None) -> ServedTopic | None:
+        """The topic of this name or id; None if there is an `error` instead."""
+        if named not in self._topics:
+            self._topics[named] = await self._look_up(named)
+        return self._topics[named]
+
+    def error(self, named: str | UUID | None) -> ErrorCode:
+        """Why there is no such topic."""
+        return self._errors[named]
+
+    async def _look_up(self, named: str | UUID | None) -> ServedTopic | None:
+        service, may_read = self._service, self._access.reads
+        if isinstance(named, str) and not may_read(named):  # before anybody looks whether there is one
+            self._errors[named] = ErrorCode.topic_authorization_failed
+            return None
+        topic = await (service.topic(None, named) if isinstance(named, UUID) else service.topic(named))
+        if topic is None:
+            self._errors[named] = ErrorCode.unknown_topic_id
+            if isinstance(named, str):  # Java's consumer ends on errors of fetches that it doesn't expect
+                self._errors[named] = service.without(named, away=ErrorCode.kafka_storage_error)
+        elif not may_read(topic.name):
+            self._errors[named] = ErrorCode.topic_authorization_failed
+            return None
+        return topic
+
+
+async def _sources(service: Service, request: Request, begun: Begun, topics: _Topics) -> list[_Source]:
     """What was found out about all partitions of a request. Other clients have their turn between many of them."""
     sources: list[_Source] = []
-    for place, each in begun.partitions.items():
-        sources.append(await _source(service, access, place, each))
-        if len(sources) % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+    async for place, wanted in request.in_turns(begun.partitions.items()):
+        topic = await topics.named(place[0])
+        source = _Source(place, wanted, topic)
+        source.error = topics.error(place[0]) if topic is None else await _looked_up(service, source, topic)
+        sources.append(source)
     return sources
-
-
-async def _source(service: Service, access: Access, place: Place, wanted: Wanted) -> _Source:
-    named, _ = place
-    if isinstance(named, str) and not access.topic(named, Operation.READ):  # before anybody looks whether there is one
-        return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)
-    topic = await (service.topic(None, named) if isinstance(named, UUID) else service.topic(named))
-    source = _Source(place, wanted, topic)
-    if topic is None:
-        source.error = ErrorCode.unknown_topic_id
-        if isinstance(named, str):  # Java's consumer ends on errors of fetches that it doesn't expect
-            source.error = service.without(named, away=ErrorCode.kafka_storage_error)
-        return source
-    if not access.topic(topic.name, Operation.READ):
-        return _Source(place, wanted, None, ErrorCode.topic_authorization_failed)
-    source.error = await _looked_up(service, source, topic)
-    return source
 
 
 async def _looked_up(service: Service, source: _Source, topic: ServedTopic) -> ErrorCode:
@@ -237,6 +265,8 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
         for each in done:
             if each in loads:
                 _take_in(loads[each], each)
+        if len(sources) > _MANY:
+            await request.client.turns.again()
 
 
 def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:

@@ -1,15 +1,17 @@
 """Fetch sessions (KIP-227): what a client fetches, remembered, so that it sends only what changes.
 
 A session lives as long as its connection: a client that connects again begins a new one, as it does after any error.
-Partitions beyond a bound are fetched without a session, so that a small request never asks for work without end.
+Partitions beyond a bound are fetched without a session, so that a small request never asks for work without end. So are
+topics that can't be read, and everything if there is no free slot: such a client names all that it fetches each time.
 No I/O.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from uuid import UUID
@@ -22,9 +24,15 @@ Place: TypeAlias = tuple[str | UUID | None, int]
 INITIAL: Final = 0
 FINAL: Final = -1
 _MOST_EPOCH: Final = 2**31 - 1
-_MOST_SESSIONS: Final = 2
 _MOST_PARTITIONS: Final = 20_000
 """Of one session. A client that fetches more of a node names them all in each request."""
+_SLOTS: Final = 1000
+"""As many sessions as a Kafka broker has (`max.incremental.fetch.session.cache.slots`)."""
+_PARTITIONS_OF_ALL: Final = 200_000
+_SHARE: Final = 2
+"""One payer gets half of the slots and partitions."""
+_IDLE_SECONDS: Final = 120.0
+"""A session that was not used for this long makes room for another one, as in Kafka."""
 _NO_SESSION: Final = 0
 
 
@@ -75,11 +83,78 @@ class Begun:
         return told
 
 
-class FetchSessions:
-    """The sessions of one connection."""
+@dataclass(slots=True)
+class _Slot:
+    owner: FetchSessions
+    partitions: int
+    used_at: float
 
-    def __init__(self) -> None:
-        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+class SessionSlots:
+    """Bounds the sessions of all connections, and their partitions. Use it from one event loop."""
+
+    def __init__(
+        self,
+        slots: int = _SLOTS,
+        partitions: int = _PARTITIONS_OF_ALL,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most, self._most_partitions = slots, partitions
+        self._clock = clock
+        self._slots: OrderedDict[int, _Slot] = OrderedDict()
+        self._taken: Counter[str] = Counter()
+        self._partitions: Counter[str] = Counter()
+        self.partitions = 0
+        """How many partitions all sessions have."""
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are."""
+        return len(self._slots)
+
+    def keep(self, owner: FetchSessions, session: FetchSession) -> bool:
+        """Keep a session, or keep it on, as it was used. False if there is no room."""
+        self.drop(session.number)
+        size, now = len(session.partitions), self._clock()
+        while self._slots and not self._has_room(size):
+            number, oldest = next(iter(self._slots.items()))
+            if now - oldest.used_at < _IDLE_SECONDS:
+                return False
+            oldest.owner.forget(number)
+        mine = self._partitions[owner.payer] + size
+        if not self._has_room(size) or self._taken[owner.payer] >= self._most // _SHARE:
+            return False
+        if mine > self._most_partitions // _SHARE:
+            return False
+        self._slots[session.number] = _Slot(owner, size, now)
+        self._taken[owner.payer] += 1
+        self._partitions[owner.payer] = mine
+        self.partitions += size
+        return True
+
+    def drop(self, number: int) -> None:
+        """Free the slot of a session."""
+        slot = self._slots.pop(number, None)
+        if slot is not None:
+            self.partitions -= slot.partitions
+            for counts, amount in ((self._taken, 1), (self._partitions, slot.partitions)):
+                counts[slot.owner.payer] -= amount
+                if not counts[slot.owner.payer]:
+                    del counts[slot.owner.payer]
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._slots) < self._most and self.partitions + size <= self._most_partitions
+
+
+class FetchSessions:
+    """The session of one connection: beginning another one ends it."""
+
+    def __init__(self, slots: SessionSlots | None = None, payer: str = "") -> None:
+        """`slots` are those of all connections. `payer` is whose share of them this connection uses."""
+        self._slots = slots or SessionSlots()
+        self._session: FetchSession | None = None
+        self.payer = payer
 
     def begin(
         self,
@@ -89,11 +164,15 @@ class FetchSessions:
         by_id: bool,
         wanted: Mapping[Place, Wanted],
         forgotten: Iterable[Place] = (),
+        is_kept: bool = True,
     ) -> Begun | ErrorCode:
-        """Take in a request; say what to fetch for it, or which error to answer with."""
+        """Take in a request; say what to fetch for it, or which error to answer with.
+
+        `is_kept` says that all topics can be read: others are not remembered.
+        """
         if epoch in (INITIAL, FINAL):
-            self._sessions.pop(session_id, None)
-            if epoch == FINAL or not wanted or len(wanted) > _MOST_PARTITIONS:
+            self.forget(session_id)
+            if epoch == FINAL or not wanted or len(wanted) > _MOST_PARTITIONS or not is_kept:
                 return Begun(partitions=wanted)
             return self._opened(by_id=by_id, wanted=wanted)
         session = self._known(session_id, epoch, by_id=by_id)
@@ -108,23 +187,34 @@ class FetchSessions:
                 known.offset, known.max_bytes = each.offset, each.max_bytes
         for place in forgotten:
             session.partitions.pop(place, None)
-        if len(session.partitions) > _MOST_PARTITIONS:
-            del self._sessions[session_id]
+        if len(session.partitions) > _MOST_PARTITIONS or not is_kept or not self._slots.keep(self, session):
+            self.forget(session_id)
             return ErrorCode.fetch_session_id_not_found  # its client sends all of them next
         return Begun(partitions=session.partitions, session=session, is_incremental=True)
 
+    def forget(self, session_id: int) -> None:
+        """End the session with this id, if it is this connection's."""
+        if self._session is not None and self._session.number == session_id:
+            self.close()
+
+    def close(self) -> None:
+        """End the session."""
+        if self._session is not None:
+            self._slots.drop(self._session.number)
+            self._session = None
+
     def _known(self, session_id: int, epoch: int, *, by_id: bool) -> FetchSession | ErrorCode:
-        session = self._sessions.get(session_id)
-        if session is None:
+        session = self._session
+        if session is None or session.number != session_id:
             return ErrorCode.fetch_session_id_not_found
         if session.by_id != by_id:
             return ErrorCode.fetch_session_topic_id_error
         return session if session.epoch == epoch else ErrorCode.invalid_fetch_session_epoch
 
     def _opened(self, *, by_id: bool, wanted: Mapping[Place, Wanted]) -> Begun:
-        number = secrets.randbelow(_MOST_EPOCH) + 1
-        session = FetchSession(number, by_id, partitions=OrderedDict(wanted))
-        self._sessions[number] = session
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+        self.close()
+        session = FetchSession(secrets.randbelow(_MOST_EPOCH) + 1, by_id, partitions=OrderedDict(wanted))
+        if not self._slots.keep(self, session):
+            return Begun(partitions=wanted)
+        self._session = session
         return Begun(partitions=session.partitions, session=session)

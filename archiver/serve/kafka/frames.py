@@ -21,6 +21,7 @@ _CLIENT: Final = struct.Struct(">h")
 _MOST_CLIENT_ID: Final = 256
 _MOST_ELEMENTS_OF_STRANGERS: Final = 64
 """What a client may ask for before it has shown who it is has no arrays: this leaves room for tagged fields."""
+_LEAST_BYTES_A_SECOND: Final = 128 << 10
 _SLICE_BYTES: Final = 256 << 10
 _JOINED_BYTES: Final = 4 << 10
 _PARTS_AT_ONCE: Final = 1024
@@ -65,15 +66,22 @@ async def read_rest(
 ) -> bytes:
     """Read a frame of this length, in parts. `grow` waits for memory for what came of a frame that isn't small.
 
-    BadRequest where the frame ends early, or a part takes too long.
+    BadRequest if the frame ends early, if a part takes too long, or if all parts together do: clients send at least
+    128 KiB a second. Time spent in `grow` doesn't count.
     """
     parts: list[bytes] = []
+    clock = asyncio.get_running_loop().time
+    left = part_seconds + size / _LEAST_BYTES_A_SECOND
     for start in range(0, size, SMALL):
+        began = clock()
         try:
-            async with asyncio.timeout(part_seconds):
+            async with asyncio.timeout(min(part_seconds, left)):
                 parts.append(await reader.readexactly(min(SMALL, size - start)))
-        except (TimeoutError, asyncio.IncompleteReadError):
-            raise BadRequest("the rest of a frame didn't come", bytes=size) from None
+        except asyncio.IncompleteReadError:
+            raise BadRequest("the connection ended within a frame", bytes=size) from None
+        except TimeoutError:
+            raise BadRequest("a frame came too slowly", bytes=size, came=start) from None
+        left -= clock() - began
         if size > SMALL:
             await grow(len(parts[-1]))
     return b"".join(parts)

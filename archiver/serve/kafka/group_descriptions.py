@@ -23,8 +23,14 @@ _WITH_NOT_FOUND: Final = 6
 async def describe_groups(service: Service, request: Request) -> Values:
     """DescribeGroups: groups with members, and those that only have offsets."""
     kept = await _kept(service)
+    names = None if kept is None else frozenset(kept)
     groups = service.coordinator.groups
-    return {"groups": [_described(groups.get(each), each, kept, request.version) for each in request.body.groups]}
+    return {
+        "groups": [
+            _described(groups.get(name), name, names, request.version)
+            async for name in request.in_turns(request.body.groups)
+        ]
+    }
 
 
 async def list_groups(service: Service, request: Request) -> Values:
@@ -36,7 +42,7 @@ async def list_groups(service: Service, request: Request) -> Values:
     states = {each.lower() for each in getattr(body, "states_filter", ())}
     types = {each.lower() for each in getattr(body, "types_filter", ())}
     told = []
-    for name in sorted({*kept, *service.coordinator.groups}):
+    async for name in request.in_turns(sorted({*kept, *service.coordinator.groups})):
         group = service.coordinator.groups.get(name)
         state = group.state.value if group else GroupState.EMPTY.value
         kind = _CONSUMER if isinstance(group, ConsumerGroup) else _CLASSIC
@@ -78,7 +84,7 @@ def _protocol_type(group: AnyGroup | None) -> str:
     return (group.protocol_type if isinstance(group, ClassicGroup) else None) or _PROTOCOL_TYPE
 
 
-def _described(group: AnyGroup | None, name: str, kept: tuple[str, ...] | None, version: int) -> Values:
+def _described(group: AnyGroup | None, name: str, kept: frozenset[str] | None, version: int) -> Values:
     if isinstance(group, ClassicGroup):
         return _with_members(group)
     is_empty = group is None and name in (kept or ())

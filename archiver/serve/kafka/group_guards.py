@@ -28,7 +28,7 @@ async def find_coordinator(handler: Handler, service: Service, request: Request)
         return await handler(service, request)
     if not hasattr(body, "coordinator_keys"):
         return await handler(service, request) if _may(request, body.key, Operation.DESCRIBE) else nowhere
-    allowed, refused = _split(request, body.coordinator_keys, Operation.DESCRIBE)
+    allowed, refused = await _split(request, body.coordinator_keys, Operation.DESCRIBE)
     found = values(await handler(service, with_body(request, coordinator_keys=allowed)))
     return {**found, "coordinators": [*found["coordinators"], *({**nowhere, "key": each} for each in refused)]}
 
@@ -66,7 +66,7 @@ async def leave_group(handler: Handler, service: Service, request: Request) -> A
 
 async def describe_groups(handler: Handler, service: Service, request: Request) -> Answer:
     """DescribeGroups needs DESCRIBE of each group."""
-    allowed, refused = _split(request, request.body.groups, Operation.DESCRIBE)
+    allowed, refused = await _split(request, request.body.groups, Operation.DESCRIBE)
     found = values(await handler(service, with_body(request, groups=allowed)))
     blank = {"error_code": _DENIED, "group_state": "", "protocol_type": "", "protocol_data": "", "members": ()}
     return {**found, "groups": [*found["groups"], *({**blank, "group_id": each} for each in refused)]}
@@ -75,13 +75,14 @@ async def describe_groups(handler: Handler, service: Service, request: Request) 
 async def list_groups(handler: Handler, service: Service, request: Request) -> Answer:
     """ListGroups tells of the groups that the principal has DESCRIBE of."""
     found = values(await handler(service, request))
-    told = [each for each in found["groups"] if _may(request, each["group_id"], Operation.DESCRIBE)]
+    groups = request.in_turns(found["groups"])
+    told = [each async for each in groups if _may(request, each["group_id"], Operation.DESCRIBE)]
     return {**found, "groups": told}
 
 
 async def delete_groups(handler: Handler, service: Service, request: Request) -> Answer:
     """DeleteGroups needs DELETE of each group."""
-    allowed, refused = _split(request, request.body.groups_names, Operation.DELETE)
+    allowed, refused = await _split(request, request.body.groups_names, Operation.DELETE)
     found = values(await handler(service, with_body(request, groups_names=allowed)))
     told = [{"group_id": each, "error_code": _DENIED} for each in refused]
     return {**found, "results": [*found["results"], *told]}
@@ -104,10 +105,10 @@ async def beat(handler: Handler, service: Service, request: Request) -> Answer:
 
 async def described(handler: Handler, service: Service, request: Request) -> Answer:
     """ConsumerGroupDescribe needs DESCRIBE of each group, and of each topic that its members read."""
-    allowed, refused = _split(request, request.body.group_ids, Operation.DESCRIBE)
+    allowed, refused = await _split(request, request.body.group_ids, Operation.DESCRIBE)
     found = values(await handler(service, with_body(request, group_ids=allowed)))
     told = []
-    for each in found["groups"]:
+    async for each in request.in_turns(found["groups"]):
         may_see = all(request.access.topic(name, Operation.DESCRIBE) for name in _topics_of(each))
         told.append(each if may_see else _undescribed(each["group_id"], ErrorCode.topic_authorization_failed))
     return {**found, "groups": [*told, *(_undescribed(each, _DENIED) for each in refused)]}
@@ -130,11 +131,11 @@ async def offset_fetch(handler: Handler, service: Service, request: Request) -> 
         asked, refused = await _fetchable(service, request, body.topics)
         found = values(await handler(service, with_body(request, topics=asked)))
         return {**found, "topics": _told(request, found["topics"], refused)}
-    allowed = [each for each in body.groups if _may(request, each.group_id, Operation.DESCRIBE)]
-    told: list[Values] = [
-        {"group_id": each.group_id, "error_code": _DENIED, "topics": []} for each in body.groups if each not in allowed
-    ]
-    for each in allowed:
+    told: list[Values] = []
+    for each in body.groups:
+        if not _may(request, each.group_id, Operation.DESCRIBE):
+            told.append({"group_id": each.group_id, "error_code": _DENIED, "topics": []})
+            continue
         asked, refused = await _fetchable(service, request, each.topics)
         one = values(await handler(service, with_body(request, groups=(_with_topics(each, asked),))))["groups"][0]
         told.append({**one, "topics": _told(request, one["topics"], refused)})
@@ -181,10 +182,12 @@ def _may(request: Request, group_id: str, operation: Operation) -> bool:
     return request.access.group(group_id, operation)
 
 
-def _split(request: Request, groups: Iterable[str], operation: Operation) -> tuple[tuple[str, ...], list[str]]:
-    named = tuple(groups)
-    allowed = tuple(each for each in named if _may(request, each, operation))
-    return allowed, [each for each in named if each not in allowed]
+async def _split(request: Request, groups: Iterable[str], operation: Operation) -> tuple[tuple[str, ...], list[str]]:
+    allowed: list[str] = []
+    refused: list[str] = []
+    async for group in request.in_turns(groups):
+        (allowed if _may(request, group, operation) else refused).append(group)
+    return tuple(allowed), refused
 
 
 def _denied(topic: Any, *, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Collection
+from functools import partial
 from typing import Final
 from uuid import UUID
 
-from archiver.serve.groups import AnyGroup, ConsumerGroup, KnownTopic, Topics
+from archiver.serve.groups import AnyGroup, ConsumerGroup, KnownTopic, MatchedTopics, Topics, matching
+from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.reading import ServedTopics
 
 _LOOK_SECONDS: Final = 0.5
+_ATTEMPTS: Final = 3
+"""Topics may come while a pattern is looked at. A member whose pattern isn't known keeps what it has until its next
+heartbeat."""
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
@@ -19,8 +24,9 @@ class GroupTopics:
     """Archived topics as groups see them. The mapping is the same object until something changes."""
 
     def __init__(self) -> None:
-        self._topics: Topics = {}
+        self._topics = MatchedTopics({})
         self._looked_at = float("-inf")
+        self._being_matched: dict[str, asyncio.Task[None]] = {}
 
     async def known(self, served: ServedTopics, names: Collection[str]) -> Topics:
         """The topics that can be read. Those with these names are opened if they aren't open."""
@@ -37,9 +43,25 @@ class GroupTopics:
             found[topic.name] = KnownTopic(topic.topic_id, topic.partitions)
             if not topic.partitions:
                 topic.next_look()  # nobody can fetch from it, so nobody else looks whether it got records
-        if found != self._topics:
-            self._topics = found
+        if found != dict(self._topics):
+            self._topics = MatchedTopics(found)
         return self._topics
+
+    async def matching(self, pattern: str, turns: ClientTurns) -> Topics:
+        """The topics, once it is known which of them a pattern matches. A pattern is compiled once, in a thread."""
+        for _ in range(_ATTEMPTS):
+            if not pattern or self._topics.matched(pattern) is not None:
+                break
+            task = self._being_matched.get(pattern)
+            if task is None:
+                task = asyncio.get_running_loop().create_task(self._match(self._topics, pattern, turns))
+                self._being_matched[pattern] = task
+                task.add_done_callback(lambda _: self._being_matched.pop(pattern))
+            await asyncio.shield(task)
+        return self._topics
+
+    async def _match(self, topics: MatchedTopics, pattern: str, turns: ClientTurns) -> None:
+        topics.keep(pattern, await turns.in_thread(partial(matching, pattern, tuple(topics))))
 
 
 def names_by_id(served: ServedTopics) -> dict[UUID, str]:

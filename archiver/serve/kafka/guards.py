@@ -25,6 +25,8 @@ Guard: TypeAlias = Callable[[Handler, Service, Request], Awaitable[Answer]]
 """Answers by a handler, as far as the principal may have that."""
 
 _TOPIC: Final = 2
+_WITH_NO_TOPICS: Final = 1
+"""From this version on, Metadata can ask for no topic."""
 _DENIED: Final = ErrorCode.topic_authorization_failed
 
 
@@ -47,8 +49,11 @@ async def metadata(handler: Handler, service: Service, request: Request) -> Answ
     """Metadata needs DESCRIBE of each topic."""
     wanted = request.body.topics
     allowed, refused = await split(service, request, wanted or (), Operation.DESCRIBE)
-    found = values(await handler(service, with_body(request, topics=wanted and allowed)))
-    told = [each for each in found["topics"] if _is_told(request, each)]
+    asked = with_body(request, topics=wanted and allowed)
+    if wanted and not allowed:  # in version 0 no topics would mean all
+        asked = replace(asked, version=max(request.version, _WITH_NO_TOPICS))
+    found = values(await handler(service, asked))
+    told = [each async for each in request.in_turns(found["topics"]) if _is_told(request, each)]
     return {**found, "topics": [*told, *(_undescribed(request, each) for each in refused)]}
 
 
@@ -76,10 +81,12 @@ async def epochs(handler: Handler, service: Service, request: Request) -> Answer
 
 async def configs(handler: Handler, service: Service, request: Request) -> Answer:
     """DescribeConfigs needs DESCRIBE of each topic. The node's own settings are no secret."""
-    asked = request.body.resources
-    refused = [each for each in asked if each.resource_type == _TOPIC and not _may_describe(request, each)]
-    allowed = tuple(each for each in asked if each not in refused)
-    found = values(await handler(service, with_body(request, resources=allowed)))
+    allowed: list[Any] = []
+    refused: list[Any] = []
+    async for resource in request.in_turns(request.body.resources):
+        is_allowed = resource.resource_type != _TOPIC or _may_describe(request, resource)
+        (allowed if is_allowed else refused).append(resource)
+    found = values(await handler(service, with_body(request, resources=tuple(allowed))))
     told = [
         {
             "error_code": _DENIED,
@@ -114,7 +121,7 @@ async def split(
     """Split topics of a request, by name or id, into those that the principal has this right to, and the others."""
     allowed: list[Any] = []
     refused: list[Any] = []
-    for each in topics:
+    async for each in request.in_turns(topics):
         name = await _name(service, each)
         is_allowed = name is None or request.access.topic(name, operation)
         (allowed if is_allowed else refused).append(each)

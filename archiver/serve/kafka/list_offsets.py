@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -33,7 +34,8 @@ _WITH_NOT_AVAILABLE: Final = 5
 async def list_offsets(service: Service, request: Request) -> Values:
     """ListOffsets. Nothing of an archive is in a second tier, or waits for it: such offsets are none, as in Kafka."""
     topics = []
-    for each in request.body.topics:
+    repeated = _repeated(request.body.topics)
+    async for each in request.in_turns(request.body.topics):
         topic = await service.topic(each.name)
         if topic is None:
             error = service.without(each.name)
@@ -43,10 +45,8 @@ async def list_offsets(service: Service, request: Request) -> Values:
         else:
             lagging = None if await _looked(service, topic, each.partitions) else _lagging(request)
             partitions = [
-                await _found(topic, one.partition_index, one.timestamp, lagging)
-                if _knows(request, one.timestamp)
-                else {"partition_index": one.partition_index, "error_code": ErrorCode.unsupported_version}
-                for one in each.partitions
+                await _asked(request, topic, one, lagging, is_repeated=(each.name, one.partition_index) in repeated)
+                async for one in request.in_turns(each.partitions)
             ]
         topics.append({"name": each.name, "partitions": partitions})
     return {"topics": topics}
@@ -55,16 +55,33 @@ async def list_offsets(service: Service, request: Request) -> Values:
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     """OffsetForLeaderEpoch: where an epoch's records end. By it consumers find out whether a log was cut back."""
     topics = []
-    for each in request.body.topics:
+    async for each in request.in_turns(request.body.topics):
         topic = await service.topic(each.topic)
         if topic is None:
             error = service.without(each.topic)
             partitions: list[Values] = [{"partition": one.partition, "error_code": error} for one in each.partitions]
         else:
             lagging = None if await _looked(service, topic, ()) else ErrorCode.kafka_storage_error
-            partitions = [await _epoch_end(topic, one.partition, one.leader_epoch, lagging) for one in each.partitions]
+            asked = request.in_turns(each.partitions)
+            partitions = [await _epoch_end(topic, one.partition, one.leader_epoch, lagging) async for one in asked]
         topics.append({"topic": each.topic, "partitions": partitions})
     return {"topics": topics}
+
+
+def _repeated(topics: Sequence[Any]) -> frozenset[tuple[str, int]]:
+    """The partitions that a request names more than once: each is refused, as by Kafka."""
+    counts = Counter((topic.name, partition.partition_index) for topic in topics for partition in topic.partitions)
+    return frozenset(place for place, count in counts.items() if count > 1)
+
+
+async def _asked(
+    request: Request, topic: ServedTopic, asked: Any, lagging: ErrorCode | None, *, is_repeated: bool
+) -> Values:
+    if is_repeated:
+        return {"partition_index": asked.partition_index, "error_code": ErrorCode.invalid_request}
+    if not _knows(request, asked.timestamp):
+        return {"partition_index": asked.partition_index, "error_code": ErrorCode.unsupported_version}
+    return await _found(topic, asked.partition_index, asked.timestamp, lagging)
 
 
 async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:

@@ -30,7 +30,7 @@ _CONSUMERS: Final = "consumer"
 async def offset_commit(service: Service, request: Request) -> Values:
     """OffsetCommit. It is answered when the offsets are safe."""
     body = request.body
-    asked = [(each, await _topic(service, request, each)) for each in body.topics]
+    asked = [(each, await _topic(service, request, each)) async for each in request.in_turns(body.topics)]
     await _look_for_partitions(service, asked)
     refused = service.coordinator.commit_error(
         body.group_id,
@@ -44,7 +44,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
     told = []
     for each, topic in asked:
         partitions = []
-        for one in each.partitions:
+        async for one in request.in_turns(each.partitions):
             error = refused
             if error is ErrorCode.none:
                 error = _absent(service, request, each) if topic is None else _commit_error(topic, one)
@@ -128,15 +128,17 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
         return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
     told = []
     if topics is None:
-        for name in sorted({name for name, _ in known}):
+        numbers: dict[str, list[int]] = {}
+        for name, number in known:
+            numbers.setdefault(name, []).append(number)
+        async for name in request.in_turns(sorted(numbers)):
             topic = await service.topic(name)
             if topic is None and service.topics.is_away(name):
                 return _away(request, asked, name)
             if topic is not None:
-                numbers = [number for named, number in known if named == name]
-                told.append(_offsets({"name": name, "topic_id": topic.topic_id}, topic, numbers, known))
+                told.append(_offsets({"name": name, "topic_id": topic.topic_id}, topic, numbers[name], known))
     else:
-        for each in topics:
+        async for each in request.in_turns(topics):
             topic = await _topic(service, request, each)
             if topic is None and _is_owed(service, request, each, known):
                 return _away(request, asked, _named(each)["name"] or _named(each)["topic_id"])

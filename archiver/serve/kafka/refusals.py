@@ -26,9 +26,9 @@ async def produce(_service: Service, request: Request) -> Values:
         {
             "name": getattr(topic, "name", None),
             "topic_id": getattr(topic, "topic_id", None),
-            "partition_responses": [_not_produced(each.index) for each in topic.partition_data],
+            "partition_responses": [_not_produced(each.index) async for each in request.in_turns(topic.partition_data)],
         }
-        for topic in request.body.topic_data
+        async for topic in request.in_turns(request.body.topic_data)
     ]
     return {"responses": responses}
 
@@ -44,12 +44,13 @@ async def init_producer_id(_service: Service, request: Request) -> Values:
 
 async def create_topics(_service: Service, request: Request) -> Values:
     """CreateTopics."""
-    return {"topics": [_REFUSED | {"name": each.name, "topic_id": None, "configs": ()} for each in request.body.topics]}
+    topics = request.in_turns(request.body.topics)
+    return {"topics": [_REFUSED | {"name": each.name, "topic_id": None, "configs": ()} async for each in topics]}
 
 
 async def create_partitions(_service: Service, request: Request) -> Values:
     """CreatePartitions."""
-    return {"results": [_REFUSED | {"name": each.name} for each in request.body.topics]}
+    return {"results": [_REFUSED | {"name": each.name} async for each in request.in_turns(request.body.topics)]}
 
 
 async def delete_topics(_service: Service, request: Request) -> Values:
@@ -60,12 +61,13 @@ async def delete_topics(_service: Service, request: Request) -> Values:
         if topics is None
         else [{"name": each.name, "topic_id": each.topic_id} for each in topics]
     )
-    return {"responses": [_REFUSED | each for each in named]}
+    return {"responses": [_REFUSED | each async for each in request.in_turns(named)]}
 
 
 async def delete_records(_service: Service, request: Request) -> Values:
     """DeleteRecords."""
-    return {"topics": [{"name": topic.name, "partitions": _not_deleted(topic)} for topic in request.body.topics]}
+    topics = request.in_turns(request.body.topics)
+    return {"topics": [{"name": topic.name, "partitions": _not_deleted(topic)} async for topic in topics]}
 
 
 async def alter_configs(_service: Service, request: Request) -> Values:
@@ -73,7 +75,7 @@ async def alter_configs(_service: Service, request: Request) -> Values:
     return {
         "responses": [
             _REFUSED | {"resource_type": each.resource_type, "resource_name": each.resource_name}
-            for each in request.body.resources
+            async for each in request.in_turns(request.body.resources)
         ]
     }
 

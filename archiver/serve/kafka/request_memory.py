@@ -1,21 +1,40 @@
-"""Memory for large requests, shared by all connections: who sends one waits until there is room for more of it."""
+"""Memory for large requests, shared by all connections: who sends one waits until there is room for more of it.
+
+A principal, or an address that has not logged in, gets a share of it only.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 SMALL: Final = 64 << 10
 """Requests of at most so many bytes never wait: connections are bounded."""
+_SHARE: Final = 4
+"""One payer gets a quarter of the memory."""
+
+
+@dataclass(slots=True, eq=False)
+class _Holders:
+    """Those who hold memory, the oldest first, and how much it is."""
+
+    requests: dict[Held, None] = field(default_factory=dict)
+    bytes: int = 0
+
+    def may_grow(self, held: Held, size: int, most: int) -> bool:
+        """Whether there is room. The oldest never waits: else all could wait for each other half read."""
+        return self.bytes + size <= most or next(iter(self.requests)) is held
 
 
 class Held:
     """The room that one request has. It grows as its bytes come: what was only announced takes none."""
 
-    def __init__(self, memory: RequestMemory) -> None:
+    def __init__(self, memory: RequestMemory, payer: str) -> None:
         self._memory = memory
+        self.payer = payer
         self.bytes = 0
 
     async def grow(self, size: int) -> None:
@@ -28,31 +47,44 @@ class RequestMemory:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._held: dict[Held, None] = {}
-        self._changed = asyncio.Event()
+        self._all = _Holders()
+        self._payers: dict[str, _Holders] = {}
+        self._changed: asyncio.Event | None = None
 
     @property
     def bytes(self) -> int:
         """How much is held at the moment."""
-        return sum(each.bytes for each in self._held)
+        return self._all.bytes
 
     @contextmanager
-    def hold(self) -> Iterator[Held]:
-        """Room for a request, which is given back at the end of the block."""
-        held = Held(self)
+    def hold(self, payer: str = "") -> Iterator[Held]:
+        """Room for a request of a payer, which is given back at the end of the block."""
+        held = Held(self, payer)
         try:
             yield held
         finally:
-            self._held.pop(held, None)
-            self._wake()
+            if held in self._all.requests:
+                self._give_back(held)
 
     async def room(self, held: Held, size: int) -> None:
-        """Wait until a request may grow. The oldest one never waits: else all could wait for each other half read."""
-        self._held.setdefault(held)
-        while next(iter(self._held)) is not held and self.bytes + size > self._most:
+        """Wait until a request may grow."""
+        payer = self._payers.setdefault(held.payer, _Holders())
+        for holders in (self._all, payer):
+            holders.requests.setdefault(held)
+        while not (self._all.may_grow(held, size, self._most) and payer.may_grow(held, size, self._most // _SHARE)):
+            self._changed = self._changed or asyncio.Event()
             await self._changed.wait()
         held.bytes += size
+        self._all.bytes += size
+        payer.bytes += size
 
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+    def _give_back(self, held: Held) -> None:
+        payer = self._payers[held.payer]
+        for holders in (self._all, payer):
+            del holders.requests[held]
+            holders.bytes -= held.bytes
+        if not payer.requests:
+            del self._payers[held.payer]
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None

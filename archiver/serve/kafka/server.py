@@ -6,19 +6,30 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections import Counter
 from typing import Final, Protocol
 
 from archiver.errors import ConfigError
+from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.connection import Connection, ConnectionLimits
+from archiver.serve.kafka.fetch_sessions import FetchSessions
+from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.places import Places
 from archiver.serve.kafka.request_memory import RequestMemory
-from archiver.serve.kafka.service import Client, Service
+from archiver.serve.kafka.service import Client, Service, payer_of
 from archiver.serve.security import Session
 
 _LOG = logging.getLogger(__name__)
-_BACKLOG: Final = 512
+_BACKLOG: Final = 1024
 _UNSENT_BYTES: Final = 256 << 10
 _REQUEST_MEMORY: Final = 64 << 20
+_RESPONSE_MEMORY: Final = 256 << 20
+_ACCEPTED_AT_ONCE: Final = 64
+_READ_BYTES: Final = 32 << 10
+"""What a connection keeps of requests that it has not read yet: twice as much, and what the system gives it at once."""
+_SYSTEM_BYTES: Final = 64 << 10
+_TLS_SECONDS: Final = 0.001
+"""About what a TLS handshake takes in the loop, where it isn't measured."""
+_LEAST_HANDSHAKE: Final = 0.01
 _PAUSE_SECONDS: Final = 0.5
 _SHUTDOWN_SECONDS: Final = 2.0
 
@@ -45,22 +56,34 @@ class Server:
         door: Door,
         most_per_address: int | None = None,
         request_memory: int = _REQUEST_MEMORY,
+        response_memory: int = _RESPONSE_MEMORY,
+        loop_share: float = 0.25,
     ) -> None:
+        """Without `most_per_address`, clients of one address that don't log in get half of the connections.
+
+        `loop_share` is the part of the event loop's time that one client may use for requests that bring no records.
+        """
         self._limits = limits
         self._most = most_connections
-        self._most_per_address = most_per_address
+        self._places = Places(most_connections, most_per_address)
         self._door = door
         self._memory = RequestMemory(request_memory)
+        self._answers = RequestMemory(response_memory)
         self._open: dict[asyncio.Task[None], Connection | None] = {}
-        self._addresses: Counter[str] = Counter()
+        self.loop_time = LoopTime(share=loop_share)
+        self.closing_log = ClosingLog()
         self._listeners: list[socket.socket] = []
         self._is_accepting = False
-        self._is_full = False
 
     @property
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self._open)
+
+    @property
+    def fetch_sessions(self) -> int:
+        """How many fetch sessions there are."""
+        return self._service.session_slots.sessions
 
     async def listen(self, host: str, port: int) -> int:
         """Bind the address, without taking clients yet; return the port. ConfigError where that can't be done."""
@@ -109,6 +132,7 @@ class Server:
         for each in self._open:
             each.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
+        self.loop_time.close()
 
     def _end_connections(self) -> None:
         for task, connection in self._open.items():
@@ -127,89 +151,94 @@ class Server:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def _accept(self, listener: socket.socket) -> None:
-        try:
-            client, address = listener.accept()
-        except (BlockingIOError, InterruptedError):  # the client is gone already
-            return
-        except OSError as error:  # also too many open files
-            _LOG.warning("a client can't be taken", exc_info=error)
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(listener)
-            loop.call_later(_PAUSE_SECONDS, self._accept_from, listener)
-            return
-        client.setblocking(False)  # noqa: FBT003 - its only way
-        self._take(client, address[0], address[1])
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                client, address = listener.accept()
+            except (BlockingIOError, InterruptedError):  # there is no other one, or it is gone already
+                return
+            except OSError as error:  # also too many open files
+                _LOG.warning("a client can't be taken", exc_info=error)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listener)
+                loop.call_later(_PAUSE_SECONDS, self._accept_from, listener)
+                return
+            client.setblocking(False)  # noqa: FBT003 - its only way
+            self._take(client, address[0], address[1])
 
     def _take(self, client: socket.socket, host: str, port: int) -> None:
         """Begin to serve a client, if there is room for one more. It is counted before it says a word."""
-        if not self._has_room(host):
+        payer = payer_of(host)
+        why = self._places.refusal(payer)
+        if why is not None:
+            self.closing_log.write(f"{host}:{port}", why)
             client.close()
             return
-        task = asyncio.get_running_loop().create_task(self._serve(client, f"{host}:{port}"))
+        stranger = self._places.give_way(payer)
+        if stranger is not None:
+            stranger.cancel()
+        task = asyncio.get_running_loop().create_task(self._serve(client, f"{host}:{port}", payer))
         self._open[task] = None
-        self._addresses[host] += 1
+        self._places.take(task, payer)
 
         def gone(done: asyncio.Task[None]) -> None:
             self._open.pop(done, None)
-            self._addresses[host] -= 1
-            if not self._addresses[host]:
-                del self._addresses[host]
+            self._places.leave(done)
             if done.cancelled():  # before it began
                 client.close()
 
         task.add_done_callback(gone)
 
-    def _has_room(self, host: str) -> bool:
-        if len(self._open) >= self._most:
-            if not self._is_full:
-                _LOG.warning("%d clients are connected: no more are taken (max_connections)", self._most)
-            self._is_full = True
-            return False
-        self._is_full = False
-        most = self._most_per_address
-        if most is not None and self._addresses[host] >= most:
-            _LOG.debug("%s has %d connections: no more are taken (max_connections_per_address)", host, most)
-            return False
-        return True
-
-    async def _serve(self, client: socket.socket, address: str) -> None:
+    async def _serve(self, client: socket.socket, address: str, payer: str) -> None:
+        turns = ClientTurns(self.loop_time, payer)
         try:
-            await self._serve_client(client, address)
+            await turns.run(self._serve_client(client, address, turns))
         except asyncio.CancelledError:
+            client.close()
             _LOG.debug("a connection was ended by the server")
-        except Exception:  # noqa: BLE001 - one client's request must not end the server
-            _LOG.exception("a request failed; its connection is closed")
+        except Exception as error:  # noqa: BLE001 - one client's request must not end the server
+            self.closing_log.write(address, "a request failed", error=error)
 
-    async def _serve_client(self, client: socket.socket, address: str) -> None:
+    async def _serve_client(self, client: socket.socket, address: str, turns: ClientTurns) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._limits.handshake_seconds
         context = self._door.context
-        reader = asyncio.StreamReader()
+        reader = asyncio.StreamReader(limit=_READ_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
+            async with asyncio.timeout_at(until):
+                if context is not None:  # what TLS needs is only made for clients that say something
+                    await _readable(client)
+                await turns.begin()
+            if context is not None:
+                turns.spend(_TLS_SECONDS)
             transport, _ = await loop.connect_accepted_socket(
                 lambda: protocol,
                 client,
                 ssl=context,
-                ssl_handshake_timeout=self._limits.handshake_seconds if context else None,
+                ssl_handshake_timeout=max(_LEAST_HANDSHAKE, until - loop.time()) if context else None,
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS if context else None,
             )
         except OSError as error:  # also those of TLS, and its time-out
-            _LOG.warning("%s isn't let in: %s", address, error)
+            client.close()
+            self.closing_log.write(address, f"it isn't let in: {error or 'it said nothing'}")
             return
         try:
             transport.set_write_buffer_limits(_UNSENT_BYTES)
-            shown = transport.get_extra_info("ssl_object")
+            tls = transport.get_extra_info("ssl_object")
             connection = Connection(
                 reader,
                 asyncio.StreamWriter(transport, protocol, reader, loop),
                 Client(
                     address=address,
-                    login=self._door.session(shown.getpeercert(binary_form=True) if shown else None),
+                    login=self._door.session(tls.getpeercert(binary_form=True) if tls else None),
+                    turns=turns,
+                    sessions=FetchSessions(self._service.session_slots, turns.name),
+                    closing_log=self.closing_log,
                 ),
                 service=self._service,
                 limits=self._limits,
                 memory=self._memory,
+                answers=self._answers,
             )
         except BaseException:
             transport.abort()
@@ -217,7 +246,27 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = connection
-        await connection.serve(handshake_until=until)
+
+        def shown() -> None:
+            self._places.show(task, is_principal=turns.name != payer_of(connection.host))
+
+        await connection.serve(handshake_until=until, shown=shown)
+
+
+async def _readable(client: socket.socket) -> None:
+    """Wait until a client has sent something, or is gone."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    loop.add_reader(client, _set, future)
+    try:
+        await future
+    finally:
+        loop.remove_reader(client)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _unusable(error: OSError, host: str, port: int) -> ConfigError:
@@ -232,6 +281,7 @@ def _listener(family: int, address: tuple[str, int]) -> socket.socket:
     try:
         found.setblocking(False)  # noqa: FBT003 - its only way
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SYSTEM_BYTES)  # connections have it too
         if family == socket.AF_INET6:
             found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         found.bind(address)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups import Coordinator, OffsetStore
-from archiver.serve.kafka.fetch_sessions import FetchSessions
+from archiver.serve.kafka.closing_log import ClosingLog
+from archiver.serve.kafka.fetch_sessions import FetchSessions, SessionSlots
 from archiver.serve.kafka.group_topics import GroupTopics
+from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.kafka.pace import Pace
 from archiver.serve.kafka.pauses import Pauses
 from archiver.serve.nodes import Cluster, JointCommits
 from archiver.serve.observing import Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
-from archiver.serve.security import Access, Attempts, Quotas, Session
+from archiver.serve.security import ANONYMOUS, Access, Attempts, Quotas, Session
 
 Kept: TypeAlias = Callable[..., Awaitable[Any]]
+_Element = TypeVar("_Element")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,7 @@ class Service:
     """Calls the store of offsets, in a worker's thread."""
     commits: JointCommits = field(default_factory=JointCommits)
     group_topics: GroupTopics = field(default_factory=GroupTopics)
+    session_slots: SessionSlots = field(default_factory=SessionSlots)
     quotas: Quotas = field(default_factory=Quotas)
     traffic: Traffic = field(default_factory=Traffic)
     attempts: Attempts = field(default_factory=Attempts)
@@ -66,7 +71,9 @@ class Client:
 
     address: str
     login: Session
-    sessions: FetchSessions = field(default_factory=FetchSessions)
+    turns: ClientTurns
+    closing_log: ClosingLog
+    sessions: FetchSessions
     pace: Pace = field(default_factory=Pace)
     pauses: Pauses | None = None
     """Of a client that pauses while its queue is full, where it said by its first request that it may."""
@@ -77,6 +84,28 @@ class Client:
     def host(self) -> str:
         """The address, without the port."""
         return self.address.rpartition(":")[0]
+
+    @property
+    def payer(self) -> str:
+        """Whose budget and share of memory the client uses: its principal's, or its address's if it has not logged in.
+
+        Of an IPv6 address, the network counts (/64): its users choose the rest.
+        """
+        access = self.login.access
+        return payer_of(self.host) if access is None or access.principal == ANONYMOUS else str(access.principal)
+
+
+def payer_of(host: str) -> str:
+    """Return who pays for clients of an address that have not logged in."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4:  # noqa: PLR2004 - the protocol's
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +125,7 @@ class Request:
         access = self.client.login.access
         assert access is not None, "a request was let through before its client was known"
         return access
+
+    def in_turns(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
+        """Go through elements of the request. If there are many, other clients have their turns meanwhile."""
+        return self.client.turns.each(elements)

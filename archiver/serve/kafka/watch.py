@@ -95,6 +95,11 @@ class Watch:
                 is_leased=lambda: cluster.is_leased,
                 ends=lambda: [(one.name, each, one.end(each)) for one in topics.open for each in range(one.partitions)],
                 lag=GroupLag(self.offsets, end),
+                loop_seconds=lambda: server.loop_time.seconds,
+                turns_waiting=lambda: server.loop_time.waiting,
+                over_budget=lambda: server.loop_time.over_budget,
+                closed=lambda: server.closing_log.closed,
+                fetch_sessions=lambda: server.fetch_sessions,
                 left_out=lambda: 0 if self._log is None else self._log.left_out,
             )
         )

@@ -119,7 +119,11 @@ class Cluster:
     async def agree_on(self, groups: Iterable[str]) -> None:
         """Wait, for a heartbeat at most, until all nodes know who coordinates these groups."""
         told, members = self.told, self.members
-        if self.is_leased and any(told.coordinator(each) != members.coordinator(each) for each in groups):
+        if (
+            told != members
+            and self.is_leased
+            and any(told.coordinator(each) != members.coordinator(each) for each in groups)
+        ):
             await self._membership.settled(self._patience)
 
     async def ended(self) -> None:

@@ -33,6 +33,11 @@ class Sources:
     ends: Callable[[], Iterable[tuple[str, int, int]]]
     """Topics, partitions, and the offset after the last record."""
     lag: Iterable[tuple[str, str, int, int]]
+    loop_seconds: Callable[[], float] = field(default=lambda: 0.0)
+    turns_waiting: Callable[[], int] = field(default=lambda: 0)
+    over_budget: Callable[[], int] = field(default=lambda: 0)
+    closed: Callable[[], int] = field(default=lambda: 0)
+    fetch_sessions: Callable[[], int] = field(default=lambda: 0)
     left_out: Callable[[], int] = field(default=lambda: 0)
     """Lines that the access log had no time for."""
 
@@ -74,6 +79,11 @@ class _Read(Collector):
         yield _gauge("nodes", "Live nodes of the cluster, as this one last heard", at.nodes())
         yield _gauge("view", "Counts nodes that came or went; the same on all nodes in agreement", at.view())
         yield _gauge("leased", "1 while this node may coordinate groups", float(at.is_leased()))
+        yield _counter("loop_seconds", "Seconds of the event loop that requests took", at.loop_seconds())
+        yield _gauge("turns_waiting", "Connections that wait for a turn", at.turns_waiting())
+        yield _counter("over_budget", "Times that a client had to wait, as it was over its budget", at.over_budget())
+        yield _counter("closed_connections", "Connections closed as their client did something wrong", at.closed())
+        yield _gauge("fetch_sessions", "Fetch sessions of all connections", at.fetch_sessions())
         yield _counter("access_log_left_out", "Lines that the access log had no time for", at.left_out())
         ends = GaugeMetricFamily(
             f"{_PREFIX}end_offset", "The offset after the last record", labels=("topic", "partition")

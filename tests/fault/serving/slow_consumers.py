@@ -34,7 +34,8 @@ SERVE = {
     "refresh": "1s",
     "cache_size": "64MiB",
     "response_memory": "128MiB",
-    "max_connections": 1500,
+    "max_connections": 3000,
+    "max_connections_per_address": 3000,
     "idle_timeout": "2h",
 }
 FAST = 2

@@ -20,7 +20,7 @@ from archiver.serve.groups.consumer.members import (
     MemberState,
     Place,
 )
-from archiver.serve.groups.consumer.subscriptions import KnownTopic, Rights, Topics, pattern_error
+from archiver.serve.groups.consumer.subscriptions import KnownTopic, MatchedTopics, Rights, Topics, matching
 
 __all__ = [
     "ASSIGNORS",
@@ -35,9 +35,10 @@ __all__ = [
     "ConsumerState",
     "GroupTimes",
     "KnownTopic",
+    "MatchedTopics",
     "MemberState",
     "Place",
     "Rights",
     "Topics",
-    "pattern_error",
+    "matching",
 ]

@@ -29,7 +29,13 @@ from archiver.serve.groups.consumer.members import (
     Place,
 )
 from archiver.serve.groups.consumer.reconciliation import HeldPlaces, reconcile
-from archiver.serve.groups.consumer.subscriptions import KnownTopic, Topics, pattern_error, wanted
+from archiver.serve.groups.consumer.subscriptions import (
+    KnownTopic,
+    MatchedTopics,
+    Topics,
+    pattern_error,
+    wanted,
+)
 
 _MOST_MEMBERS: Final = 10_000
 MOST_BYTES: Final = 4 << 20
@@ -57,7 +63,7 @@ class ConsumerGroup:
         self.targets: dict[str, frozenset[Place]] = {}
         self._times = times
         self._static: dict[str, str] = {}
-        self._topics: Topics = {}
+        self._topics: Topics = MatchedTopics({})
         self._seen: dict[UUID, KnownTopic] = {}
         self._held = HeldPlaces()
         self._size = 0
@@ -96,7 +102,7 @@ class ConsumerGroup:
 
     def beat(self, now: float, beat: Beat, topics: Topics) -> Beaten:
         """Take in a heartbeat: a member joins, goes on, leaves, or pauses."""
-        told = _mistake(beat)
+        told = _mistake(beat, topics)
         if told is not None:
             return told
         if beat.epoch < JOINING_EPOCH:
@@ -292,9 +298,9 @@ class ConsumerGroup:
         if pattern is not None:
             member.pattern = pattern
         self._size += member.size
-        if wants_others or beat.rights is not member.rights:
+        if wants_others or beat.rights is not member.rights or member.looked_up_in is not self._topics:
             member.rights, before = beat.rights, member.topics
-            member.topics = wanted(member.names, member.pattern, self._topics, member.rights)
+            self._look_up(member)
             if wants_others or member.topics != before:
                 self._change()
         if beat.assignor is not None and beat.assignor != member.assignor:
@@ -310,11 +316,17 @@ class ConsumerGroup:
         by_id = {each.topic_id: each for each in topics.values()}
         before = {each: self._seen.get(each) for member in self.members.values() for each in member.topics}
         for each in self.members.values():
-            each.topics = wanted(each.names, each.pattern, topics, each.rights)
+            self._look_up(each)
         now = {each: by_id[each] for member in self.members.values() for each in member.topics}
         self._seen = by_id
         if before != now:
             self._change()
+
+    def _look_up(self, member: ConsumerMember) -> None:
+        """Find the topics that a member's subscription means. If its pattern isn't known, its heartbeat does it."""
+        found = wanted(member.names, member.pattern, self._topics, member.rights)
+        if found is not None:
+            member.topics, member.looked_up_in = found, self._topics
 
     def _preferred(self) -> str:
         """The assignor that most members ask for."""
@@ -342,7 +354,7 @@ class ConsumerGroup:
                 each.assigned &= self.targets[each.member_id]
 
 
-def _mistake(beat: Beat) -> Beaten | None:
+def _mistake(beat: Beat, topics: Topics) -> Beaten | None:
     """What no client may say."""
     text = None
     if not beat.member_id:
@@ -362,7 +374,7 @@ def _mistake(beat: Beat) -> Beaten | None:
     if beat.assignor is not None and beat.assignor not in ASSIGNORS:
         known = ", ".join(ASSIGNORS)
         return _refused(ErrorCode.unsupported_assignor, f"assignor {beat.assignor} isn't known, only {known}")
-    trouble = pattern_error(beat.pattern) if beat.pattern else None
+    trouble = pattern_error(beat.pattern, topics) if beat.pattern else None
     return None if trouble is None else _refused(ErrorCode.invalid_regular_expression, trouble)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups.consumer.subscriptions import Rights
+from archiver.serve.groups.consumer.subscriptions import Rights, Topics
 
 Place: TypeAlias = tuple[UUID, int]
 """A partition of the topic with this id."""
@@ -109,6 +109,8 @@ class ConsumerMember:
     """The epoch at which each partition was assigned."""
     topics: frozenset[UUID] = frozenset()
     """The topics that its subscription means, as far as its rights go."""
+    looked_up_in: Topics | None = None
+    """The topics among which they were last looked up."""
     expires: float = float("inf")
     revokes_by: float = float("inf")
 

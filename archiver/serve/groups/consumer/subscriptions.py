@@ -5,13 +5,18 @@ Patterns are RE2's, as Kafka's are: no pattern takes more than linear time, so n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+_NO_TEXT: Final = pa.array([""], pa.string())
+_MOST_LENGTH: Final = 1024
+_MOST_PATTERNS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +41,74 @@ class Rights(Protocol):
         """Whether it may read a topic."""
 
 
-def pattern_error(pattern: str) -> str | None:
-    """Say what is wrong with a pattern; None if nothing is."""
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The names that a pattern matches as a whole, or what is wrong with the pattern."""
+
+    names: frozenset[str] = frozenset()
+    error: str | None = None
+
+
+class MatchedTopics(Mapping[str, KnownTopic]):
+    """Topics, and what patterns match of them: to compile a pattern takes up to a second, so groups never do it."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._matched: OrderedDict[str, Matched] = OrderedDict()
+
+    def __getitem__(self, name: str) -> KnownTopic:
+        return self._topics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._topics)
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def matched(self, pattern: str) -> Matched | None:
+        """What a pattern matches; None if that is not known (any more)."""
+        return self._matched.get(pattern)
+
+    def keep(self, pattern: str, matched: Matched) -> None:
+        """Remember what a pattern matches."""
+        self._matched[pattern] = matched
+        if len(self._matched) > _MOST_PATTERNS:
+            self._matched.popitem(last=False)
+
+
+def matching(pattern: str, names: Collection[str]) -> Matched:
+    """Compile a pattern and find the names that it matches. Safe in any thread; the interpreter is free meanwhile."""
+    if len(pattern) > _MOST_LENGTH:
+        return Matched(error=f"the pattern has {len(pattern)} characters: at most {_MOST_LENGTH} are taken")
+    texts = pa.array(list(names) or [""], pa.string())
     try:
-        for each in (pattern, _whole(pattern)):
-            pc.match_substring_regex(pa.array([""], pa.string()), pattern=each)
+        pc.match_substring_regex(_NO_TEXT, pattern=pattern)  # else a bracket could end the group around it
+        found = pc.match_substring_regex(texts, pattern=rf"\A(?:{pattern})\z").to_pylist()
     except pa.ArrowInvalid as error:
-        return str(error)
-    return None
+        return Matched(error=str(error))
+    return Matched(frozenset(name for name, is_matched in zip(names, found, strict=False) if is_matched))
 
 
-def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights | None = None) -> frozenset[UUID]:
+def pattern_error(pattern: str, topics: Topics) -> str | None:
+    """Say what is wrong with a pattern; None if nothing is."""
+    matched = _matched(pattern, topics)
+    return None if matched is None else matched.error
+
+
+def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights | None = None) -> frozenset[UUID] | None:
     """The ids of the topics with one of these names, and of those whose whole name the pattern matches.
 
     Named ones have to be seen, as in Kafka, and matched ones to be read: `rights` says which are. None: all of them.
+    None if it is not known what the pattern matches.
     """
     found = {topics[each].topic_id for each in names if each in topics and (rights is None or rights.sees(each))}
-    if pattern and topics:
-        matched = pc.match_substring_regex(pa.array(list(topics), pa.string()), pattern=_whole(pattern)).to_pylist()
-        found |= {
-            topic.topic_id
-            for (name, topic), does in zip(topics.items(), matched, strict=True)
-            if does and (rights is None or rights.reads(name))
-        }
+    if pattern:
+        matched = _matched(pattern, topics)
+        if matched is None:
+            return None
+        found |= {topics[name].topic_id for name in matched.names if rights is None or rights.reads(name)}
     return frozenset(found)
 
 
-def _whole(pattern: str) -> str:
-    return rf"\A(?:{pattern})\z"
+def _matched(pattern: str, topics: Topics) -> Matched | None:
+    return topics.matched(pattern) if isinstance(topics, MatchedTopics) else matching(pattern, topics)

@@ -265,13 +265,15 @@ def test_who_takes_too_long_to_come_in_is_let_go(lake: Lake) -> None:
 
 def test_no_more_connections_from_one_address_than_allowed(lake: Lake) -> None:
     with ServedLake(lake, most_per_address=2) as served:
-        with Wire(served.port) as first, Wire(served.port) as second, Wire(served.port) as third:
+        with Wire(served.port) as first, Wire(served.port) as second:
             assert topics(first) == topics(second) == ["orders"]
+            third = Wire(served.port)
             assert third.is_closed()
             elsewhere = socket.create_connection(("127.0.0.1", served.port), SECONDS, ("127.0.0.2", 0))
             third.socket.close()
             third.socket = elsewhere
             assert topics(third) == ["orders"]
+            third.socket.close()
         deadline = time.monotonic() + SECONDS
         while served.server.connections:
             assert time.monotonic() < deadline

@@ -6,7 +6,16 @@ from collections import OrderedDict
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.kafka.fetch_sessions import _MOST_PARTITIONS, FINAL, INITIAL, Begun, FetchSessions, Place, Wanted
+from archiver.serve.kafka.fetch_sessions import (
+    _MOST_PARTITIONS,
+    FINAL,
+    INITIAL,
+    Begun,
+    FetchSessions,
+    Place,
+    SessionSlots,
+    Wanted,
+)
 
 A, B, C = ("orders", 0), ("orders", 1), ("users", 0)
 
@@ -76,12 +85,13 @@ def test_a_client_that_opens_one_after_the_other_holds_few() -> None:
     sessions = FetchSessions()
     numbers = [begun(sessions.begin(0, INITIAL, by_id=False, wanted=wanted(A))).session_id for _ in range(100)]
     alive = [each for each in numbers if isinstance(sessions.begin(each, 1, by_id=False, wanted=wanted()), Begun)]
-    assert alive == numbers[-2:]
+    assert alive == numbers[-1:]
 
 
 def test_epochs_begin_again_after_the_last_one() -> None:
     sessions, number = opened(A)
-    sessions._sessions[number].epoch = 2**31 - 1
+    assert sessions._session is not None
+    sessions._session.epoch = 2**31 - 1
     begun(sessions.begin(number, 2**31 - 1, by_id=False, wanted=wanted()))
     begun(sessions.begin(number, 1, by_id=False, wanted=wanted()))
 
@@ -103,3 +113,63 @@ def test_a_session_that_grows_too_large_ends() -> None:
     again = sessions.begin(number, 2, by_id=False, wanted=wanted(A))
     assert again == ErrorCode.fetch_session_id_not_found, "its client sends everything next"
     assert sessions.begin(number, 3, by_id=False, wanted=wanted()) == ErrorCode.fetch_session_id_not_found
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def open_in(slots: SessionSlots, payer: str, *places: Place) -> FetchSessions:
+    sessions = FetchSessions(slots, payer)
+    sessions.begin(0, INITIAL, by_id=False, wanted=wanted(*places))
+    return sessions
+
+
+def test_sessions_of_all_connections_are_bounded() -> None:
+    slots = SessionSlots(4, 100)
+    first = [open_in(slots, "User:alice", A) for _ in range(10)]
+    assert slots.sessions == 2
+    second = [open_in(slots, "User:bob", A) for _ in range(10)]
+    assert slots.sessions == 4
+    for sessions in (*first, *second):
+        sessions.close()
+    assert slots.sessions == slots.partitions == 0
+
+
+def test_partitions_of_all_sessions_are_bounded() -> None:
+    slots = SessionSlots(100, 10)
+    many = [("many", number) for number in range(4)]
+    kept = [open_in(slots, name, *many) for name in ("User:alice", "User:alice", "User:bob", "User:carol")]
+    assert slots.partitions == 8, "alice has half, and carol finds no room"
+    small = open_in(slots, "User:carol", A)
+    number = begun(small.begin(0, INITIAL, by_id=False, wanted=wanted(A))).session_id
+    grown = small.begin(number, 1, by_id=False, wanted=wanted(*many))
+    assert grown == ErrorCode.fetch_session_id_not_found
+    kept[0].close()
+    assert slots.partitions == 4
+
+
+def test_an_unused_session_makes_room() -> None:
+    clock = Clock()
+    slots = SessionSlots(2, 100, clock=clock)
+    first = FetchSessions(slots, "User:alice")
+    number = begun(first.begin(0, INITIAL, by_id=False, wanted=wanted(A))).session_id
+    open_in(slots, "User:bob", A)
+    assert begun(FetchSessions(slots, "User:carol").begin(0, INITIAL, by_id=False, wanted=wanted(A))).session_id == 0
+    clock.now = 121.0
+    assert begun(FetchSessions(slots, "User:carol").begin(0, INITIAL, by_id=False, wanted=wanted(A))).session_id
+    assert first.begin(number, 1, by_id=False, wanted={}) == ErrorCode.fetch_session_id_not_found
+
+
+def test_topics_that_cannot_be_read_are_not_remembered() -> None:
+    slots = SessionSlots()
+    sessions = FetchSessions(slots)
+    assert begun(sessions.begin(0, INITIAL, by_id=False, wanted=wanted(A), is_kept=False)).session_id == 0
+    number = begun(sessions.begin(0, INITIAL, by_id=False, wanted=wanted(A))).session_id
+    again = sessions.begin(number, 1, by_id=False, wanted=wanted(B), is_kept=False)
+    assert again == ErrorCode.fetch_session_id_not_found
+    assert slots.sessions == 0

@@ -18,7 +18,10 @@ import pyarrow.compute as pc
 import pytest
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch import fetch as answer_to
+from archiver.serve.kafka.fetch_sessions import FetchSessions
+from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
 from archiver.serve.kafka.service import Client, Request
 from archiver.serve.observing import Traffic
 from archiver.serve.security import ANONYMOUS, Access, Rule, Session
@@ -368,12 +371,13 @@ def test_idle_clients_are_let_go(lake: Lake) -> None:
 
 
 def test_no_more_clients_than_allowed(lake: Lake) -> None:
-    with served(lake, most_connections=2) as (endpoint, first), Wire(endpoint.port) as second:
+    with served(lake, most_connections=2, most_per_address=2) as (endpoint, first):
         fetch(first, 0)
-        fetch(second, 0)
-        with Wire(endpoint.port) as third:
-            assert third.is_closed()
-        fetch(first, 0)
+        with Wire(endpoint.port) as second:
+            fetch(second, 0)
+            with Wire(endpoint.port) as third:
+                assert third.is_closed()
+            fetch(first, 0)
 
 
 def test_who_takes_no_answer_is_let_go(lake: Lake) -> None:
@@ -414,7 +418,13 @@ def test_a_fetch_of_thousands_of_partitions_lets_others_have_their_turn() -> Non
                 correlation_id=1,
                 client_id="",
                 body=replace(asked, topics=(replace(topic, partitions=partitions),)),
-                client=Client(address="here", login=session),
+                client=Client(
+                    address="here",
+                    login=session,
+                    turns=ClientTurns(LoopTime(), "here"),
+                    closing_log=ClosingLog(),
+                    sessions=FetchSessions(),
+                ),
             ),
         )
         counting.cancel()

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from archiver.errors import BadRequest
 from archiver.serve.kafka import connection
-from archiver.serve.kafka.request_memory import RequestMemory
+from archiver.serve.kafka.frames import read_rest
+from archiver.serve.kafka.request_memory import SMALL, RequestMemory
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import OffsetsInMemory, Wire, framed, request, served
@@ -47,7 +49,7 @@ def large_commit() -> Any:
 def test_room_is_taken_by_what_came_and_given_back() -> None:
     async def play() -> None:
         memory = RequestMemory(100)
-        with memory.hold() as first, memory.hold() as second:
+        with memory.hold("a") as first, memory.hold("b") as second:
             await first.grow(60)
             await second.grow(40)
             waiting = asyncio.ensure_future(second.grow(10))
@@ -71,6 +73,39 @@ def test_the_next_one_goes_on_when_the_oldest_is_done() -> None:
                 assert not waiting.done()
             await asyncio.wait_for(waiting, 1)
             assert memory.bytes == 500
+
+    asyncio.run(play())
+
+
+def test_a_payer_gets_a_quarter_and_its_oldest_request_never_waits() -> None:
+    async def play() -> None:
+        memory = RequestMemory(400)
+        with memory.hold("slow") as oldest, memory.hold("slow") as next_one, memory.hold("other") as other:
+            await oldest.grow(90)
+            waiting = asyncio.ensure_future(next_one.grow(20))
+            await other.grow(200)
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            await oldest.grow(200)
+            waiting.cancel()
+        assert memory.bytes == 0
+
+    asyncio.run(play())
+
+
+def test_a_frame_that_comes_too_slowly_is_given_up_in_time() -> None:
+    async def play() -> None:
+        reader = asyncio.StreamReader()
+
+        async def drips() -> None:
+            while True:
+                reader.feed_data(bytes(SMALL))
+                await asyncio.sleep(0.85)
+
+        task = asyncio.ensure_future(drips())
+        with pytest.raises(BadRequest, match="too slowly"):  # 128 KiB a second, and a part's time
+            await read_rest(reader, 6 * SMALL, part_seconds=0.9, grow=lambda size: asyncio.sleep(0))
+        task.cancel()
 
     asyncio.run(play())
 

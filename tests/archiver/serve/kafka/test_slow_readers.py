@@ -129,6 +129,7 @@ class CountingFormat:
 def test_many_slow_readers_make_a_file_be_decoded_once(lake: Lake, spilled: SpilledChunks, on_disk: bool) -> None:
     counting = CountingFormat()
     options = {"cache": 1, "spilled": spilled if on_disk else None, "formats": SegmentFormats(written=counting)}
+    options |= {"most_connections": 200, "most_per_address": 200}
     with served(lake, **options) as (endpoint, _), ExitStack() as ending:
         readers = [
             Reader(ending.enter_context(Wire(endpoint.port)), 5 * COUNT * each // READERS) for each in range(READERS)

@@ -129,17 +129,19 @@ def test_old_versions_of_tls_are_refused(tmp_path: Path, files: TlsFiles) -> Non
     assert ServerCertificates(files).context.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def test_who_begins_tls_and_says_nothing_is_counted_and_let_go(tmp_path: Path, files: TlsFiles) -> None:
-    with served(tmp_path, files, handshake_seconds=0.5, most_connections=3) as (endpoint, _):
+def test_who_connects_and_says_nothing_is_counted_gives_way_and_is_let_go(tmp_path: Path, files: TlsFiles) -> None:
+    with served(tmp_path, files, handshake_seconds=1.0, most_connections=6) as (endpoint, _):
         silent = [socket.create_connection(("127.0.0.1", endpoint.port), SECONDS) for _ in range(3)]
         time.sleep(0.1)
         assert endpoint.server.connections == 3
+        began = time.monotonic()
         late = socket.create_connection(("127.0.0.1", endpoint.port), SECONDS)
-        assert late.recv(1) == b"", "there is no room until they are let go"
-        for each in silent:
+        assert silent[0].recv(1) == b"", "the oldest gives way"
+        assert time.monotonic() - began < 0.8
+        for each in (*silent[1:], late):
             assert each.recv(1) == b""
+        for each in (*silent, late):
             each.close()
-        late.close()
         deadline = time.monotonic() + SECONDS
         while endpoint.server.connections:  # a client sees the end before the server has counted it
             assert time.monotonic() < deadline

@@ -1,0 +1,87 @@
+"""Names that a request repeats are removed before any handler sees it, as Kafka does.
+
+Every name of the APIs below is answered with a description of any length. Without this, a small request that names one
+topic thousands of times is answered with thousands of descriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from archiver.serve.kafka.service import Request
+
+_OFFSET_FETCH: Final = 9
+
+
+def _itself(name: str) -> Hashable:
+    return name
+
+
+def _topic(topic: Any) -> Hashable:
+    topic_id: Hashable = getattr(topic, "topic_id", None)
+    return topic_id or str(topic.name)
+
+
+def _resource(resource: Any) -> Hashable:
+    return resource.resource_type, resource.resource_name
+
+
+_NAMES: Final[Mapping[int, tuple[str, Callable[[Any], Hashable]]]] = {
+    3: ("topics", _topic),
+    10: ("coordinator_keys", _itself),
+    15: ("groups", _itself),
+    32: ("resources", _resource),
+    42: ("groups_names", _itself),
+    69: ("group_ids", _itself),
+    75: ("topics", _topic),
+}
+"""The field of a request that has names, by API, and what distinguishes them."""
+
+
+def without_repeats(request: Request) -> Request:
+    """Return the request with each name once, in the order of their first mention.
+
+    OffsetFetch of a group that is named several times asks once, for all topics that were named with it.
+    """
+    if request.api_key == _OFFSET_FETCH:
+        return _with(request, "groups", _each_group_once(getattr(request.body, "groups", ())))
+    if request.api_key not in _NAMES:
+        return request
+    field, key = _NAMES[request.api_key]
+    return _with(request, field, _first_of_each(getattr(request.body, field, None) or (), key))
+
+
+def _with(request: Request, field: str, names: Sequence[Any]) -> Request:
+    if len(names) == len(getattr(request.body, field, None) or ()):
+        return request
+    return replace(request, body=replace(request.body, **{field: tuple(names)}))
+
+
+def _first_of_each(names: Sequence[Any], key: Callable[[Any], Hashable]) -> Sequence[Any]:
+    first: dict[Hashable, Any] = {}
+    for name in names:
+        first.setdefault(key(name), name)
+    return tuple(first.values())
+
+
+def _each_group_once(groups: Sequence[Any]) -> Sequence[Any]:
+    first: dict[str, Any] = {}
+    topics: dict[str, list[Any] | None] = {}
+    for group in groups:
+        group_id = group.group_id
+        if group_id not in first:
+            first[group_id] = group
+            topics[group_id] = None if group.topics is None else list(group.topics)
+        elif group.topics is None:
+            topics[group_id] = None
+        elif (known := topics[group_id]) is not None:
+            known += group.topics
+    if len(first) == len(groups):
+        return groups
+    return tuple(_with_topics(group, topics[group_id]) for group_id, group in first.items())
+
+
+def _with_topics(group: Any, topics: list[Any] | None) -> Any:
+    return replace(group, topics=None if topics is None else tuple(topics))

@@ -1,0 +1,91 @@
+"""The places of a server: how many connections there may be, and who gives way when all are taken.
+
+Strangers are connections whose clients have not logged in, or, if clients needn't, have not sent a request. They get
+half of the places. When there is no place for another client, the oldest stranger gives way, of the address that has
+the most of them: so nobody who only connects keeps others out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, Final, TypeAlias
+
+Task: TypeAlias = "asyncio.Task[Any]"
+
+_STRANGERS: Final = 2
+"""Strangers get one in two places, and so does one address whose clients don't log in."""
+
+
+class Places:
+    """Counts connections by address. Use it from one event loop."""
+
+    def __init__(self, most: int, most_per_address: int | None) -> None:
+        """Without `most_per_address`, an address gets half of the places, and who has logged in doesn't count."""
+        self._most = most
+        self._most_strangers = max(1, most // _STRANGERS)
+        self._most_per_address = most_per_address or max(1, most // _STRANGERS)
+        self._counts_principals = most_per_address is not None
+        self._taken: dict[Task, str] = {}
+        self._strangers: dict[str, dict[Task, None]] = {}
+        self._stranger_count = 0
+        self._addresses: Counter[str] = Counter()
+
+    def refusal(self, address: str) -> str | None:
+        """Say why a client of an address can't be taken; None if it can."""
+        if self._is_at_its_most(address) and address not in self._strangers:
+            return f"its address has {self._addresses[address]} connections (max_connections_per_address)"
+        if len(self._taken) >= self._most and not self._strangers:
+            return f"{self._most} clients are connected (max_connections)"
+        return None
+
+    def give_way(self, address: str) -> Task | None:
+        """Take its place from the stranger that gives way for another client of an address, if one has to."""
+        if not self._is_at_its_most(address):
+            is_full = len(self._taken) >= self._most or self._stranger_count >= self._most_strangers
+            if not is_full or not self._strangers:
+                return None
+            address = max(self._strangers, key=lambda name: len(self._strangers[name]))
+        task = next(iter(self._strangers[address]))
+        self.leave(task)
+        return task
+
+    def take(self, task: Task, address: str) -> None:
+        """Give a place to a stranger."""
+        self._taken[task] = address
+        self._addresses[address] += 1
+        self._strangers.setdefault(address, {})[task] = None
+        self._stranger_count += 1
+
+    def show(self, task: Task, *, is_principal: bool) -> None:
+        """Note that a connection's client has logged in, or has sent a request where it needn't."""
+        address = self._taken.get(task)
+        if address is None:
+            return
+        self._forget_stranger(task, address)
+        if is_principal and not self._counts_principals:
+            self._taken[task] = ""
+            self._count_off(address)
+
+    def leave(self, task: Task) -> None:
+        """Free the place of a connection, if it still has one."""
+        address = self._taken.pop(task, None)
+        if address:
+            self._forget_stranger(task, address)
+            self._count_off(address)
+
+    def _is_at_its_most(self, address: str) -> bool:
+        return self._addresses[address] >= self._most_per_address
+
+    def _forget_stranger(self, task: Task, address: str) -> None:
+        strangers = self._strangers.get(address, {})
+        if task in strangers:
+            del strangers[task]
+            self._stranger_count -= 1
+            if not strangers:
+                del self._strangers[address]
+
+    def _count_off(self, address: str) -> None:
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]

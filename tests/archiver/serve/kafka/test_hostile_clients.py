@@ -1,0 +1,247 @@
+"""Clients that try to stop the server: other clients wait half a second at most."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.security import Rule
+from tests.support.archive.archived_batches import archived
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.guarded_door import GuardedDoor, come_in
+from tests.support.servers.hostile import attacked
+from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request
+
+MOST_SECONDS = 0.5
+MOST_WORK_SECONDS = 0.5
+ROUNDS = 20
+API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 7, -1)
+
+
+def lake(folder: Path) -> Any:
+    return archived(folder / "lake", build([Record(value=b"x")] * 10), end=10)
+
+
+def sent(*requests: Any) -> bytes:
+    """The bytes of requests, one after the other."""
+    frames = [framed(each, number) for number, each in enumerate(requests)]
+    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+
+
+def metadata() -> Any:
+    return request(3, 9, name="orders", allow_auto_topic_creation=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long a client's requests waited: in seconds, and in seconds that the event loop worked meanwhile.
+
+    The latter don't depend on what else the machine does.
+    """
+
+    seconds: list[float]
+    worked: list[float]
+
+    def assert_short(self) -> None:
+        """Assert that no request waited for long."""
+        assert max(self.worked) < MOST_WORK_SECONDS
+        assert max(self.seconds) < MOST_SECONDS * crowd()
+
+
+def crowd() -> float:
+    """How many processes share a core: elsewhere than on a busy machine, 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def waits(endpoint: ServedLake, asked: Any = None, rounds: int = ROUNDS) -> Waits:
+    """Have a client send requests, one after the other."""
+    assert endpoint._thread.ident is not None
+    clock = time.pthread_getcpuclockid(endpoint._thread.ident)
+    seconds, worked = [], []
+    with Wire(endpoint.port) as wire:
+        wire.ask(metadata())  # connections wait in the system's queue before
+        for _ in range(rounds):
+            began, cpu = time.monotonic(), time.clock_gettime(clock)
+            wire.ask(asked or metadata())
+            seconds.append(time.monotonic() - began)
+            worked.append(time.clock_gettime(clock) - cpu)
+            time.sleep(0.02)
+    return Waits(sorted(seconds), sorted(worked))
+
+
+@pytest.mark.parametrize(("connections", "payload"), [(10, "metadata"), (100, "versions"), (1000, "versions")])
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"])
+def test_pipelined_requests_leave_turns_to_other_clients(
+    tmp_path: Path, connections: int, payload: str, address: str
+) -> None:
+    sends = API_VERSIONS * 2000 if payload == "versions" else sent(metadata()) * 500
+    with (
+        ServedLake(lake(tmp_path), most_connections=4000) as endpoint,
+        attacked(endpoint.port, sends, connections=connections, address=address),
+    ):
+        time.sleep(0.5)
+        waits(endpoint).assert_short()
+
+
+def test_strangers_who_send_request_after_request_are_let_go_and_others_log_in(tmp_path: Path) -> None:
+    with (
+        ServedLake(lake(tmp_path), most_connections=200, door=GuardedDoor()) as endpoint,
+        attacked(endpoint.port, API_VERSIONS * 2000, connections=100),
+    ):
+        time.sleep(0.5)
+        with Wire(endpoint.port) as wire:
+            come_in(wire)
+            assert wire.ask(metadata()).topics[0].error_code == ErrorCode.none
+        until = time.monotonic() + SECONDS
+        while not endpoint.server.closing_log.closed:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+def test_silent_strangers_give_way_to_who_logs_in(tmp_path: Path) -> None:
+    with (
+        ServedLake(lake(tmp_path), most_connections=20, door=GuardedDoor()) as endpoint,
+        attacked(endpoint.port, b"", connections=60, address="127.0.0.2"),
+    ):
+        time.sleep(0.3)
+        for _ in range(15):
+            with Wire(endpoint.port) as wire:
+                come_in(wire)
+
+
+@contextmanager
+def poor_client(folder: Path) -> Iterator[tuple[ServedLake, Wire]]:
+    """A client that may do nothing, and its server."""
+    rule = Rule.parse("User:alice", "allow", ("all",), ("*",), ("*",))
+    with ServedLake(lake(folder), door=GuardedDoor(rules=[rule])) as endpoint, Wire(endpoint.port) as wire:
+        come_in(wire, "bob")
+        yield endpoint, wire
+
+
+NAMES = tuple(f"a-name-{number}" for number in range(20_000))
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "values"),
+    [
+        (32, 4, {"resources": [("resource_name", name) for name in NAMES]}),
+        (10, 4, {"coordinator_keys": NAMES, "key_type": 0}),
+        (15, 5, {"groups": NAMES}),
+        (42, 2, {"groups_names": NAMES}),
+        (9, 8, {"groups": [("group_id", name) for name in NAMES]}),
+        (69, 0, {"group_ids": NAMES}),
+        (3, 12, {"topics": [("name", name) for name in NAMES]}),
+    ],
+    ids=["configs", "coordinators", "groups", "deleted groups", "offsets", "consumer groups", "metadata"],
+)
+def test_many_names_that_a_client_may_not_see_are_refused_in_turns(
+    tmp_path: Path, api_key: int, version: int, values: dict[str, Any]
+) -> None:
+    blank = request(api_key, version, **{name: value for name, value in values.items() if not isinstance(value, list)})
+    for field, named in values.items():
+        if isinstance(named, list):
+            (one,) = getattr(blank, field)
+            changes = {"topic_id": None} if hasattr(one, "topic_id") else {}
+            changes |= {"resource_type": 2} if hasattr(one, "resource_type") else {}
+            blank = replace(blank, **{field: tuple(replace(one, **{key: name}, **changes) for key, name in named)})
+    with poor_client(tmp_path) as (endpoint, wire):
+        wire.send(framed(blank, 1))
+        began = time.monotonic()
+        with Wire(endpoint.port) as other:
+            come_in(other)
+            assert time.monotonic() - began < MOST_SECONDS * crowd()
+        assert len(wire.receive()) > len(NAMES)
+
+
+def test_a_name_is_answered_once(tmp_path: Path) -> None:
+    one = metadata().topics[0]
+    asked = replace(metadata(), topics=(one,) * 40_000)
+    with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
+        assert [topic.name for topic in wire.ask(asked).topics] == ["orders"]
+        groups = request(15, 5, groups=("g",) * 10_000)
+        assert len(wire.ask(groups).groups) == 1
+        offsets = request(9, 8, group_id="g", name="orders", partition_indexes=(0,))
+        several = replace(offsets, groups=(*offsets.groups * 1000, replace(offsets.groups[0], topics=None)))
+        assert [group.group_id for group in wire.ask(several).groups] == ["g"]
+
+
+def test_a_partition_that_is_named_twice_has_no_offset_as_in_kafka(tmp_path: Path) -> None:
+    asked = request(2, 7, name="orders", partition_index=0, timestamp=-1)
+    (topic,) = asked.topics
+    twice = replace(asked, topics=(replace(topic, partitions=topic.partitions * 2),))
+    with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
+        (told,) = wire.ask(twice).topics
+        assert [partition.error_code for partition in told.partitions] == [ErrorCode.invalid_request] * 2
+
+
+def test_long_requests_leave_turns_to_other_clients(tmp_path: Path) -> None:
+    asked = request(2, 7, name="orders", partition_index=0, timestamp=-1)
+    (topic,) = asked.topics
+    partitions = tuple(replace(topic.partitions[0], partition_index=number) for number in range(50_000))
+    long = sent(replace(asked, topics=(replace(topic, partitions=partitions),)))
+    with (
+        ServedLake(lake(tmp_path), most_connections=4000, most_request_bytes=4 << 20) as endpoint,
+        attacked(endpoint.port, long, connections=10, address="127.0.0.2"),
+    ):
+        time.sleep(0.5)
+        waits(endpoint).assert_short()
+
+
+def test_costly_patterns_leave_turns_to_other_clients(tmp_path: Path) -> None:
+    beats = [
+        request(
+            68,
+            1,
+            group_id="g",
+            member_id=f"m{number}",
+            member_epoch=0,
+            instance_id=None,
+            rack_id=None,
+            rebalance_timeout=timedelta(minutes=1),
+            subscribed_topic_names=None,
+            subscribed_topic_regex=rf"(\pL|\pN){{{400 + number}}}",
+            server_assignor=None,
+            topic_partitions=(),
+        )
+        for number in range(3)
+    ]
+    with ServedLake(lake(tmp_path)) as endpoint, ExitStack() as clients:
+        wires = [clients.enter_context(Wire(endpoint.port)) for _ in beats]
+        for wire, beat in zip(wires, beats, strict=True):
+            wire.send(framed(beat, 1))
+        waits(endpoint).assert_short()
+        for wire in wires:
+            wire.receive()
+        again = replace(beats[0], member_id="another")
+        began = time.monotonic()
+        wires[0].ask(again)
+        assert time.monotonic() - began < MOST_SECONDS * crowd(), "it is known what the pattern matches"
+
+
+def test_wrong_frames_cost_few_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with ServedLake(lake(tmp_path)) as endpoint:
+        for _ in range(100):
+            with Wire(endpoint.port) as wire:
+                wire.socket.sendall(b"\xff\xff\xff\xff")
+                assert wire.is_closed()
+        assert endpoint.server.closing_log.closed == 100
+    lines = [record for record in caplog.records if "closed: a frame's size" in record.getMessage()]
+    assert len(lines) == 5
+    assert not any(record.exc_info for record in lines)
+
+
+def test_metadata_of_version_0_shows_nothing_to_who_may_see_nothing(tmp_path: Path) -> None:
+    with poor_client(tmp_path) as (_, wire):
+        told = wire.ask(request(3, 0, name="orders"))
+        assert [topic.error_code for topic in told.topics] == [ErrorCode.topic_authorization_failed]
+        assert told.brokers
