@@ -147,8 +147,8 @@ def test_no_command_deletes_what_another_table_shares(stack: Stack, monkeypatch:
     with pytest.raises(FilesShared):
         erase(config, topic, None)
     assert len(table_of(stack, config, topic).snapshots()) == 4, "nothing was committed"
-    for day in (3, 4):
-        produce(stack, topic, range(day * 10, day * 10 + 10), day=day)
+    for first in (30, 40):
+        produce(stack, topic, range(first, first + 10), day=3)
         archive_once(config)
     with monkeypatch.context() as kill:
         kill.setenv("ARCHIVER_FAULT", "before_commit:raise")
