@@ -7,11 +7,13 @@ import logging
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, Api, answered, api_of, fallback
 from archiver.serve.kafka.authentication import raw_step
+from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
 from archiver.serve.kafka.request_memory import Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
@@ -30,7 +32,8 @@ class ConnectionLimits:
     """What a client may do: the bytes of a request, and the seconds that it may be idle, or take for a part of a frame.
 
     A part is 64 KiB that it sends, or 256 KiB of an answer that it takes: slow clients go on, those that stop don't.
-    Before a client has shown who it is, its requests are small, and it has `handshake_seconds` in all.
+    Before a client has shown who it is, its requests are small, and it has `handshake_seconds` in all. The work for a
+    client that sends no more is given up after `half_closed_seconds`.
     """
 
     most_request_bytes: int
@@ -39,6 +42,7 @@ class ConnectionLimits:
     answer_seconds: float = 120.0
     most_unauthenticated_bytes: int = 64 << 10
     handshake_seconds: float = 10.0
+    half_closed_seconds: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Connection:
 
     def __init__(
         self,
-        reader: asyncio.StreamReader,
+        reader: ClientReader,
         writer: asyncio.StreamWriter,
         client: Client,
         *,
@@ -91,6 +95,7 @@ class Connection:
         A client that hasn't shown who it is `handshake_until` then, by the loop's clock, is let go.
         """
         login = self._client.login
+        self._reader.on_end = partial(self._client_ended, asyncio.current_task())
         try:
             async with asyncio.timeout_at(handshake_until) if login.access is None else nullcontext():
                 while login.access is None:
@@ -107,6 +112,16 @@ class Connection:
             _LOG.debug("connection of %s ended", self._client.address)
         finally:
             await self._end()
+
+    def _client_ended(self, serving: asyncio.Task[None] | None) -> None:
+        """Give up work whose client is gone. One that closed its half only has some time to take the answer."""
+        self._reader.on_end = lambda: None
+
+        def give_up() -> None:
+            if serving is not None and self._is_answering:
+                serving.cancel()
+
+        asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, give_up)
 
     async def _next(self) -> bool:
         """Answer the next request. False where there is none, or none that may follow."""

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Final, Protocol
 
 from archiver.errors import ConfigError
+from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.connection import Connection, ConnectionLimits
 from archiver.serve.kafka.request_memory import RequestMemory
 from archiver.serve.kafka.service import Client, Service
@@ -184,7 +185,7 @@ class Server:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._limits.handshake_seconds
         context = self._door.context
-        reader = asyncio.StreamReader()
+        reader = ClientReader()
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
             transport, _ = await loop.connect_accepted_socket(
