@@ -48,7 +48,8 @@ async def metadata(handler: Handler, service: Service, request: Request) -> Answ
     wanted = request.body.topics
     allowed, refused = await split(service, request, wanted or (), Operation.DESCRIBE)
     found = values(await handler(service, with_body(request, topics=wanted and allowed)))
-    told = [each for each in found["topics"] if _is_told(request, each)]
+    is_none = bool(wanted) and not allowed  # which version 0 takes for all
+    told = [] if is_none else [each for each in found["topics"] if _is_told(request, each)]
     return {**found, "topics": [*told, *(_undescribed(request, each) for each in refused)]}
 
 
