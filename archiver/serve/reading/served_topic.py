@@ -366,9 +366,10 @@ class ServedTopic:
         fills_gaps = any(begins_below(file, self._ends) for file in snapshot.files.added_since(self._seen.files))
         self._take_in(snapshot)
         is_rewritten = fills_gaps or not snapshot.files.only_adds_to(self._seen.files)
+        if snapshot.snapshot_id != self._seen.snapshot_id:
+            self._begins_may_be_old = True  # with a commit the topic may have got partitions that have no records yet
+            self._asked_begins()
         self._seen = snapshot
-        self._begins_may_be_old = True  # with its commit the topic may have got partitions that have no records yet
-        self._asked_begins()
         if is_rewritten:
             replaced, self._batches = self._batches, ArchivedBatches(self._archive, streams=self._streams)
             self.edition += 1

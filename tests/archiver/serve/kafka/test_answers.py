@@ -77,7 +77,7 @@ def test_metadata_by_name_by_id_and_of_all(wire: Wire, endpoint: ServedLake) -> 
     (topic,) = wire.ask(request(3, 13, topics=None)).topics
     assert (topic.name, topic.topic_id) == (ORDERS, endpoint.topics.open[0].topic_id)
     (partition,) = topic.partitions
-    assert (partition.partition_index, partition.leader_id, partition.leader_epoch) == (0, 1, 3)
+    assert (partition.partition_index, partition.leader_id, partition.leader_epoch) == (0, 1, 1 << 30)
     assert wire.ask(request(3, 0, topics=())).topics[0].name == ORDERS
     assert wire.ask(request(3, 1, topics=())).topics == ()
     (named,) = wire.ask(request(3, 12, topic_id=None, name=ORDERS)).topics
