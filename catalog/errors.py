@@ -9,6 +9,7 @@ CatalogError
 │   ├── RegistryNotMigrated  the database lacks migrations of this archiver, or is no registry
 │   ├── RegistryBehind       the registry knows less than the table: rebuild it
 │   ├── CoordinatorDeposed   (retryable) another node of `archiver serve kafka` coordinates the group
+│   ├── OffsetBudgetReached  a client's groups keep as much as they may
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
 │   ├── RecordsHeld          a legal hold is on records that were to be removed
 │   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
@@ -80,6 +81,10 @@ class CoordinatorDeposed(RegistryError):
     """Offsets of a group came from a node that doesn't coordinate it any more. Nothing was kept."""
 
     retryable: ClassVar[bool] = True
+
+
+class OffsetBudgetReached(RegistryError):
+    """Offsets would take more than their owner's groups may keep. Names the owner and its budget. Nothing was kept."""
 
 
 class RewriteRefused(RegistryError):

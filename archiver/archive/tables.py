@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Protocol
 
@@ -25,8 +26,14 @@ class TableSource(Protocol):
     def load(self, topic: str) -> Table:
         """Load a topic's current table; NoTable where there is none, CatalogError where it can't be read."""
 
-    def topics(self) -> tuple[str, ...]:
-        """Return the name of every topic that has a table."""
+    def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the name of every topic that has a table. Tables of `known` topics are not loaded for that."""
+
+    def names(self) -> frozenset[str]:
+        """Return the names of all tables, loading none: archives of topics, and others."""
+
+    def table_of(self, topic: str) -> str | None:
+        """Return the name of the table that a topic would have; None if the configuration doesn't speak for it."""
 
 
 class CatalogTables:
@@ -51,16 +58,26 @@ class CatalogTables:
         check_table(table, topic=topic, name=name)
         return table
 
-    def topics(self) -> tuple[str, ...]:
+    def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the topics with a table in `kafka` and in the namespaces of tables that the configuration names."""
         found = set()
+        by_table = {self._config.table_of(topic): topic for topic in known}
         with in_our_words(self._uri), closing(self._connect()) as catalog:
             for namespace in self._config.namespaces:
                 for name in _tables(catalog, namespace):
-                    topic = _topic_of(catalog, namespace, name)
+                    topic = by_table.get(name) or _topic_of(catalog, namespace, name)
                     if topic is not None and self._config.table_of(topic) == name:
                         found.add(topic)
         return tuple(sorted(found))
+
+    def names(self) -> frozenset[str]:
+        """Return the names of all tables in these namespaces."""
+        with in_our_words(self._uri), closing(self._connect()) as catalog:
+            return frozenset(name for namespace in self._config.namespaces for name in _tables(catalog, namespace))
+
+    def table_of(self, topic: str) -> str | None:
+        """Return the name of the table that a topic would have."""
+        return self._config.table_of(topic)
 
     def _connect(self) -> RestCatalog:
         # a session for every request: tokens expire, and a session can't be shared between threads

@@ -319,6 +319,7 @@ class ServeSection(Section):
     group_heartbeat: Seconds = Field(default=5.0, ge=0.1, le=60.0)
     group_session: Seconds = Field(default=45.0, ge=1.0, le=1800.0)
     offset_retention: Seconds = Field(default=7 * 86400.0, ge=3600.0)
+    max_offset_metadata: Bytes = Field(default=4 << 10, ge=0, le=1 << 20)
     max_connections: int = Field(default=1000, ge=1, le=100_000)
     max_request_size: Bytes = Field(default=4 << 20, ge=1 << 10, le=1 << 30)
     max_connections_per_address: int | None = Field(default=None, ge=1, le=100_000)

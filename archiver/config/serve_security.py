@@ -96,14 +96,19 @@ class AclSection(Section):
 
 
 class QuotaSection(Section):
-    """How much a principal may ask for in a second."""
+    """How much a principal may ask for in a second, and take for its groups."""
 
     principal: str = Field(pattern=PRINCIPAL, description=PRINCIPAL_WORDS)
     requests_per_second: float | None = Field(default=None, ge=0.1)
     bytes_per_second: Annotated[Bytes, Field(ge=1)] | None = None
+    groups: int = Field(default=1000, ge=1, le=50_000)
+    member_memory: Bytes = Field(default=32 << 20, ge=1 << 20)
+    offset_groups: int = Field(default=10_000, ge=1)
+    offset_size: Bytes = Field(default=64 << 20, ge=1 << 20)
 
     @model_validator(mode="after")
     def _of_something(self) -> Self:
-        if self.requests_per_second is None and self.bytes_per_second is None:
-            raise ValueError("give `requests_per_second`, `bytes_per_second` or both")
+        if self.model_fields_set <= {"principal"}:
+            names = ", ".join(f"`{name}`" for name in type(self).model_fields if name != "principal")
+            raise ValueError(f"this quota bounds nothing: give one of {names}")
         return self

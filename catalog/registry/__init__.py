@@ -4,7 +4,7 @@
 belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
 """
 
-from catalog.registry.group_coordinators import Claimed, GroupClaim
+from catalog.registry.group_coordinators import Claimed, GroupClaim, OffsetBudget
 from catalog.registry.group_offsets import GroupOffset
 from catalog.registry.registry import KnownFiles, MissingObjects, Part, Registry, RegistryReader, in_transaction
 from catalog.registry.serve_nodes import ServeNode, ServeView
@@ -17,6 +17,7 @@ __all__ = [
     "GroupOffset",
     "KnownFiles",
     "MissingObjects",
+    "OffsetBudget",
     "Part",
     "Registry",
     "RegistryReader",

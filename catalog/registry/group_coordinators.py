@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from catalog.errors import CoordinatorDeposed
+from catalog.errors import CoordinatorDeposed, OffsetBudgetReached
 from catalog.registry.postgres import Connection
 
 _LEFT_FOR = timedelta(hours=1)
@@ -21,6 +21,23 @@ class GroupClaim:
     cluster_id: str
     node_id: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetBudget:
+    """How many groups with offsets an owner may have in a cluster, and how many bytes these may take."""
+
+    owner: str
+    groups: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOffsets:
+    """Who made the offsets of a group grow last, and about what they take."""
+
+    owner: str
+    bytes: int
 
 
 class Claimed(Enum):
@@ -69,19 +86,52 @@ def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: b
     return Claimed.TAKEN
 
 
-def check(connection: Connection, group_id: str, held: GroupClaim) -> None:
+def check(connection: Connection, group_id: str, held: GroupClaim) -> KeptOffsets:
     """Raise CoordinatorDeposed unless the claim holds. Nobody else claims the group until the transaction ends."""
     found = connection.execute(
-        "SELECT epoch, node_id FROM group_coordinators WHERE cluster_id = %s AND group_id = %s FOR SHARE",
+        "SELECT epoch, node_id, owner, offset_bytes FROM group_coordinators WHERE cluster_id = %s AND group_id = %s"
+        " FOR NO KEY UPDATE",
         (held.cluster_id, group_id),
     ).fetchone()
-    if found != (held.epoch, held.node_id):
+    if found is None or found[:2] != (held.epoch, held.node_id):
         raise CoordinatorDeposed(
             "another node coordinates the group, or the claim on it was forgotten: it has to be claimed again",
             group=group_id,
             node=held.node_id,
             epoch=held.epoch,
         )
+    return KeptOffsets(*found[2:])
+
+
+def keep_within(
+    connection: Connection, cluster_id: str, group_id: str, kept: KeptOffsets, budget: OffsetBudget
+) -> None:
+    """Note what a group's offsets will take, as their owner. OffsetBudgetReached if its groups may not take that."""
+    groups, total = connection.execute(
+        "SELECT count(*), coalesce(sum(offset_bytes), 0)::bigint FROM group_coordinators"
+        " WHERE cluster_id = %s AND owner = %s AND owner <> '' AND offset_bytes > 0 AND group_id <> %s",
+        (cluster_id, budget.owner, group_id),
+    ).fetchone() or (0, 0)
+    if groups + 1 > budget.groups or total + kept.bytes > budget.bytes:
+        raise OffsetBudgetReached(
+            "the client's groups keep as many offsets as they may. Delete groups that it doesn't use (archiver groups"
+            " delete), or give its principal more with `offset_groups` and `offset_size` in [[serve.quotas]]",
+            owner=budget.owner,
+            group=group_id,
+            groups=groups + 1,
+            most_groups=budget.groups,
+            bytes=total + kept.bytes,
+            most_bytes=budget.bytes,
+        )
+    note(connection, cluster_id, group_id, kept)
+
+
+def note(connection: Connection, cluster_id: str, group_id: str, kept: KeptOffsets) -> None:
+    """Note whose a group's offsets are, and what they take."""
+    connection.execute(
+        "UPDATE group_coordinators SET owner = %s, offset_bytes = %s WHERE cluster_id = %s AND group_id = %s",
+        (kept.owner, kept.bytes, cluster_id, group_id),
+    )
 
 
 def release(connection: Connection, cluster_id: str, groups: Collection[str], *, node_id: int) -> int:

@@ -5,14 +5,21 @@ Functions take a connection inside a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from catalog.registry import group_coordinators
-from catalog.registry.group_coordinators import GroupClaim
+from catalog.registry.group_coordinators import GroupClaim, KeptOffsets, OffsetBudget
 from catalog.registry.postgres import Connection
+
+_ROW_BYTES: Final = 240
+"""What a row takes in the table and its index, beside its names and its metadata, about."""
+_SIZE: Final = f"{_ROW_BYTES} + 2 * (octet_length(group_id) + octet_length(topic)) + octet_length(metadata)"
+Place: TypeAlias = tuple[str, int]
+"""A topic and a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +39,16 @@ def commit(
     offsets: Mapping[tuple[str, int], GroupOffset],
     *,
     claim: GroupClaim | None = None,
+    budget: OffsetBudget | None = None,
 ) -> None:
-    """Keep offsets by topic and partition, in place of those before. CoordinatorDeposed where `claim` doesn't hold."""
-    if claim is not None:
-        group_coordinators.check(connection, group_id, claim)
+    """Keep offsets by topic and partition, in place of those before.
+
+    CoordinatorDeposed if `claim` doesn't hold. OffsetBudgetReached if they take more than those before, and so more
+    than `budget` leaves: then nothing was written.
+    """
+    kept = None if claim is None else group_coordinators.check(connection, group_id, claim)
+    if kept is not None and budget is not None and offsets:
+        _keep_within(connection, cluster_id, group_id, offsets, kept=kept, budget=budget)
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO group_offsets"
@@ -86,8 +99,15 @@ def delete(
 
     CoordinatorDeposed where `claim` doesn't hold.
     """
-    if claim is not None:
-        group_coordinators.check(connection, group_id, claim)
+    kept = None if claim is None else group_coordinators.check(connection, group_id, claim)
+    count = _deleted(connection, cluster_id, group_id, places)
+    if count and kept is not None and kept.owner:
+        left = KeptOffsets(kept.owner, _taken(connection, cluster_id, group_id))
+        group_coordinators.note(connection, cluster_id, group_id, left)
+    return count
+
+
+def _deleted(connection: Connection, cluster_id: str, group_id: str, places: Collection[Place] | None) -> int:
     if places is None:
         return connection.execute(
             "DELETE FROM group_offsets WHERE cluster_id = %s AND group_id = %s", (cluster_id, group_id)
@@ -135,11 +155,61 @@ def expire(connection: Connection, cluster_id: str, group_id: str, *, age: timed
 
     CoordinatorDeposed where `claim` doesn't hold.
     """
-    group_coordinators.check(connection, group_id, claim)
-    return connection.execute(
+    kept = group_coordinators.check(connection, group_id, claim)
+    count = connection.execute(
         "DELETE FROM group_offsets WHERE cluster_id = %(cluster)s AND group_id = %(group)s"
         " AND now() - %(age)s::interval > ALL (SELECT committed_at FROM group_offsets"
         " WHERE cluster_id = %(cluster)s AND group_id = %(group)s UNION ALL SELECT used_at FROM group_coordinators"
         " WHERE cluster_id = %(cluster)s AND group_id = %(group)s)",
         {"cluster": cluster_id, "group": group_id, "age": age},
     ).rowcount
+    if count and kept.owner:
+        group_coordinators.note(connection, cluster_id, group_id, KeptOffsets(kept.owner, 0))
+    return count
+
+
+def _keep_within(
+    connection: Connection,
+    cluster_id: str,
+    group_id: str,
+    offsets: Mapping[Place, GroupOffset],
+    *,
+    kept: KeptOffsets,
+    budget: OffsetBudget,
+) -> None:
+    """Count what offsets take more than those before. Most commits take no more, and are over with one look."""
+    before = _sizes(connection, cluster_id, group_id, offsets)
+    grows = sum(_size(group_id, place, one) - before.get(place, 0) for place, one in offsets.items())
+    if not grows:
+        return
+    own = kept.bytes if kept.owner else _taken(connection, cluster_id, group_id)
+    after = KeptOffsets(budget.owner if grows > 0 else kept.owner, own + grows)
+    if grows > 0:
+        group_coordinators.keep_within(connection, cluster_id, group_id, after, budget)
+    elif kept.owner:
+        group_coordinators.note(connection, cluster_id, group_id, after)
+
+
+def _size(group_id: str, place: Place, offset: GroupOffset) -> int:
+    """The same as `_SIZE` of a row."""
+    return _ROW_BYTES + 2 * (len(group_id.encode()) + len(place[0].encode())) + len(offset.metadata.encode())
+
+
+def _sizes(connection: Connection, cluster_id: str, group_id: str, places: Iterable[Place]) -> dict[Place, int]:
+    topics, partitions = zip(*places, strict=True)
+    found = connection.execute(
+        f"SELECT topic, partition, {_SIZE} FROM group_offsets"  # noqa: S608 - no input
+        " JOIN unnest(%s::text[], %s::integer[]) AS wanted (topic, partition) USING (topic, partition)"
+        " WHERE cluster_id = %s AND group_id = %s",
+        (list(topics), list(partitions), cluster_id, group_id),
+    )
+    return {(topic, partition): size for topic, partition, size in found}
+
+
+def _taken(connection: Connection, cluster_id: str, group_id: str) -> int:
+    """What all offsets of a group take, about."""
+    found = connection.execute(
+        f"SELECT coalesce(sum({_SIZE}), 0)::bigint FROM group_offsets WHERE cluster_id = %s AND group_id = %s",  # noqa: S608 - no input
+        (cluster_id, group_id),
+    ).fetchone()
+    return 0 if found is None else int(found[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,8 +13,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from catalog.errors import CoordinatorDeposed
-from catalog.registry import Claimed, GroupClaim, GroupOffset, Registry, ServeNode
+from catalog.errors import CoordinatorDeposed, OffsetBudgetReached
+from catalog.registry import Claimed, GroupClaim, GroupOffset, OffsetBudget, Registry, ServeNode
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -198,3 +199,64 @@ def test_offsets_expire_when_the_group_had_no_members_and_no_commits_for_long(st
         offsets.commit("c", "commits", {("orders", 1): GroupOffset(topic_id=TOPIC_ID, offset=1)}, claim=claim)
         assert [offsets.expire("c", each, age=week, claim=claim) for each in ("idle", "used", "commits")] == [1, 0, 0]
         assert offsets.groups("c") == ("commits", "used")
+
+
+def test_offsets_of_an_owner_stay_within_its_budget(stack: Stack) -> None:
+    dsn = stack.database()
+    with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
+        offsets, claim = registry.group_offsets, claim_of("c", 1, 1)
+        few = OffsetBudget(owner="User:a", groups=3, bytes=2000)
+
+        def commit(group: str, budget: OffsetBudget, *, size: int = 0, partition: int = 0) -> None:
+            offsets.claim(group, claim)
+            kept = {("orders", partition): GroupOffset(topic_id=TOPIC_ID, offset=1, metadata="m" * size)}
+            offsets.commit("c", group, kept, claim=claim, budget=budget)
+
+        def noted() -> dict[str, tuple[str, int]]:
+            found = connection.execute("SELECT group_id, owner, offset_bytes FROM group_coordinators").fetchall()
+            return {group: (owner, size) for group, owner, size in found}
+
+        commit("g0", few)
+        ((owner, size),) = noted().values()
+        assert (owner, size) == ("User:a", 240 + 2 * (2 + 6))
+        commit("g1", few)
+        commit("g2", few)
+        with pytest.raises(OffsetBudgetReached, match="archiver groups delete") as told:
+            commit("g3", few)
+        assert told.value.context["groups"] == 4
+        assert not told.value.retryable
+        assert offsets.load("c", "g3") == {}
+        commit("g3", replace(few, owner="User:b"))
+        commit("g0", few, size=1000)
+        with pytest.raises(OffsetBudgetReached) as told:
+            commit("g1", few, size=500)
+        assert told.value.context["bytes"] > told.value.context["most_bytes"] == 2000
+        commit("g1", few)
+        commit("g0", few, size=1000)
+        commit("g0", few, size=10)
+        commit("g1", few, size=500)
+        assert sum(size for owner, size in noted().values() if owner == "User:a") == 3 * 256 + 510
+        offsets.delete("c", "g0", claim=claim)
+        assert noted()["g0"][1] == 0
+        commit("g4", few)
+        connection.execute("UPDATE group_offsets SET committed_at = now() - interval '1 day' WHERE group_id = 'g4'")
+        connection.execute("UPDATE group_coordinators SET used_at = now() - interval '1 day'")
+        assert offsets.expire("c", "g4", age=timedelta(hours=1), claim=claim) == 1
+        assert noted()["g4"][1] == 0
+
+
+def test_who_makes_the_offsets_of_a_group_grow_answers_for_all_of_them(stack: Stack) -> None:
+    with Registry(stack.database()) as registry:
+        offsets, claim = registry.group_offsets, claim_of("c", 1, 1)
+        small, large = (OffsetBudget(owner=name, groups=10, bytes=size) for name, size in (("a", 600), ("b", 10_000)))
+        offsets.claim("g", claim)
+        offsets.commit("c", "g", kept(1), claim=claim)  # as versions before budgets did
+        more = {("orders", partition): GroupOffset(topic_id=TOPIC_ID, offset=1) for partition in range(3)}
+        offsets.commit("c", "g", kept(2), claim=claim, budget=replace(small, bytes=1))
+        with pytest.raises(OffsetBudgetReached):
+            offsets.commit("c", "g", more, claim=claim, budget=small)
+        offsets.commit("c", "g", more, claim=claim, budget=large)
+        offsets.commit("c", "g", more, claim=claim, budget=small)
+        assert offsets.load("c", "g") == more
+        offsets.claim("h", claim)
+        offsets.commit("c", "h", kept(1), claim=claim, budget=small)

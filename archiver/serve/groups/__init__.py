@@ -1,5 +1,6 @@
 """Consumer groups: who is in them, who reads what, and how far each has come. Knows no archive and no protocol's bytes.
 
+- `budgets`: what one client may take of memory and of the registry
 - `classic`: groups whose members join, sync, and assign by themselves
 - `consumer`: groups whose members send heartbeats, and that assign (KIP-848)
 - `coordinator`: all groups, with the clock and the requests that wait
@@ -7,6 +8,7 @@
 - `offsets`: committed offsets, kept in the registry
 """
 
+from archiver.serve.groups.budgets import GroupBudget, MemberMemory
 from archiver.serve.groups.classic import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing
 from archiver.serve.groups.consumer import (
     JOINING_EPOCH,
@@ -35,12 +37,14 @@ __all__ = [
     "ConsumerGroup",
     "ConsumerMember",
     "Coordinator",
+    "GroupBudget",
     "GroupState",
     "GroupTimes",
     "Joined",
     "Joining",
     "KnownTopic",
     "MatchedTopics",
+    "MemberMemory",
     "OffsetStore",
     "Place",
     "RegistryOffsets",

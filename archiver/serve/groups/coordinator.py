@@ -19,16 +19,23 @@ from typing import Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups.classic import INITIAL_DELAY, ClassicGroup, Joined, Joining, Reply, Synced, Syncing
+from archiver.serve.groups.budgets import GroupBudget, MemberMemory
+from archiver.serve.groups.classic import (
+    INITIAL_DELAY,
+    ClassicGroup,
+    Joined,
+    Joining,
+    MemberIds,
+    Reply,
+    Synced,
+    Syncing,
+)
 from archiver.serve.groups.consumer import JOINING_EPOCH, Beat, Beaten, ConsumerGroup, GroupTimes, Place, Topics
 from archiver.serve.groups.heard_time import HeardTime
 
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 """A group of either protocol."""
 
-MOST_GROUPS: Final = 10_000
-MOST_BYTES: Final = 256 << 20
-"""What members said and were assigned, over all groups of a server."""
 LEAST_SESSION: Final = 1.0
 MOST_SESSION: Final = 1800.0
 _MOST_ID_BYTES: Final = 2000
@@ -51,8 +58,13 @@ class Coordinator:
         initial_delay: float = INITIAL_DELAY,
         times: GroupTimes | None = None,
         hears: Callable[[], bool] = lambda: True,
+        memory: MemberMemory | None = None,
+        over_budget: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """`hears` says whether requests of members are answered at the moment."""
+        """`hears` says whether requests of members are answered at the moment.
+
+        `over_budget` is called with the owner of a member that is refused, and the key of the budget.
+        """
         self.times = times or GroupTimes()
         self._time = HeardTime(hears)
         self._asking: dict[str, Counter[str]] = {}
@@ -61,8 +73,9 @@ class Coordinator:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._numbers = count(1)
-        self._bytes: dict[str, int] = {}
-        self._all_bytes = 0
+        self._member_ids = MemberIds()
+        self._memory = memory or MemberMemory()
+        self._over_budget = over_budget
 
     @property
     def groups(self) -> Mapping[str, AnyGroup]:
@@ -89,24 +102,37 @@ class Coordinator:
             error = ErrorCode.invalid_session_timeout
         elif isinstance(group, ConsumerGroup):
             error = ErrorCode.inconsistent_group_protocol
-        elif group is None and asked.member_id:
+        elif group is None and asked.member_id and not self.may_join(group_id, asked.member_id):
             error = ErrorCode.unknown_member_id
-        elif (group is None and len(self._groups) >= MOST_GROUPS) or self._all_bytes + asked.size > MOST_BYTES:
-            error = ErrorCode.coordinator_not_available
+        else:
+            known = None if group is None else group.members.get(asked.member_id)
+            error = self._no_room(asked.budget, asked.takes - (0 if known is None else known.takes))
         if error is not ErrorCode.none or isinstance(group, ConsumerGroup):
             return Joined(ticket=0, error=error, member_id=asked.member_id)
         if group is None:
-            group = self._groups[group_id] = ClassicGroup(group_id, initial_delay=self._initial_delay)
+            group = ClassicGroup(group_id, initial_delay=self._initial_delay, member_ids=self._member_ids)
         ticket, answer = self._ticket()
-        self._reply(group, group.join(self._now(), ticket, asked))
+        replies = group.join(self._now(), ticket, asked)
+        if group.members:
+            self._groups[group_id] = group
+        self._reply(group, replies)
         joined: Joined = await answer
         return joined
+
+    def may_join(self, group_id: str, member_id: str) -> bool:
+        """Whether a client was given this id to join the group with."""
+        return self._member_ids.holds(group_id, member_id, self._now())
 
     async def sync(self, group_id: str, asked: Syncing) -> Synced:
         """Ask for an assignment. The answer comes when the leader has assigned."""
         group = self.classic(group_id)
         if group is None:
             return Synced(ticket=0, error=ErrorCode.unknown_member_id)
+        if asked.assignments:
+            before = sum(len(member.assignment) for member in group.members.values())
+            grows = sum(map(len, asked.assignments.values())) - before
+            if self._no_room(asked.budget, grows) is not ErrorCode.none:
+                return Synced(ticket=0, error=ErrorCode.unknown_server_error)
         ticket, answer = self._ticket()
         self._reply(group, group.sync(self._now(), ticket, asked))
         synced: Synced = await answer
@@ -146,12 +172,17 @@ class Coordinator:
             )
         if group is None and beat.epoch != JOINING_EPOCH:
             return Beaten(error=ErrorCode.unknown_member_id, message=f"group {group_id} has no members")
-        if group is None and len(self._groups) >= MOST_GROUPS:
-            return Beaten(error=ErrorCode.coordinator_not_available, message=f"there are {MOST_GROUPS} groups")
         known = None if group is None else group.members.get(beat.member_id)
-        grows = beat.size - (0 if known is None else known.size)
-        if grows > 0 and self._all_bytes + grows > MOST_BYTES:
-            return Beaten(error=ErrorCode.coordinator_not_available, message="there is no room for more members")
+        says_something = beat.epoch == JOINING_EPOCH or beat.names is not None or beat.pattern is not None
+        grows = beat.takes - (0 if known is None else known.takes) if says_something else 0
+        match self._no_room(beat.budget, grows):
+            case ErrorCode.coordinator_not_available as error:
+                return Beaten(error=error, message="there is no room for more members")
+            case ErrorCode.group_max_size_reached as error:
+                most = beat.budget.member_bytes
+                return Beaten(error=error, message=f"{beat.budget.owner} has members that take {most} bytes")
+            case _:
+                pass
         if group is None:
             group = ConsumerGroup(group_id, self.times)
         told = group.beat(self._now(), beat, topics)
@@ -223,7 +254,7 @@ class Coordinator:
     def forget(self, group_id: str) -> None:
         """Let a group go to another coordinator. Whoever waits is told elsewhere."""
         self._groups.pop(group_id, None)
-        self._all_bytes -= self._bytes.pop(group_id, 0)
+        self._memory.drop(group_id)
         timer = self._timers.pop(group_id, None)
         if timer is not None:
             timer.cancel()
@@ -235,6 +266,13 @@ class Coordinator:
             timer.cancel()
         for each in self._waiting.values():
             each.cancel()
+
+    def _no_room(self, budget: GroupBudget, size: int) -> ErrorCode:
+        """Why a member may not take this many bytes more."""
+        if self._memory.is_over(budget, size):
+            self._over_budget(budget.owner, "member_memory")
+            return ErrorCode.group_max_size_reached
+        return ErrorCode.coordinator_not_available if self._memory.is_full(size) else ErrorCode.none
 
     def _ticket(self) -> tuple[int, asyncio.Future[Any]]:
         ticket = next(self._numbers)
@@ -256,12 +294,11 @@ class Coordinator:
         timer = self._timers.pop(group.group_id, None)
         if timer is not None:
             timer.cancel()
-        self._all_bytes -= self._bytes.pop(group.group_id, 0)
         if group.is_unused:
+            self._memory.drop(group.group_id)
             self._groups.pop(group.group_id, None)
             return
-        self._bytes[group.group_id] = group.size
-        self._all_bytes += self._bytes[group.group_id]
+        self._memory.put(group.group_id, group.taken)
         deadline = group.deadline()
         if deadline < float("inf"):
             loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from threading import Lock
 from typing import Protocol, TypeAlias
 
-from catalog.registry import GroupOffset, Registry
+from catalog.registry import GroupOffset, OffsetBudget, Registry
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], GroupOffset]
 """Offsets by topic and partition."""
@@ -16,8 +16,8 @@ CommittedOffsets: TypeAlias = Mapping[tuple[str, int], GroupOffset]
 class OffsetStore(Protocol):
     """Keeps the offsets of groups. Slow: call it in a worker's thread."""
 
-    def commit(self, group_id: str, offsets: CommittedOffsets) -> None:
-        """Keep offsets; they are safe when this returns."""
+    def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget) -> None:
+        """Keep offsets; they are safe when this returns. OffsetBudgetReached if they take more than `budget` leaves."""
 
     def load(self, group_id: str) -> CommittedOffsets:
         """All offsets of a group."""

@@ -37,7 +37,7 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
         text = "there is nothing to authenticate: begin with SaslHandshake"
         return {"error_code": ErrorCode.illegal_sasl_state, "error_message": text, "auth_bytes": b""}
     try:
-        async with service.attempts.one(request.client.host):
+        async with service.attempts.one(request.client.host, login.user_in(request.body.auth_bytes)):
             granted = await login.authenticate(request.body.auth_bytes)
     except AuthenticationFailed as error:
         _failed(request.client, error)
@@ -53,7 +53,7 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
 async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
     """One message without a header. BadRequest, which closes the connection, is how a failure is told then."""
     try:
-        async with service.attempts.one(client.host):
+        async with service.attempts.one(client.host, client.login.user_in(message)):
             return (await client.login.authenticate(message)).answer
     except AuthenticationFailed as error:
         _failed(client, error)

@@ -14,6 +14,9 @@ from archiver.serve.nodes import Members, Node, Standing
 from archiver.serve.reading import ServedTopic
 
 _BROKERS: Final = 1
+_LATER_EPOCH: Final = 1 << 30
+"""The leader epoch of every partition. Java takes metadata with an older epoch than that of its committed offset for
+stale, and waits for other metadata: the archive may lag behind the cluster that the offset is of."""
 _MOST_PARTITIONS: Final = 2000
 _AWAY_SECONDS: Final = 0.5
 """How long a client waits to hear that a topic can't be opened. librdkafka that joins a group asks again at once."""
@@ -184,7 +187,7 @@ def _partition(members: Members, topic: ServedTopic, number: int) -> Values:
         "error_code": ErrorCode.none,
         "partition_index": number,
         "leader_id": leaders[0],
-        "leader_epoch": topic.leader_epoch(number),
+        "leader_epoch": _LATER_EPOCH if topic.leader_epoch(number) >= 0 else -1,
         "replica_nodes": leaders,
         "isr_nodes": leaders,
         "eligible_leader_replicas": (),

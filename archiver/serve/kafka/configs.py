@@ -64,6 +64,8 @@ async def _described(service: Service, resource: Any) -> Values:
             settings = _OF_TOPICS
         case 4:  # a broker
             settings = _OF_BROKERS
+        case 8 | 16 | 32:  # a broker's loggers, metrics of clients, a group: none has settings of its own here
+            settings = {}
         case _:
             text = "an archive has settings of topics and of its node only"
             return answer | {"error_code": ErrorCode.invalid_request, "error_message": text, "configs": []}

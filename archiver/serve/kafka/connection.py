@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, Api, answered, api_of, fallback
 from archiver.serve.kafka.authentication import raw_step
+from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
 from archiver.serve.kafka.request_memory import SMALL, Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
@@ -33,7 +34,8 @@ class ConnectionLimits:
 
     A part is 64 KiB that it sends, or 256 KiB of an answer that it takes: slow clients go on, those that stop don't.
     A whole frame has to come at 128 KiB a second. Before a client has shown who it is, its requests are small and few,
-    and it has `handshake_seconds` in all.
+    and it has `handshake_seconds` in all. The work for a client that sends no more is given up after
+    `half_closed_seconds`.
     """
 
     most_request_bytes: int
@@ -43,6 +45,7 @@ class ConnectionLimits:
     most_unauthenticated_bytes: int = 64 << 10
     most_unauthenticated_requests: int = 20
     handshake_seconds: float = 10.0
+    half_closed_seconds: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class Connection:
 
     def __init__(
         self,
-        reader: asyncio.StreamReader,
+        reader: ClientReader,
         writer: asyncio.StreamWriter,
         client: Client,
         *,
@@ -107,6 +110,7 @@ class Connection:
         """
         login, log = self._client.login, self._client.closing_log
         self._shown = shown
+        self._reader.on_end = partial(self._client_ended, asyncio.current_task())
         try:
             async with asyncio.timeout_at(handshake_until) if login.access is None else nullcontext():
                 await self._log_in()
@@ -136,6 +140,16 @@ class Connection:
                 return
         if login.access is None:
             raise BadRequest("the client sent too many requests before it showed who it is", most=most)
+
+    def _client_ended(self, serving: asyncio.Task[None] | None) -> None:
+        """Give up work whose client is gone. One that closed its half only has some time to take the answer."""
+        self._reader.on_end = lambda: None
+
+        def give_up() -> None:
+            if serving is not None and self._is_answering:
+                serving.cancel()
+
+        asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, give_up)
 
     async def _next(self) -> bool:
         """Answer the next request. False where there is none, or none that may follow."""

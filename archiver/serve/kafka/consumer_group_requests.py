@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import Beat, ConsumerGroup, ConsumerMember, Place, Topics
+from archiver.serve.groups import JOINING_EPOCH, Beat, ConsumerGroup, ConsumerMember, Place, Topics
 from archiver.serve.kafka.group_topics import names_by_id
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
 
 _CONSUMER_MEMBER: Final = 1
+_WITH_OWN_IDS: Final = 1
+"""From this version on, members make their ids themselves."""
 _DEAD: Final = "Dead"
 
 
@@ -27,7 +29,7 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
         topics = await service.group_topics.matching(pattern, request.client.turns)
     rebalance = body.rebalance_timeout.total_seconds()
     beat = Beat(
-        member_id=body.member_id,
+        member_id=_member_id(request),
         epoch=body.member_epoch,
         instance_id=body.instance_id,
         rack_id=body.rack_id,
@@ -39,6 +41,7 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
         assignor=body.server_assignor,
         owned=None if body.topic_partitions is None else frozenset(_places(body.topic_partitions)),
         rights=None if request.access.is_open else request.access,
+        budget=service.budget(request),
     )
     told = service.coordinator.beat(body.group_id, beat, topics)
     return {
@@ -65,6 +68,12 @@ def _pattern(service: Service, body: Any, topics: Topics) -> str | None:
     if pattern is None and member is not None and member.looked_up_in is not topics:
         return member.pattern
     return pattern
+
+
+def _member_id(request: Request) -> str:
+    body = request.body
+    is_given_one = request.version < _WITH_OWN_IDS and body.member_epoch == JOINING_EPOCH
+    return body.member_id or (str(uuid4()) if is_given_one else "")
 
 
 def _described(service: Service, group_id: str, names: Mapping[UUID, str]) -> Values:

@@ -25,7 +25,10 @@ Answer: TypeAlias = Values | list[bytes | memoryview]
 
 _OFFSET_COMMIT: Final = 8
 _OFFSET_FETCH: Final = 9
+_JOIN_GROUP: Final = 11
 _HEARTBEAT: Final = 68
+_WITH_IDS_FIRST: Final = 4
+"""From this version on, JoinGroup gives a member its id first."""
 _LIST_GROUPS: Final = 16
 _DELETE_GROUPS: Final = 42
 _OFFSET_DELETE: Final = 47
@@ -42,7 +45,9 @@ _ERRORS: Final[Mapping[Standing, ErrorCode]] = {
     Standing.LOADING: ErrorCode.coordinator_load_in_progress,
     Standing.UNKNOWN: ErrorCode.coordinator_not_available,
     Standing.UNUSED: ErrorCode.group_id_not_found,
+    Standing.OVER_BUDGET: ErrorCode.group_max_size_reached,
 }
+_OVER_BUDGET: Final = "the principal has begun as many groups as it may: stop members of groups that it doesn't need"
 _OF_OFFSETS: Final = frozenset({_OFFSET_FETCH, _OFFSET_DELETE, _DELETE_GROUPS})
 _OF_MEMBERS: Final = frozenset({12, 13, 14})
 _ENDING: Final = frozenset({_OFFSET_DELETE, _DELETE_GROUPS})
@@ -145,13 +150,17 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
     work = partial(handler, service, request)
+    budget = service.budget(request)
     found = await service.cluster.coordinating(
         group_id,
         work,
         is_kept=request.api_key in _KEPT,
         joins=request.api_key == _OFFSET_COMMIT,
-        need=_need(request),
+        need=_need(service, request),
+        budget=budget,
     )
+    if found is Standing.OVER_BUDGET:
+        service.budgets.reached(budget.owner, "groups")
     if found is Standing.UNUSED and request.api_key not in _ENDING:
         answer = await work()  # nothing is known of the group: the answer says so, and leaves no trace of it
         standing = service.cluster.standing(group_id)
@@ -159,10 +168,14 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     return _ERRORS[found] if isinstance(found, Standing) else found
 
 
-def _need(request: Request) -> Need:
+def _need(service: Service, request: Request) -> Need:
     key, body = request.api_key, request.body
     if key in _OF_OFFSETS:
         return Need.OFFSETS
+    if key == _JOIN_GROUP:  # who asks for an id, or says one that nobody was given, begins no group
+        is_given = bool(body.member_id) and service.coordinator.may_join(body.group_id, body.member_id)
+        begins = request.version < _WITH_IDS_FIRST or getattr(body, "group_instance_id", None) is not None
+        return Need.GROUP if is_given or (begins and not body.member_id) else Need.MEMBERS
     is_member = (
         key in _OF_MEMBERS
         or (key == _HEARTBEAT and body.member_epoch != JOINING_EPOCH)
@@ -241,11 +254,14 @@ async def _refusal(service: Service, request: Request, error: ErrorCode) -> Valu
     body = request.body
     if request.api_key == _OFFSET_FETCH:
         return await _without_offsets(service, request, body, error)
+    is_over = error is ErrorCode.group_max_size_reached
     if request.api_key == _OFFSET_COMMIT:
-        return {"topics": [_with(each, error) for each in body.topics]}
+        told = ErrorCode.invalid_commit_offset_size if is_over else error
+        return {"topics": [_with(each, told) for each in body.topics]}
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text
     named = {"member_id": getattr(body, "member_id", ""), "protocol_name": None if may_be_null else ""}
-    return {**named, **_SINGLE[request.api_key], "error_code": error}
+    text = {"error_message": _OVER_BUDGET} if is_over and request.api_key == _HEARTBEAT else {}
+    return {**named, **_SINGLE[request.api_key], **text, "error_code": error}
 
 
 def _with(topic: Any, error: ErrorCode) -> Values:

@@ -7,15 +7,16 @@ import ipaddress
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from archiver.archive.batches import OpenStreams
 from archiver.archive.tables import CatalogTables
-from archiver.archive.topic_archive import TopicArchive, open_archive
+from archiver.archive.topic_archive import open_archive
 from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
 from archiver.serve import heap
@@ -27,11 +28,18 @@ from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
 from archiver.serve.nodes import Beats, Cluster, FencedOffsets, RegistryNodes, cluster_id_of
-from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, SpilledChunks, Workers
+from archiver.serve.reading import (
+    ChunkCache,
+    PartitionBegins,
+    PartitionReader,
+    ServedTopic,
+    ServedTopics,
+    SpilledChunks,
+    Workers,
+)
 from archiver.serve.security import Security
 from archiver.wire import Codec
 from archiver.wire.encode import Compression
-from catalog.registry import RegistryReader
 from schema_mapping.formats import load_formats
 
 _LOG = logging.getLogger(__name__)
@@ -143,12 +151,15 @@ class Endpoint:
                 most_loads=_LOADS_PER_THREAD * section.threads,
                 spilled=spilled,
             )
-            topics = self._topics(workers, reader)
+            begins = PartitionBegins(self._config.registry.dsn)
+            ending.push_async_callback(workers.lookup, begins.close)
+            topics = self._topics(workers, reader, begins)
             ending.push_async_callback(topics.close)
             ending.push_async_callback(reader.close)
             coordinator = Coordinator(
                 times=GroupTimes(interval=section.group_heartbeat, session=section.group_session),
                 hears=lambda: cluster.is_leased,
+                over_budget=watch.budgets.reached,
             )
             ending.callback(coordinator.close)
             host, port = advertised.host, advertised.port or bound.port
@@ -173,6 +184,8 @@ class Endpoint:
                 kept=workers.offsets,
                 quotas=self._security.quotas,
                 traffic=watch.traffic,
+                budgets=watch.budgets,
+                most_metadata_bytes=section.max_offset_metadata,
                 spreads_answers=section.spread_answers,
                 most_response_bytes=lambda: max(_LEAST_RESPONSE, section.response_memory // max(1, server.connections)),
             )
@@ -218,7 +231,7 @@ class Endpoint:
             _LOG.warning("slow readers are served without a disk", exc_info=error)
             return None
 
-    def _topics(self, workers: Workers, reader: PartitionReader) -> ServedTopics:
+    def _topics(self, workers: Workers, reader: PartitionReader, begins: PartitionBegins) -> ServedTopics:
         tables = CatalogTables(self._config)
         streams = OpenStreams(self._section.open_streams)
         codec = self._section.compression
@@ -232,18 +245,11 @@ class Endpoint:
                 streams=streams,
                 compression=compression,
                 interval=self._section.refresh,
-                begins=lambda: _begins(self._config, archive),
+                begins=partial(begins.of, archive),
                 on_rewrite=reader.forget,
             )
 
         return ServedTopics(tables, open_topic, workers, interval=self._section.refresh)
-
-
-def _begins(config: Config, archive: TopicArchive) -> Mapping[int, int]:
-    """Where the archive of each partition begins. Raises the registry's errors."""
-    with RegistryReader(config.registry.dsn, connections=1) as registry:
-        row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)
-        return {} if row is None else registry.starts.known(row)
 
 
 async def _give_memory_back(workers: Workers) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -56,6 +56,8 @@ class _Source:
     error: ErrorCode = ErrorCode.none
     log_start: int = -1
     loaded: Chunk | None = None
+    edition: int = -1
+    """The edition of the topic that `loaded` is of."""
     is_dry: bool = False
     """Whether nothing came where there should be more; then the request waits for others."""
 
@@ -75,6 +77,24 @@ class _Source:
     def is_ahead(self) -> bool:
         """Whether it is asked for from beyond the end."""
         return not self.error and self.wanted.offset > self.end
+
+
+class _Looks:
+    """Looks at tables for one request: at most one at a topic, however many partitions it is asked about."""
+
+    def __init__(self) -> None:
+        self._done: set[ServedTopic] = set()
+
+    async def now(self, topic: ServedTopic) -> None:
+        """Look: the client may come from another node, which has seen more than this one."""
+        if topic not in self._done:
+            self._done.add(topic)
+            await topic.caught_up()
+
+    async def if_due(self, topic: ServedTopic) -> None:
+        """Look if the last look is older than the interval: the request waits for the next one anyway."""
+        if topic not in self._done:
+            await topic.fresh()
 
 
 @dataclass(slots=True)
@@ -200,19 +220,20 @@ class _Topics:
 async def _sources(service: Service, request: Request, begun: Begun, topics: _Topics) -> list[_Source]:
     """What was found out about all partitions of a request. Other clients have their turn between many of them."""
     sources: list[_Source] = []
+    looks = _Looks()
     async for place, wanted in request.in_turns(begun.partitions.items()):
         topic = await topics.named(place[0])
         source = _Source(place, wanted, topic)
-        source.error = topics.error(place[0]) if topic is None else await _looked_up(service, source, topic)
+        source.error = topics.error(place[0]) if topic is None else await _looked_up(service, source, topic, looks)
         sources.append(source)
     return sources
 
 
-async def _looked_up(service: Service, source: _Source, topic: ServedTopic) -> ErrorCode:
+async def _looked_up(service: Service, source: _Source, topic: ServedTopic, looks: _Looks) -> ErrorCode:
     """Find out where the log of a partition begins, and whether this node can answer for it."""
     partition, offset = source.partition, source.wanted.offset
     if partition >= topic.partitions and service.cluster.may_lag:
-        await topic.caught_up()
+        await looks.now(topic)
     if not 0 <= partition < topic.partitions:
         return ErrorCode.unknown_topic_or_partition
     if service.cluster.settled_for > _MOVES_AFTER and not _leads(service, topic, partition):
@@ -220,7 +241,8 @@ async def _looked_up(service: Service, source: _Source, topic: ServedTopic) -> E
     try:
         source.log_start = await topic.start(partition)
         if offset > topic.end(partition):
-            await topic.caught_up()
+            may_be_behind = service.cluster.may_lag and not topic.was_ahead(partition, offset)
+            await (looks.now(topic) if may_be_behind else looks.if_due(topic))
     except ContextError as error:
         _log(source, error)
         return error_of(error)
@@ -242,7 +264,9 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
     budget = min(max(body.max_bytes, 0), service.most_response_bytes())
     began = loop.time()
     until = began + min(max(body.max_wait.total_seconds(), 0.0), _MOST_WAIT_SECONDS)
+    topics = {source.topic for source in sources if source.topic is not None}
     while True:
+        await _until_recent(topics)
         found = _collected(service, sources, budget)
         is_enough = found.size >= min(body.min_bytes, budget) and (found.size or not found.missing)
         if is_enough or any(each.error for each in sources):
@@ -269,6 +293,12 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
             await request.client.turns.again()
 
 
+async def _until_recent(topics: Collection[ServedTopic]) -> None:
+    """Wait for a look at each table whose last look is older than `refresh`: its records may have been removed."""
+    if old := [topic for topic in topics if topic.is_old]:
+        await asyncio.gather(*(topic.recent() for topic in old))
+
+
 def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
     found = _Round()
     for source in sources:
@@ -283,7 +313,7 @@ def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
             source.wanted.offset,
             left,
             must_give=not found.size,
-            loaded=source.loaded,
+            loaded=source.loaded if source.edition == source.topic.edition else None,
         )
         if piece.parts:
             found.found[source.place] = piece.parts
@@ -320,6 +350,7 @@ def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:
         source.error = ErrorCode.unknown_server_error
     elif error is None:
         source.loaded = done.result()
+        source.edition = -1 if source.topic is None else source.topic.edition
         source.is_dry = source.loaded is None
     elif isinstance(error, ContextError):
         _log(source, error)

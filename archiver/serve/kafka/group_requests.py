@@ -32,6 +32,7 @@ async def join_group(service: Service, request: Request) -> Values:
             protocols=tuple((each.name, each.metadata) for each in body.protocols),
             needs_id=request.version >= _WITH_IDS_FIRST,
             may_skip=request.version >= _WITH_SKIPPED,
+            budget=service.budget(request),
         ),
     )
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text
@@ -62,6 +63,7 @@ async def sync_group(service: Service, request: Request) -> Values:
             protocol_type=getattr(body, "protocol_type", None),
             protocol=getattr(body, "protocol_name", None),
             assignments={each.member_id: each.assignment for each in body.assignments},
+            budget=service.budget(request),
         ),
     )
     return {

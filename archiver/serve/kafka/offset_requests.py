@@ -10,21 +10,23 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import ClassicGroup
+from archiver.serve.groups import ClassicGroup, CommittedOffsets
 from archiver.serve.kafka.group_topics import subscribed
 from archiver.serve.kafka.messages import Values
-from archiver.serve.kafka.refused_offsets import no_offsets
+from archiver.serve.kafka.refused_offsets import late, no_offsets
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.reading import ServedTopic
+from catalog.errors import OffsetBudgetReached
 from catalog.registry import GroupOffset
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _BY_ID: Final = 10
 _WITH_GROUPS: Final = 8
-_MOST_METADATA: Final = 4096
 _NONE: Final = -1
 _CONSUMERS: Final = "consumer"
+_ROW_BYTES: Final = 240
+"""What an offset takes in the registry beside its metadata, about."""
 
 
 async def offset_commit(service: Service, request: Request) -> Values:
@@ -47,7 +49,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
         async for one in request.in_turns(each.partitions):
             error = refused
             if error is ErrorCode.none:
-                error = _absent(service, request, each) if topic is None else _commit_error(topic, one)
+                error = _absent(service, request, each) if topic is None else _commit_error(service, topic, one)
             if error is ErrorCode.none and topic is not None:
                 offsets[topic.name, one.partition_index] = GroupOffset(
                     topic_id=topic.topic_id,
@@ -59,13 +61,35 @@ async def offset_commit(service: Service, request: Request) -> Values:
         told.append({**_named(each), "partitions": partitions})
     if offsets:
         try:
-            await service.commits.commit(partial(service.kept, service.offsets.commit), body.group_id, offsets)
+            await _keep(service, request, offsets)
+        except OffsetBudgetReached as error:
+            _LOG.debug("offsets of group %s are refused", body.group_id, exc_info=error)
+            _refuse(told, ErrorCode.invalid_commit_offset_size)
         except ContextError as error:
             _LOG.warning("offsets of group %s can't be kept", body.group_id, exc_info=error)
-            for each in told:
-                for one in each["partitions"]:
-                    one["error_code"] = one["error_code"] or ErrorCode.coordinator_not_available
+            _refuse(told, ErrorCode.coordinator_not_available)
     return {"topics": told}
+
+
+async def _keep(service: Service, request: Request, offsets: CommittedOffsets) -> None:
+    """Keep offsets within the budget of their client, which waits if it writes more than the registry has time for."""
+    budget = service.budget(request)
+    size = sum(_ROW_BYTES + len(offset.metadata) for offset in offsets.values())
+    wait = service.quotas.commit_wait(budget.owner, size, asyncio.get_running_loop().time())
+    await late(wait, service.ending)
+    commit = partial(service.offsets.commit, budget=budget.offsets)
+    try:
+        await service.commits.commit(partial(service.kept, commit), request.body.group_id, offsets, owner=budget.owner)
+    except OffsetBudgetReached as error:
+        over_groups = error.context["groups"] > error.context["most_groups"]
+        service.budgets.reached(budget.owner, "offset_groups" if over_groups else "offset_size")
+        raise
+
+
+def _refuse(told: list[Any], error: ErrorCode) -> None:
+    for topic in told:
+        for partition in topic["partitions"]:
+            partition["error_code"] = partition["error_code"] or error
 
 
 async def offset_fetch(service: Service, request: Request) -> Values:
@@ -215,11 +239,11 @@ def _may_be_away(service: Service, request: Request, named: Any) -> bool:
     return any(map(service.topics.is_away, names))
 
 
-def _commit_error(topic: ServedTopic, wanted: Any) -> ErrorCode:
+def _commit_error(service: Service, topic: ServedTopic, wanted: Any) -> ErrorCode:
     if not 0 <= wanted.partition_index < topic.partitions:
         return ErrorCode.unknown_topic_or_partition
     if wanted.committed_offset < 0:
         return ErrorCode.invalid_request
-    if len(wanted.committed_metadata or "") > _MOST_METADATA:
+    if len((wanted.committed_metadata or "").encode()) > service.most_metadata_bytes:
         return ErrorCode.offset_metadata_too_large
     return ErrorCode.none

@@ -9,6 +9,7 @@ import ssl
 from typing import Final, Protocol
 
 from archiver.errors import ConfigError
+from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.connection import Connection, ConnectionLimits
 from archiver.serve.kafka.fetch_sessions import FetchSessions
@@ -202,7 +203,7 @@ class Server:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._limits.handshake_seconds
         context = self._door.context
-        reader = asyncio.StreamReader(limit=_READ_BYTES)
+        reader = ClientReader(limit=_READ_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
             async with asyncio.timeout_at(until):

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import Coordinator, OffsetStore
+from archiver.serve.groups import Coordinator, GroupBudget, OffsetStore
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch_sessions import FetchSessions, SessionSlots
 from archiver.serve.kafka.group_topics import GroupTopics
@@ -19,7 +19,7 @@ from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.kafka.pace import Pace
 from archiver.serve.kafka.pauses import Pauses
 from archiver.serve.nodes import Cluster, JointCommits
-from archiver.serve.observing import Traffic
+from archiver.serve.observing import BudgetRefusals, Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
 from archiver.serve.security import ANONYMOUS, Access, Attempts, Quotas, Session
 
@@ -45,6 +45,9 @@ class Service:
     quotas: Quotas = field(default_factory=Quotas)
     traffic: Traffic = field(default_factory=Traffic)
     attempts: Attempts = field(default_factory=Attempts)
+    budgets: BudgetRefusals = field(default_factory=BudgetRefusals)
+    most_metadata_bytes: int = 4096
+    """What a client may commit beside an offset."""
     spreads_answers: bool = True
     """Whether clients that pause while their queue is full are answered no faster than they take records."""
     ending: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -55,6 +58,10 @@ class Service:
         if topic_id is not None:
             return await self.topics.identified(topic_id)
         return await self.topics.named(name) if name else None
+
+    def budget(self, request: Request) -> GroupBudget:
+        """What the client of a request may take of the groups' memory and of the registry."""
+        return self.quotas.group_budget(request.access.principal, request.client.host)
 
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
         """What a client is told of a topic that `topic` didn't find by its name: `away` if it can't be opened now.

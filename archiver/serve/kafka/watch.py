@@ -14,6 +14,7 @@ from archiver.serve.kafka.server import Server
 from archiver.serve.nodes import Cluster
 from archiver.serve.observing import (
     AccessLog,
+    BudgetRefusals,
     GroupLag,
     KnownOffsets,
     ServeHealth,
@@ -40,6 +41,7 @@ class Watch:
         self._cluster: Cluster | None = None
         self._topics: ServedTopics | None = None
         self.traffic = Traffic(self._instruments.registry, self._log)
+        self.budgets = BudgetRefusals(self._instruments.registry)
         self.offsets = KnownOffsets()
 
     def __enter__(self) -> Self:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from archiver.serve.groups import GroupBudget
 from archiver.serve.nodes.membership import Membership
 from archiver.serve.nodes.node_store import NodeStore
 from catalog.registry import Claimed, GroupClaim
@@ -36,6 +37,7 @@ class Standing(Enum):
     LOADING = "it will, once the others have let it go"
     UNKNOWN = "the registry is away, so nobody here can say"
     UNUSED = "it would, but nobody is in the group, and nothing is kept of it"
+    OVER_BUDGET = "it would, but it coordinates as many groups of the client's principal as that may have"
 
 
 class Need(Enum):
@@ -49,6 +51,7 @@ class Need(Enum):
 @dataclass(slots=True)
 class _Held:
     claim: GroupClaim
+    owner: str
     asked_at: float
     asking: int = 0
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -78,6 +81,7 @@ class Claims:
         self._patience = patience
         self._most = most
         self._held: dict[str, _Held] = {}
+        self._owned: dict[str, set[str]] = {}
         self._claiming: dict[str, asyncio.Task[Standing]] = {}
         self._slots = asyncio.Semaphore(_CLAIMS_AT_ONCE)
         self._leaving: dict[str, asyncio.Task[None]] = {}
@@ -96,8 +100,13 @@ class Claims:
             return Standing.OTHER
         return Standing.COORDINATOR if group_id in self._held or members.is_settled else Standing.LOADING
 
-    async def claimed(self, group_id: str, need: Need = Need.GROUP) -> GroupClaim | Standing:
-        """Coordinate a group if it is this node's to do; what this node is to it otherwise."""
+    async def claimed(
+        self, group_id: str, need: Need = Need.GROUP, budget: GroupBudget | None = None
+    ) -> GroupClaim | Standing:
+        """Coordinate a group if it is this node's to do; what this node is to it otherwise.
+
+        A group that is begun counts in the `budget` of the client that begins it, until it is given up.
+        """
         standing = self.standing(group_id)
         if standing is Standing.LOADING:
             await self._membership.settled(self._patience)
@@ -107,7 +116,7 @@ class Claims:
         if standing is Standing.COORDINATOR and group_id not in self._held:
             if need is Need.MEMBERS:
                 return Standing.UNUSED
-            standing = await self._claimed_once(group_id, makes=need is Need.GROUP)
+            standing = await self._claimed_once(group_id, budget, makes=need is Need.GROUP)
         if standing is not Standing.COORDINATOR:
             return standing
         held = self._held.get(group_id)
@@ -131,15 +140,17 @@ class Claims:
             held.asking -= 1
             held.asked_at = self._now()
 
-    async def release_unused(self, unasked_for: float = 0.0) -> int:
+    async def release_unused(self, unasked_for: float = 0.0, owner: str | None = None) -> int:
         """Give up groups without members that nobody asked for in so many seconds. Return how many there were.
+
+        With `owner`, only those that this owner began.
 
         In the registry, a claim on a group that has offsets stays: it says when the group had members last.
         """
         since = self._now() - unasked_for
         unused = [
             group_id
-            for group_id, each in self._held.items()
+            for group_id, each in self._of(owner)
             if not each.asking and each.asked_at <= since and not self._is_used(group_id)
         ]
         for start in range(0, len(unused), _RELEASED_AT_ONCE):
@@ -163,23 +174,28 @@ class Claims:
         if held is not None and held.claim == claim:
             self._drop(group_id)
 
-    async def _claimed_once(self, group_id: str, *, makes: bool) -> Standing:
+    def _of(self, owner: str | None) -> Iterable[tuple[str, _Held]]:
+        if owner is None:
+            return self._held.items()
+        return [(group_id, self._held[group_id]) for group_id in self._owned.get(owner, ())]
+
+    async def _claimed_once(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> Standing:
         """Claim a group, once for all who ask meanwhile."""
         task = self._claiming.get(group_id)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._claim(group_id, makes=makes))
+            task = asyncio.get_running_loop().create_task(self._claim(group_id, budget, makes=makes))
             self._claiming[group_id] = task
             task.add_done_callback(lambda _: self._claiming.pop(group_id))
         standing = await asyncio.shield(task)
         if standing is Standing.UNUSED and makes:  # who asked first began no group
-            return await self._claimed_once(group_id, makes=True)
+            return await self._claimed_once(group_id, budget, makes=True)
         return standing
 
-    async def _claim(self, group_id: str, *, makes: bool) -> Standing:
+    async def _claim(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> Standing:
         try:
-            if len(self._held) >= self._most and not await self.release_unused(_A_MOMENT):
-                _LOG.warning("%d groups are coordinated here: group %s has to wait", self._most, group_id)
-                return Standing.UNKNOWN
+            refused = await self._no_room(group_id, budget if makes else None)
+            if refused is not None:
+                return refused
             async with self._slots:
                 standing = self.standing(group_id)
                 if standing is not Standing.COORDINATOR:  # in the view of this moment, which the claim would be of
@@ -196,8 +212,20 @@ class Claims:
             return standing
         if not isinstance(claim, GroupClaim):
             return Standing.UNUSED if claim is Claimed.UNUSED else Standing.OTHER
-        self._held[group_id] = _Held(claim, self._now())
+        owner = "" if budget is None else budget.owner
+        self._held[group_id] = _Held(claim, owner, self._now())
+        self._owned.setdefault(owner, set()).add(group_id)
         return standing
+
+    async def _no_room(self, group_id: str, budget: GroupBudget | None) -> Standing | None:
+        """Why another group can't be coordinated. Groups that aren't used make room first."""
+        is_over = budget is not None and len(self._owned.get(budget.owner, ())) >= budget.groups
+        if budget is not None and is_over and not await self.release_unused(_A_MOMENT, budget.owner):
+            return Standing.OVER_BUDGET
+        if len(self._held) >= self._most and not await self.release_unused(_A_MOMENT):
+            _LOG.warning("%d groups are coordinated here: group %s has to wait", self._most, group_id)
+            return Standing.UNKNOWN
+        return None
 
     def _may_leave(self, group_id: str) -> bool:
         held = self._held.get(group_id)
@@ -217,6 +245,9 @@ class Claims:
     def _drop(self, group_id: str) -> None:
         held = self._held.pop(group_id, None)
         if held is not None:
+            self._owned[held.owner].discard(group_id)
+            if not self._owned[held.owner]:
+                del self._owned[held.owner]
             self._let_go(group_id)
             if not held.ended.done():
                 held.ended.set_result(None)

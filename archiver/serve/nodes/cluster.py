@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Self, TypeVar
 
+from archiver.serve.groups import GroupBudget
 from archiver.serve.nodes.claims import Claims, Need, Standing
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from archiver.serve.nodes.members import Members, Node
@@ -156,20 +157,22 @@ class Cluster:
         is_kept: bool,
         joins: bool = False,
         need: Need = Need.GROUP,
+        budget: GroupBudget | None = None,
     ) -> _Answer | Standing:
         """Do something as the coordinator of a group; what this node is to the group instead, if it isn't that.
 
         Work that waits is given up when the group moves, or nobody waits for its answer. With `is_kept` it goes on to
         its end, after all such work that was asked for before, and what was done holds also if the lease ended
         meanwhile: the registry has it, or refused it. Work that `joins` comes already when that before has passed on.
+        A group that is begun so counts in the client's `budget`.
         """
         if is_kept:
             turn = self._turns.take(group_id)
-            keeping = asyncio.ensure_future(self._kept(turn, work, need, joins=joins))
+            keeping = asyncio.ensure_future(self._kept(turn, work, need, budget, joins=joins))
             self._keeping.add(keeping)
             keeping.add_done_callback(self._keeping.discard)
             return await asyncio.shield(keeping)
-        claim = await self._claims.claimed(group_id, need)
+        claim = await self._claims.claimed(group_id, need, budget)
         ended = self._claims.asked(group_id)
         if isinstance(claim, Standing) or ended is None:
             return claim if isinstance(claim, Standing) else Standing.LOADING
@@ -195,11 +198,17 @@ class Cluster:
         return await self._claims.release_unused(unasked_for)
 
     async def _kept(
-        self, turn: Turn, work: Callable[[], Awaitable[_Answer]], need: Need, *, joins: bool
+        self,
+        turn: Turn,
+        work: Callable[[], Awaitable[_Answer]],
+        need: Need,
+        budget: GroupBudget | None,
+        *,
+        joins: bool,
     ) -> _Answer | Standing:
         group_id = turn.group_id
         try:
-            claim = await self._claims.claimed(group_id, need)
+            claim = await self._claims.claimed(group_id, need, budget)
             ended = self._claims.asked(group_id)
             if isinstance(claim, Standing) or ended is None:
                 return claim if isinstance(claim, Standing) else Standing.LOADING

@@ -9,7 +9,7 @@ from typing import Final
 
 from archiver.serve.groups import CommittedOffsets, RegistryOffsets
 from catalog.errors import CoordinatorDeposed
-from catalog.registry import GroupClaim
+from catalog.registry import GroupClaim, OffsetBudget
 
 CLAIM: Final[ContextVar[GroupClaim | None]] = ContextVar("claim", default=None)
 """The claim that the request at hand has on its group."""
@@ -32,11 +32,11 @@ class FencedOffsets(RegistryOffsets):
         self._on_refused = on_refused
         self._saw = saw
 
-    def commit(self, group_id: str, offsets: CommittedOffsets) -> None:
-        """Keep offsets."""
+    def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget | None = None) -> None:
+        """Keep offsets, within a budget if one is given."""
         claim = self._claim(group_id)
         try:
-            self._opened().group_offsets.commit(self._cluster_id, group_id, offsets, claim=claim)
+            self._opened().group_offsets.commit(self._cluster_id, group_id, offsets, claim=claim, budget=budget)
         except CoordinatorDeposed:
             self._on_refused(group_id, claim)
             raise

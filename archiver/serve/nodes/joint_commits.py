@@ -1,20 +1,22 @@
 """Commits of one group that wait for each other are kept together, in one transaction, in the order in which they came.
 
 Members commit at about the same time, and each transaction takes the database as long as one commit does. One after the
-other, those of a large group would take so long that the heartbeats behind them come too late.
+other, those of a large group would take so long that the heartbeats behind them come too late. Commits that are too
+much together are kept one by one: a commit is refused only for what it brings itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from archiver.serve.groups import CommittedOffsets
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from archiver.serve.nodes.turns import PASS_ON
+from catalog.errors import OffsetBudgetReached
 from catalog.registry import GroupClaim, GroupOffset
 
 Keep: TypeAlias = Callable[[str, CommittedOffsets], Awaitable[None]]
@@ -23,11 +25,24 @@ Keep: TypeAlias = Callable[[str, CommittedOffsets], Awaitable[None]]
 _MOST_TOGETHER: Final = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    offsets: CommittedOffsets
+    kept: asyncio.Future[None]
+
+
 @dataclass(slots=True)
 class _Batch:
     claim: GroupClaim | None
-    kept: asyncio.Future[None]
+    owner: str
+    keep: Keep
+    parts: list[_Part] = field(default_factory=list)
     offsets: dict[tuple[str, int], GroupOffset] = field(default_factory=dict)
+
+    def joins(self, claim: GroupClaim | None, owner: str, offsets: CommittedOffsets) -> bool:
+        """Whether offsets may be kept together with these."""
+        is_same = self.claim == claim and self.owner == owner
+        return is_same and len(self.offsets) + len(offsets) <= _MOST_TOGETHER
 
 
 class JointCommits:
@@ -37,43 +52,71 @@ class JointCommits:
         self._waiting: dict[str, deque[_Batch]] = {}
         self._keeping: dict[str, asyncio.Task[None]] = {}
 
-    async def commit(self, keep: Keep, group_id: str, offsets: CommittedOffsets) -> None:
-        """Keep offsets, after those that were asked for before, with those that wait. Raises what `keep` does."""
-        batch = self._joined(group_id, offsets)
-        if group_id not in self._keeping:
-            self._keeping[group_id] = asyncio.get_running_loop().create_task(self._keep(keep, group_id))
-        PASS_ON.get()()
-        await asyncio.shield(batch.kept)
+    async def commit(self, keep: Keep, group_id: str, offsets: CommittedOffsets, *, owner: str = "") -> None:
+        """Keep offsets, after those that were asked for before, with those that wait. Raises what `keep` does.
 
-    def _joined(self, group_id: str, offsets: CommittedOffsets) -> _Batch:
+        Only commits of the same owner are kept together.
+        """
+        part = self._joined(keep, group_id, offsets, owner)
+        if group_id not in self._keeping:
+            self._keeping[group_id] = asyncio.get_running_loop().create_task(self._keep(group_id))
+        PASS_ON.get()()
+        await asyncio.shield(part.kept)
+
+    def _joined(self, keep: Keep, group_id: str, offsets: CommittedOffsets, owner: str) -> _Part:
         claim = CLAIM.get()
         waiting = self._waiting.setdefault(group_id, deque())
-        if not waiting or waiting[-1].claim != claim or len(waiting[-1].offsets) + len(offsets) > _MOST_TOGETHER:
-            batch = _Batch(claim, asyncio.get_running_loop().create_future())
-            batch.kept.add_done_callback(_look_at)  # nobody may be there any more to hear of it
-            waiting.append(batch)
+        if not waiting or not waiting[-1].joins(claim, owner, offsets):
+            waiting.append(_Batch(claim, owner, keep))
+        part = _Part(offsets, asyncio.get_running_loop().create_future())
+        part.kept.add_done_callback(_look_at)  # nobody may be there any more to hear of it
+        waiting[-1].parts.append(part)
         waiting[-1].offsets.update(offsets)
-        return waiting[-1]
+        return part
 
-    async def _keep(self, keep: Keep, group_id: str) -> None:
+    async def _keep(self, group_id: str) -> None:
         waiting = self._waiting[group_id]
         try:
             while waiting:
                 batch = waiting.popleft()
                 CLAIM.set(batch.claim)  # in this task's own context
-                try:
-                    await keep(group_id, batch.offsets)
-                except Exception as error:  # noqa: BLE001 - each that waits is told
-                    batch.kept.set_exception(error)
-                except BaseException:
-                    batch.kept.cancel()
-                    raise
+                error = await self._kept(batch, group_id, batch.offsets)
+                if isinstance(error, OffsetBudgetReached) and len(batch.parts) > 1:
+                    for part in batch.parts:
+                        _set(part, await self._kept(batch, group_id, part.offsets))
                 else:
-                    batch.kept.set_result(None)
+                    for part in batch.parts:
+                        _set(part, error)
         finally:
-            for left in waiting:  # none, unless this was cancelled
-                left.kept.cancel()
+            for batch in waiting:  # none, unless this was cancelled
+                _cancel(batch.parts)
             del self._waiting[group_id], self._keeping[group_id]
+
+    @staticmethod
+    async def _kept(batch: _Batch, group_id: str, offsets: CommittedOffsets) -> Exception | None:
+        """Keep offsets; return what went wrong. If this is cancelled, all who wait for the batch are."""
+        try:
+            await batch.keep(group_id, offsets)
+        except Exception as error:  # noqa: BLE001 - each that waits is told
+            return error
+        except BaseException:
+            _cancel(batch.parts)
+            raise
+        return None
+
+
+def _set(part: _Part, error: Exception | None) -> None:
+    if part.kept.done():
+        return
+    if error is None:
+        part.kept.set_result(None)
+    else:
+        part.kept.set_exception(error)
+
+
+def _cancel(parts: Iterable[_Part]) -> None:
+    for part in parts:
+        part.kept.cancel()
 
 
 def _look_at(done: asyncio.Future[None]) -> None:

@@ -1,6 +1,7 @@
 """What operators see of a server: metrics, health, and a line for each request if they want one.
 
 - `traffic`: requests, as they are `answered`; counts them, and has them logged
+- `budget_refusals`: what principals were refused that have taken what they may
 - `access_log`: one JSON object a request, in a file
 - `instruments`: the metrics, read from the parts of a server when they are asked for
 - `lag`: how far groups are behind
@@ -9,6 +10,7 @@
 
 from archiver.serve.observing.access_log import AccessLog
 from archiver.serve.observing.answered import Answered
+from archiver.serve.observing.budget_refusals import BudgetRefusals
 from archiver.serve.observing.health import ServeHealth
 from archiver.serve.observing.instruments import ServeInstruments, Sources
 from archiver.serve.observing.lag import GroupLag, KnownOffsets
@@ -17,6 +19,7 @@ from archiver.serve.observing.traffic import Traffic, error_in
 __all__ = [
     "AccessLog",
     "Answered",
+    "BudgetRefusals",
     "GroupLag",
     "KnownOffsets",
     "ServeHealth",

@@ -3,6 +3,8 @@
 - `chunks`: encoded batches of a range of offsets, and the cache of them
 - `chunk_index`: the chunk that has an offset, in memory or on disk
 - `served_topic`: one topic, with what is asked of its archive in worker threads
+- `partition_begins`: where partitions begin, by the registry
+- `table_listing`: the names of the catalog's tables
 - `topics`: all topics, opened when they are first seen and kept up to date
 - `partition_reader`: batches from an offset on; decodes what isn't cached, each range once, and reads ahead
 - `spilled_chunks`: chunks on a local disk, for readers that take their time
@@ -10,6 +12,7 @@
 """
 
 from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk, ChunkCache
+from archiver.serve.reading.partition_begins import PartitionBegins
 from archiver.serve.reading.partition_reader import PartitionReader, Piece
 from archiver.serve.reading.served_topic import ServedTopic
 from archiver.serve.reading.spilled_chunks import SpilledChunks
@@ -20,6 +23,7 @@ __all__ = [
     "CHUNK_BYTES",
     "Chunk",
     "ChunkCache",
+    "PartitionBegins",
     "PartitionReader",
     "Piece",
     "ServedTopic",

@@ -149,12 +149,13 @@ class PartitionReader:
             chunk = await self._unspilled(topic, partition, offset, slow_takes)
         if chunk is not None and slow_takes is not None:
             return chunk  # no memory is kept for a reader that comes back late, and asks for other batches then
-        if chunk is None:
+        while chunk is None or edition != topic.edition:  # what was removed meanwhile isn't given
             self.misses += 1
             edition = topic.edition
             chunk = await topic.chunk(partition, offset, CHUNK_BYTES)
-        if chunk is not None and edition == topic.edition:
-            self.cache.put(topic.key, partition, chunk)
+            if chunk is None:
+                return None
+        self.cache.put(topic.key, partition, chunk)
         return chunk
 
     async def _unspilled(self, topic: ServedTopic, partition: int, offset: int, most: int | None) -> Chunk | None:

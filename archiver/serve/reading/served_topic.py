@@ -34,6 +34,12 @@ _UNSEEN_SECONDS: Final = 30.0
 """How old a look at a table gets while clients ask about the topic, and fetch from other nodes only."""
 _ASKED_FOR_BEGINS: Final = 2
 """The first question may have been on its way before a partition was seen, and so not know where that one begins."""
+_EARLY: Final = 0.75
+"""The part of the interval after which a fetch begins another look. Readers of what is in memory rarely wait then."""
+_BEGINS_SECONDS: Final = 1.0
+"""How long the registry is waited for when a topic is opened."""
+NO_END: Final = (1 << 63) - 1
+"""Stands for the end of a leader epoch that may go on: no position is beyond it."""
 _ONE_RECORD: Final = replace(ON_THE_WIRE, is_streamed=False)
 _IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
 """The namespace of topic ids for archives that don't know their topic's own."""
@@ -80,9 +86,12 @@ class ServedTopic:
         self._lows: dict[int, tuple[int, int | None]] = {}
         self._record_ends: tuple[TopicSnapshot, dict[int, int]] | None = None
         self._epoch_ends: dict[tuple[int, int], int] = {}
-        self._looked_at = self._look_began = asyncio.get_running_loop().time()
+        self._looked_at = self._look_began = self._seen_at = asyncio.get_running_loop().time()
+        self._is_looking = False
+        self._awaited_since: float | None = None
         self._hurry = asyncio.Event()
         self._knows_begins = False
+        self._begins_may_be_old = False
         self._begins_failed = False
         self._ahead: dict[int, int] = {}
         self._refreshing: asyncio.Task[None] | None = None
@@ -103,11 +112,11 @@ class ServedTopic:
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are: all up to the highest archived one."""
+        """How many partitions there are: as many as the topic had when it was archived, as far as that is known."""
         return max(self._ends, default=-1) + 1
 
     def end(self, partition: int) -> int:
-        """The offset after the last archived one. It never goes back."""
+        """The offset after the last archived one, or where a partition without any begins. It never goes back."""
         return self._ends.get(partition, 0)
 
     def may_have_records(self, partition: int, offset: int) -> bool:
@@ -132,12 +141,20 @@ class ServedTopic:
             if self._begins_failed or (self._knows_begins and partition in self._begins):
                 break
             await asyncio.shield(self._asked_begins())
-        low, _ = await self._workers.lookup(self._archive.watermarks, partition)
         begin = self._begins.get(partition)
+        if partition not in self._partitions:
+            self._lows[partition] = begin or 0, snapshot.snapshot_id
+            return begin or 0
+        low, _ = await self._workers.lookup(self._archive.watermarks, partition)
         # Where the archive began, there may be no record. Where retention moved the start, there is none before it.
         low = low if begin is None else max(min(low, begin), self._archive.first_offset(partition))
         self._lows[partition] = low, snapshot.snapshot_id
         return low
+
+    async def begins_learned(self) -> None:
+        """Wait until it is known which partitions there are, also those without records; a second at most."""
+        if not self._knows_begins:
+            await asyncio.wait({self._asked_begins()}, timeout=_BEGINS_SECONDS)
 
     def learn_begins(self) -> None:
         """Ask where the partitions begin, if nobody did. Nobody waits for that until a client reads."""
@@ -153,6 +170,31 @@ class ServedTopic:
         if asyncio.get_running_loop().time() - self._looked_at >= self._interval:
             await asyncio.shield(self.next_look())
 
+    @property
+    def is_old(self) -> bool:
+        """Whether what is known of the table should be looked at again, or soon has to be."""
+        return asyncio.get_running_loop().time() - self._seen_at >= _EARLY * self._interval
+
+    async def recent(self) -> None:
+        """Wait for a look at the table if the last one began longer than the interval ago; begin it before that.
+
+        So what others removed from the table is given for no longer. If the catalog is away, or takes longer than the
+        interval, what was last seen is given.
+        """
+        now = asyncio.get_running_loop().time()
+        age = now - self._seen_at
+        has_failed = self.trouble is not None and now - self._looked_at < self._interval
+        if not self.is_old or has_failed:
+            return
+        if self._awaited_since is None:
+            self._awaited_since = now
+        if not self._is_looking:
+            self._hurry.set()
+        look = self.next_look()
+        left = self._awaited_since + self._interval - now
+        if age >= self._interval and left > 0:
+            await asyncio.wait({look}, timeout=left)
+
     async def caught_up(self) -> bool:
         """Look at the table, not before this moment; whether that worked. Then nobody has seen more of the topic."""
         asked = asyncio.get_running_loop().time()
@@ -167,6 +209,10 @@ class ServedTopic:
             self._ahead[partition] = offset
             end = self.end(partition)
             _LOG.warning("%s-%d ends at %d, and a client waits for offset %d", self.name, partition, end, offset)
+
+    def was_ahead(self, partition: int, offset: int) -> bool:
+        """Whether a client was told already that this offset is beyond the end."""
+        return self._ahead.get(partition) == offset
 
     def next_look(self) -> asyncio.Task[None]:
         """The next look at the table, at the interval after the last one. All who wait share it."""
@@ -244,9 +290,12 @@ class ServedTopic:
         return None if found is None else await self._workers.lookup(self._described, partition, found[1])
 
     async def epoch_end(self, partition: int, epoch: int) -> tuple[int, int]:
-        """The largest archived leader epoch up to `epoch`, and where it ends; (-1, -1) if there is none."""
+        """The largest archived leader epoch up to `epoch`, and where it ends; (-1, -1) if there is none.
+
+        The newest one, and those that may still be archived, have no end: who is beyond the archive's end waits there.
+        """
         if epoch >= self.leader_epoch(partition):
-            return self.leader_epoch(partition), self.end(partition)
+            return epoch, NO_END
         known = self._epoch_ends.get((partition, epoch))
         if known is None:
             known = await self._workers.lookup(self._first_above, partition, epoch)
@@ -269,6 +318,7 @@ class ServedTopic:
         await asyncio.sleep(max(0.0, self._looked_at + min(self._interval, _HURRIED_SECONDS) - loop.time()))
         self._hurry.clear()
         self._look_began = loop.time()
+        self._is_looking = True
         try:
             snapshot = await self._workers.lookup(self._archive.refresh)
         except ContextError as error:
@@ -277,11 +327,15 @@ class ServedTopic:
             self.trouble = error
         else:
             self.trouble = None
+            self._seen_at = self._look_began
             self._note(snapshot)
         finally:
             self._looked_at = loop.time()
+            self._is_looking, self._awaited_since = False, None
         if self._begins_failed:
             await asyncio.shield(self._asked_begins())
+        elif self._begins_may_be_old:
+            self._asked_begins()
 
     def _asked_begins(self) -> asyncio.Task[None]:
         """The question where partitions begin. All who wait for its answer share it."""
@@ -290,15 +344,18 @@ class ServedTopic:
         return self._learning
 
     async def _learn_begins(self) -> None:
+        self._begins_may_be_old = False
         partitions = range(self.partitions)  # one that comes meanwhile may be missing in the answer
         try:
-            found = await self._workers.lookup(self._ask_begins)
+            found = await self._workers.offsets(self._ask_begins)
         except ContextError as error:
             if not self._begins_failed:
                 _LOG.warning("topic %s is taken to begin at its first records", self.name, exc_info=error)
             self._begins_failed = True
             return
         self._begins |= {**dict.fromkeys(partitions), **found}
+        for partition, begin in found.items():
+            self._ends[partition] = max(begin, self._ends.get(partition, 0))
         self._lows.clear()
         self._knows_begins, self._begins_failed = True, False
 
@@ -309,6 +366,9 @@ class ServedTopic:
         fills_gaps = any(begins_below(file, self._ends) for file in snapshot.files.added_since(self._seen.files))
         self._take_in(snapshot)
         is_rewritten = fills_gaps or not snapshot.files.only_adds_to(self._seen.files)
+        if snapshot.snapshot_id != self._seen.snapshot_id:
+            self._begins_may_be_old = True  # with a commit the topic may have got partitions that have no records yet
+            self._asked_begins()
         self._seen = snapshot
         if is_rewritten:
             replaced, self._batches = self._batches, ArchivedBatches(self._archive, streams=self._streams)
@@ -317,7 +377,8 @@ class ServedTopic:
             self._on_rewrite(self.key)
 
     def _take_in(self, snapshot: TopicSnapshot) -> None:
-        for partition in snapshot.partitions:
+        self._partitions = frozenset(snapshot.partitions)
+        for partition in self._partitions:
             self._ends[partition] = max(high_watermark(snapshot, partition), self._ends.get(partition, 0))
         for partition, epoch in snapshot.leader_epochs.items():
             self._epochs[partition] = max(epoch, self._epochs.get(partition, -1))

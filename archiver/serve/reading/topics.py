@@ -13,6 +13,7 @@ from uuid import UUID
 from archiver.archive.tables import TableSource
 from archiver.errors import ArchiveReplaced, ConfigError, NoTable
 from archiver.serve.reading.served_topic import ServedTopic
+from archiver.serve.reading.table_listing import TableListing
 from archiver.serve.reading.workers import Workers
 from catalog.errors import NotOurTable
 from schema_mapping.errors import ContextError
@@ -23,6 +24,7 @@ _LOG = logging.getLogger(__name__)
 _AT_ONCE: Final = 4
 _MOST_UNOPENED: Final = 1024
 _LISTED_SECONDS: Final = 30.0
+_MOST_IDS: Final = 1024
 _WITHOUT_ARCHIVE: Final = (ConfigError, NoTable, NotOurTable)
 """What opening a topic raises that has no archive. The name of one that no table can have is a ConfigError."""
 
@@ -52,10 +54,12 @@ class ServedTopics:
         self._topics: dict[str, ServedTopic] = {}
         self._opening: dict[str, asyncio.Task[ServedTopic | None]] = {}
         self._unopened: OrderedDict[str, _Unopened] = OrderedDict()
+        self._unknown_ids: OrderedDict[UUID, None] = OrderedDict()
+        self._tables_there = TableListing(tables, workers, interval=interval)
         self._names: frozenset[str] = frozenset()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._listed_at = float("-inf")
-        self._listing: asyncio.Task[None] | None = None
+        self._listing: asyncio.Task[bool] | None = None
         self._round: asyncio.Task[None] | None = None
 
     @property
@@ -86,7 +90,7 @@ class ServedTopics:
 
     async def load(self) -> None:
         """List the topics in the catalog and open them. Raises the catalog's errors."""
-        self._names = frozenset(await self._workers.lookup(self._tables.topics))
+        self._names = frozenset(await self._workers.lookup(self._tables.topics, tuple(self._topics)))
         self._listed_at = asyncio.get_running_loop().time()
         await asyncio.gather(*(self.named(name) for name in self._names))
 
@@ -116,6 +120,8 @@ class ServedTopics:
         known = self._topics.get(name)
         if known is not None and not isinstance(known.trouble, ArchiveReplaced):
             return known
+        if known is None and not await self._may_be_there(name):
+            return None
         task = self._open_soon(name)
         return None if task is None else await asyncio.shield(task)
 
@@ -126,15 +132,25 @@ class ServedTopics:
     async def identified(self, topic_id: UUID) -> ServedTopic | None:
         """The topic with this id. Another node may have told of it before this one has seen it: the catalog is asked.
 
-        That is done at most once an interval.
+        That is done once for an id, and at most once an interval. An id that the catalog didn't have then is that of
+        a topic which was dropped: clients go on asking for it.
         """
         found = self.with_id(topic_id)
-        if found is None and asyncio.get_running_loop().time() - self._listed_at >= self._interval:
-            await asyncio.shield(self._list_soon())
-        return found or self.with_id(topic_id)
+        if found is not None or topic_id in self._unknown_ids:
+            return found
+        if asyncio.get_running_loop().time() - self._listed_at < self._interval:
+            return None
+        if await asyncio.shield(self._list_soon()):
+            found = self.with_id(topic_id)
+            if found is None and not self.troubles:  # else it may be that of a topic which can't be opened now
+                self._unknown_ids[topic_id] = None
+                if len(self._unknown_ids) > _MOST_IDS:
+                    self._unknown_ids.popitem(last=False)
+        return found
 
     async def close(self) -> None:
         """Close all topics."""
+        await self._tables_there.close()
         tasks = [*self._opening.values(), *(each for each in (self._listing, self._round) if each is not None)]
         for each in tasks:
             each.cancel()
@@ -145,6 +161,20 @@ class ServedTopics:
     def _try_again(self) -> None:
         for name in self.troubles:
             self._open_soon(name)
+
+    async def _may_be_there(self, name: str) -> bool:
+        """Whether the catalog lists a table for a topic that isn't open. Nothing is loaded for names without one."""
+        last = self._unopened.get(name)
+        if name in self._names or (last is not None and asyncio.get_running_loop().time() < last.until):
+            return True
+        try:
+            is_there = await self._tables_there.has_table(name)
+        except ContextError as error:
+            self._note_unopened(name, error)
+            return False
+        if not is_there:
+            self._unopened.pop(name, None)
+        return is_there
 
     def _open_soon(self, name: str) -> asyncio.Task[ServedTopic | None] | None:
         """Open a topic, once for all who ask meanwhile. None if that was tried a moment ago."""
@@ -162,6 +192,7 @@ class ServedTopics:
         try:
             async with self._slots:
                 topic = await self._open_topic(name)
+                await topic.begins_learned()
         except ContextError as error:
             self._note_unopened(name, error)
             return None
@@ -172,7 +203,8 @@ class ServedTopics:
             await replaced.close()
         return topic
 
-    def _list_soon(self) -> asyncio.Task[None]:
+    def _list_soon(self) -> asyncio.Task[bool]:
+        """List the topics, once for all who ask meanwhile; whether the catalog answered."""
         if self._listing is None or self._listing.done():
             self._listing = asyncio.get_running_loop().create_task(self._list_again())
         return self._listing
@@ -182,12 +214,14 @@ class ServedTopics:
             if each.is_unseen:
                 await asyncio.wait({each.next_look()})
 
-    async def _list_again(self) -> None:
+    async def _list_again(self) -> bool:
         try:
             await self.load()
         except ContextError as error:
             self._listed_at = asyncio.get_running_loop().time()
             _LOG.warning("the catalog can't be asked for topics; those that are known are served", exc_info=error)
+            return False
+        return True
 
     def _note_unopened(self, name: str, error: ContextError) -> None:
         known = self._unopened.get(name)

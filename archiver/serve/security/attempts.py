@@ -1,9 +1,9 @@
-"""Attempts to show who one is, by address: a few at a time, and who fails holds its place for a while."""
+"""Attempts to show who one is: a few of an address at a time, and failures are told late."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,58 +11,90 @@ from typing import Final
 from archiver.errors import AuthenticationFailed
 
 _AT_ONCE: Final = 4
+_MOST_DELAYED: Final = 64
 _FIRST_DELAY: Final = 0.1
 _LONGEST_DELAY: Final = 1.0
 _MOST_DOUBLINGS: Final = 10
 _REMEMBERED: Final = 60.0
-_MOST_ADDRESSES: Final = 10_000
+_MOST_USERS: Final = 10_000
+_MOST_NAME: Final = 256
 
 
 @dataclass(slots=True)
 class _Address:
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     clients: int = 0
+
+
+@dataclass(slots=True)
+class _User:
+    """What an address tries for one user."""
+
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_DELAYED))
+    clients: int = 0
     failures: int = 0
     failed_at: float = float("-inf")
 
 
 class Attempts:
-    """At most four attempts of an address at a time. A failure is told after a delay that doubles up to a second.
+    """At most four attempts of an address are looked at at a time. A failure is told up to a second late.
 
-    So nobody guesses more than four passwords a second from one address, or takes all threads that hash them, and a
-    client with a wrong password doesn't keep others behind its address out. Use it from one event loop.
+    While failures wait to be told, other attempts of the address are looked at: clients with an old password keep
+    no others out. Of an address and a user at most 64 failures wait: no more passwords are guessed in a second.
+    Tokens can't be guessed, and have no such bound. Use it from one event loop.
     """
 
-    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float] | None = None, *, wait: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
         self._clock = clock or asyncio.get_running_loop().time
-        self._known: dict[str, _Address] = {}
+        self._wait = wait
+        self._addresses: dict[str, _Address] = {}
+        self._users: dict[tuple[str, str | None], _User] = {}
 
     @asynccontextmanager
-    async def one(self, address: str) -> AsyncIterator[None]:
-        """Wait for a place and hold it for the block; longer if that ends with AuthenticationFailed."""
-        known = self._known.setdefault(address, _Address())
-        known.clients += 1
+    async def one(self, address: str, user: str | None = None) -> AsyncIterator[None]:
+        """Wait for a place and hold it for the block. If that ends with AuthenticationFailed, wait before it goes on.
+
+        `user` is who the client says it is; None if it shows nothing that could be guessed.
+        """
+        user = None if user is None else user[:_MOST_NAME]
+        here = self._addresses.setdefault(address, _Address())
+        tried = self._users.setdefault((address, user), _User())
+        here.clients += 1
+        tried.clients += 1
         try:
-            async with known.places:
-                try:
+            if user is not None:
+                await tried.places.acquire()
+            try:
+                async with here.places:
                     yield
-                except AuthenticationFailed:
-                    await asyncio.sleep(self._delay(known))
-                    raise
+            except AuthenticationFailed:
+                await self._wait(self._delay(tried))
+                raise
+            finally:
+                if user is not None:
+                    tried.places.release()
         finally:
-            known.clients -= 1
-            self._forget()
+            here.clients -= 1
+            tried.clients -= 1
+            if not here.clients:
+                self._addresses.pop(address, None)
+            self._forget((address, user))
 
-    def _delay(self, known: _Address) -> float:
+    def _delay(self, tried: _User) -> float:
         now = self._clock()
-        known.failures = 1 if now - known.failed_at > _REMEMBERED else known.failures + 1
-        known.failed_at = now
-        return float(min(_FIRST_DELAY * 2 ** min(known.failures - 1, _MOST_DOUBLINGS), _LONGEST_DELAY))
+        tried.failures = 1 if now - tried.failed_at > _REMEMBERED else tried.failures + 1
+        tried.failed_at = now
+        return float(min(_FIRST_DELAY * 2 ** min(tried.failures - 1, _MOST_DOUBLINGS), _LONGEST_DELAY))
 
-    def _forget(self) -> None:
-        """Forget the addresses without clients, if there are many: those that failed long ago first."""
-        if len(self._known) <= _MOST_ADDRESSES:
+    def _forget(self, last: tuple[str, str | None]) -> None:
+        """Forget who never failed, and of too many those who failed long ago first."""
+        tried = self._users[last]
+        if not tried.clients and not tried.failures:
+            del self._users[last]
+        if len(self._users) <= _MOST_USERS:
             return
-        unused = sorted((each.failed_at, name) for name, each in self._known.items() if not each.clients)
-        for _, name in unused[: max(1, len(unused) // 2)]:
-            del self._known[name]
+        unused = sorted((each.failed_at, key) for key, each in self._users.items() if not each.clients)
+        for _, key in unused[: max(1, len(unused) // 2)]:
+            del self._users[key]

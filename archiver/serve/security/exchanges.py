@@ -36,6 +36,9 @@ class Exchange(Protocol):
     async def step(self, message: bytes) -> Step:
         """Take a message. AuthenticationFailed where the client isn't who it says."""
 
+    def user_in(self, message: bytes) -> str | None:
+        """Who the client says it is, if this message has what could be guessed: a password, or a proof of one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanisms:
@@ -69,6 +72,10 @@ class _Plain:
         self._users = users
         self._hashing = hashing
 
+    def user_in(self, message: bytes) -> str:
+        fields = message.split(b"\0")
+        return fields[1].decode(errors="replace") if len(fields) == _PLAIN_FIELDS else ""
+
     async def step(self, message: bytes) -> Step:
         try:
             fields = message.decode().split("\0")
@@ -94,6 +101,9 @@ class _Scram:
         self._users = users
         self._exchange: ScramExchange | None = None
 
+    def user_in(self, _message: bytes) -> str | None:
+        return None if self._exchange is None else self._exchange.name  # the first message proves nothing yet
+
     async def step(self, message: bytes) -> Step:
         if self._exchange is not None:
             return Step(self._exchange.verdict(message), self._exchange.name)
@@ -106,6 +116,9 @@ class _Bearer:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
         self._failure: AuthenticationFailed | None = None
+
+    def user_in(self, _message: bytes) -> None:
+        return None
 
     async def step(self, message: bytes) -> Step:
         if self._failure is not None:  # the client has seen why, and says so

@@ -1,6 +1,7 @@
 """Quotas: how many requests and bytes a second a principal may ask for. Who is over has to wait, as with Kafka. No I/O.
 
-A quota is kept for each principal in this process, over all its connections.
+A quota is kept for each principal in this process, over all its connections. What a principal may take for its groups
+is bounded too, and always: clients that are anonymous have that by address.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from archiver.serve.security.principals import Principal
+from archiver.serve.groups import GroupBudget
+from archiver.serve.security.principals import ANONYMOUS, Principal
 
 MOST_WAIT: Final = 10.0
 """The longest wait that one answer asks for. What a principal still owes is asked for with the next."""
 _LEAST_WAIT: Final = 0.001
 _BURST_SECONDS: Final = 1.0
 _MOST_BUCKETS: Final = 10_000
+_COMMITTED_BYTES_PER_SECOND: Final = float(2 << 20)
+"""What one client may write into the registry: some thousands of offsets a second. Postgres cleans up at that pace."""
+_USUAL: Final = GroupBudget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,10 @@ class Quota:
     principal: str
     requests_per_second: float | None = None
     bytes_per_second: float | None = None
+    groups: int = _USUAL.groups
+    member_memory: int = _USUAL.member_bytes
+    offset_groups: int = _USUAL.offset_groups
+    offset_size: int = _USUAL.offset_bytes
 
 
 class Bucket:
@@ -60,6 +69,7 @@ class Quotas:
     def __init__(self, quotas: Iterable[Quota] = ()) -> None:
         self._quotas = sorted(quotas, key=lambda each: (each.principal.endswith("*"), -len(each.principal)))
         self._buckets: OrderedDict[Principal, tuple[Bucket | None, Bucket | None]] = OrderedDict()
+        self._commits: OrderedDict[str, Bucket] = OrderedDict()
 
     def wait(self, principal: Principal, size: int, now: float) -> float:
         """Count one request, answered with so many bytes; return the seconds that the client has to wait."""
@@ -78,10 +88,37 @@ class Quotas:
         requests, octets = (0.0 if each is None else each.owed(now) for each in self._of(principal, now))
         return min(MOST_WAIT, requests), min(MOST_WAIT, octets)
 
+    def commit_wait(self, owner: str, size: int, now: float) -> float:
+        """Count an owner's commit of this many bytes; return the seconds until it may be kept."""
+        bucket = self._commits.get(owner)
+        if bucket is None:
+            while len(self._commits) >= _MOST_BUCKETS and next(iter(self._commits.values())).is_full(now):
+                self._commits.popitem(last=False)
+            bucket = self._commits[owner] = Bucket(_COMMITTED_BYTES_PER_SECOND, now)
+        self._commits.move_to_end(owner)
+        return min(MOST_WAIT, bucket.take(size, now))
+
+    def group_budget(self, principal: Principal, host: str) -> GroupBudget:
+        """What a principal may take for its groups; an anonymous one at this address."""
+        owner = f"{principal} at {host}" if principal == ANONYMOUS else str(principal)
+        quota = self._quota(principal)
+        if quota is None:
+            return GroupBudget(owner=owner)
+        return GroupBudget(
+            owner=owner,
+            groups=quota.groups,
+            member_bytes=quota.member_memory,
+            offset_groups=quota.offset_groups,
+            offset_bytes=quota.offset_size,
+        )
+
+    def _quota(self, principal: Principal) -> Quota | None:
+        return next((quota for quota in self._quotas if _speaks_for(quota.principal, str(principal))), None)
+
     def _of(self, principal: Principal, now: float) -> tuple[Bucket | None, Bucket | None]:
         found = self._buckets.get(principal)
         if found is None:
-            quota = next((each for each in self._quotas if _speaks_for(each.principal, str(principal))), None)
+            quota = self._quota(principal)
             rates = (quota.requests_per_second, quota.bytes_per_second) if quota else (None, None)
             requests, octets = (Bucket(rate, now) if rate else None for rate in rates)
             found = self._buckets[principal] = requests, octets

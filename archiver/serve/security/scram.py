@@ -94,6 +94,7 @@ class ScramExchange:
         self._hash = _HASHES[mechanism]
         self._keys_of = keys_of
         self._is_known = False
+        self.name = ""
 
     def challenge(self, message: bytes) -> bytes:
         """Answer the client's first message. AuthenticationFailed where it is none."""

@@ -92,6 +92,10 @@ class Session:
         """Whether an exchange has begun."""
         return self._exchange is not None
 
+    def user_in(self, message: bytes) -> str | None:
+        """Who the client says it is, if the message has what could be guessed."""
+        return None if self._exchange is None else self._exchange.user_in(message)
+
     async def authenticate(self, message: bytes) -> Granted:
         """Take the next message of an exchange that has begun. AuthenticationFailed ends the session."""
         assert self._exchange is not None

@@ -51,6 +51,10 @@ class Security:
                 principal=each.principal,
                 requests_per_second=each.requests_per_second,
                 bytes_per_second=each.bytes_per_second,
+                groups=each.groups,
+                member_memory=each.member_memory,
+                offset_groups=each.offset_groups,
+                offset_size=each.offset_size,
             )
             for each in section.quotas
         )

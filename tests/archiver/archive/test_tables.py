@@ -53,3 +53,10 @@ def test_a_table_that_is_still_listed_but_not_found_is_an_error(monkeypatch: pyt
     """Its metadata may be lost: its topic must not go missing in silence."""
     with pytest.raises(CatalogRefused, match=r"kafka\.users"):
         topics(Catalog("orders", "users", lost=frozenset({"users"})), monkeypatch)
+
+
+def test_tables_of_known_topics_are_listed_without_loading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog("orders", "users", lost=frozenset({"orders"}))
+    monkeypatch.setattr(CatalogTables, "_connect", lambda _: catalog)
+    assert CatalogTables(CONFIG).topics(("orders", "dropped")) == ("orders", "users")
+    assert CatalogTables(CONFIG).names() == {"kafka.orders", "kafka.users"}

@@ -7,9 +7,12 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.LogTruncationException;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
@@ -17,6 +20,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Kafka's Java client as a reader. Usage: read ADDRESS TOPIC [TIME] | group ADDRESS TOPIC GROUP COUNT IDLE_MS [PROTOCOL]
+ * | resume ADDRESS TOPIC GROUP OFFSET EPOCH COUNT MILLIS RESET
  */
 public class Reader {
     static final PrintStream OUT =
@@ -25,6 +29,8 @@ public class Reader {
     public static void main(String[] args) {
         if (args[0].equals("read")) {
             read(args[1], args[2], args.length > 3 ? Long.parseLong(args[3]) : -1);
+        } else if (args[0].equals("resume")) {
+            resume(args);
         } else {
             group(args);
         }
@@ -86,6 +92,32 @@ public class Reader {
                 }
                 reading.commitSync();
             }
+        }
+    }
+
+    /** Reads partition 0 on from a committed offset with a leader epoch, for some records or some time. */
+    static void resume(String[] args) {
+        Properties options = options(args[1]);
+        options.put("group.id", args[3]);
+        options.put("auto.offset.reset", args[8]);
+        TopicPartition place = new TopicPartition(args[2], 0);
+        long count = Long.parseLong(args[6]), until = System.currentTimeMillis() + Long.parseLong(args[7]), seen = 0;
+        Optional<Integer> epoch = Optional.of(Integer.parseInt(args[5]));
+        try (KafkaConsumer<byte[], byte[]> committing = new KafkaConsumer<>(options)) {
+            committing.assign(List.of(place));
+            committing.commitSync(Map.of(place, new OffsetAndMetadata(Long.parseLong(args[4]), epoch, "")));
+        }
+        System.err.println("committed");
+        try (KafkaConsumer<byte[], byte[]> reading = new KafkaConsumer<>(options)) {
+            reading.assign(List.of(place));
+            while (seen < count && System.currentTimeMillis() < until) {
+                for (ConsumerRecord<byte[], byte[]> record : reading.poll(Duration.ofMillis(200))) {
+                    tell(record);
+                    seen++;
+                }
+            }
+        } catch (LogTruncationException error) {
+            OUT.printf("{\"truncated\":%d}%n", error.divergentOffsets().get(place).offset());
         }
     }
 

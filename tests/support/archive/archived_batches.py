@@ -47,11 +47,19 @@ class KnownRows:
 def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1) -> Lake:
     """The log's records from offset 0 to `end`, in about so many files."""
     lake = Lake(folder, ROWS)
+    archive_more(lake, log, start=0, end=end, aborted=aborted, files=files)
+    return lake
+
+
+def archive_more(
+    lake: Lake, log: bytes, *, start: int, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1
+) -> None:
+    """Archive a log's records from `start` to `end`, in about so many files."""
     limits = DecodeLimits(chunk=(1 << 30) - 1)
-    decoded = decode_batches(log, start_offset=0, end_offset=end, aborted=aborted, limits=limits)
+    decoded = decode_batches(log, start_offset=start, end_offset=end, aborted=aborted, limits=limits)
     assert decoded.consumed == len(log)
     translator = Translator(ROWS, topic="orders", partition=0, on_parse_error="halt")
-    index, start = decoded.batches, 0
+    index = decoded.batches
     step = max(1, len(index) // files)
     for first in range(0, len(index), step):
         part = slice(first, first + step)
@@ -67,7 +75,6 @@ def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTra
         start = until
     if start < end:
         lake.add(ROWS, None, start, end)
-    return lake
 
 
 def fetches(source: ArchivedBatches, max_bytes: int, *, start: int = 0, **options: Any) -> Iterator[FetchedBatches]:

@@ -88,8 +88,14 @@ class Lake:
         assert topic == TOPIC.topic
         return Table(("kafka", "orders"), self.metadata.model_copy(deep=True), "", self.io, catalog=None)  # type: ignore[arg-type]
 
-    def topics(self) -> tuple[str, ...]:
+    def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
         return (TOPIC.topic,)
+
+    def names(self) -> frozenset[str]:
+        return frozenset({TOPIC.table})
+
+    def table_of(self, topic: str) -> str:
+        return f"kafka.{topic}"
 
     def archive(self, **options: Any) -> TopicArchive:
         return TopicArchive(TOPIC.topic, self, **options)

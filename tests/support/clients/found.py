@@ -36,7 +36,6 @@ MISSING: Final = {
     "aiokafka": ("new group", "tools"),
     "franz-go": ("new group", "tools"),
     "sarama": ("new group", "tools"),
-    "java-3": ("new group",),
     "spark": ("times", "by time", "group", "new group", "tools"),
 }
 """What clients don't have. Spark's source has no groups, and timestamps of microseconds."""

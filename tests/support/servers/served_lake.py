@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -31,6 +31,8 @@ from archiver.serve.kafka.watch import Watch
 from archiver.serve.nodes import Beats, Cluster, NodeStore
 from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, SpilledChunks, Workers
 from archiver.serve.security import OpenDoor, Quotas
+from catalog.errors import OffsetBudgetReached
+from catalog.registry import OffsetBudget
 from tests.support.archive.archived_batches import KnownRows
 from tests.support.archive.lake import Lake
 from tests.support.servers.nodes_in_memory import NodesInMemory
@@ -46,9 +48,16 @@ class OffsetsInMemory:
         self._clock = clock
         self._groups: dict[str, dict[tuple[str, int], Any]] = {}
         self._used_at: dict[str, float] = {}
+        self._owners: dict[str, str] = {}
 
-    def commit(self, group_id: str, offsets: CommittedOffsets) -> None:
-        self._known().setdefault(group_id, {}).update(offsets)
+    def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget | None = None) -> None:
+        known = self._known()
+        if budget is not None and group_id not in known:
+            groups = 1 + sum(owner == budget.owner for owner in self._owners.values())
+            if groups > budget.groups:
+                raise OffsetBudgetReached("no more groups", groups=groups, most_groups=budget.groups)
+            self._owners[group_id] = budget.owner
+        known.setdefault(group_id, {}).update(offsets)
         self._used_at[group_id] = self._clock()
 
     def load(self, group_id: str) -> CommittedOffsets:
@@ -61,6 +70,7 @@ class OffsetsInMemory:
             del kept[each]
         if not kept:
             self._groups.pop(group_id, None)
+            self._owners.pop(group_id, None)
         return len(gone)
 
     def groups(self) -> tuple[str, ...]:
@@ -105,6 +115,7 @@ class ServedLake:
         most_response_bytes: int = 64 << 20,
         most_per_address: int | None = None,
         handshake_seconds: float = 10.0,
+        half_closed_seconds: float = 5.0,
         door: Door | None = None,
         quotas: Quotas | None = None,
         nodes: NodeStore | None = None,
@@ -112,6 +123,7 @@ class ServedLake:
         beats: Beats | None = None,
         watch: Watch | None = None,
         spreads_answers: bool = True,
+        begins: Callable[[], Mapping[int, int]] = dict,
         **archive: Any,
     ) -> None:
         self.lake = lake
@@ -127,11 +139,13 @@ class ServedLake:
             frame_seconds=frame_seconds,
             answer_seconds=5.0,
             handshake_seconds=handshake_seconds,
+            half_closed_seconds=half_closed_seconds,
         )
         self._most_per_address, self._door, self._quotas = most_per_address, door or OpenDoor(), quotas or Quotas()
         self._most_connections, self._most_response_bytes = most_connections, most_response_bytes
         self._archive = {"registry": lambda *_: KnownRows()} | archive
         self._spreads_answers = spreads_answers
+        self._begins = begins
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -168,11 +182,16 @@ class ServedLake:
                     raise NoTable("the topic has no archive yet", topic=name)
                 archive = await workers.lookup(self.lake.archive, **self._archive)
                 return ServedTopic(
-                    archive, workers, streams=streams, interval=self._interval, on_rewrite=self.reader.forget
+                    archive,
+                    workers,
+                    streams=streams,
+                    interval=self._interval,
+                    begins=self._begins,
+                    on_rewrite=self.reader.forget,
                 )
 
             self.topics = ServedTopics(self.lake, open_topic, workers, interval=self._interval)
-            coordinator = Coordinator(initial_delay=0.05)
+            coordinator = Coordinator(initial_delay=0.05, over_budget=self.watch.budgets.reached)
             await self.topics.load()
             self.cluster = Cluster(
                 "archive",
@@ -194,6 +213,7 @@ class ServedLake:
                     kept=workers.offsets,
                     quotas=self._quotas,
                     traffic=self.watch.traffic,
+                    budgets=self.watch.budgets,
                     spreads_answers=self._spreads_answers,
                     most_response_bytes=lambda: self._most_response_bytes,
                 )

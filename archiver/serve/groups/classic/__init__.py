@@ -1,10 +1,12 @@
 """Groups with the classic protocol: members join and sync, and one of them assigns the partitions.
 
+- `member_ids`: ids that are given to members before they join
 - `members`: members, and what they are answered
 - `group`: one group's joins, rebalances and sessions, as a state machine without I/O
 """
 
 from archiver.serve.groups.classic.group import INITIAL_DELAY, ClassicGroup
+from archiver.serve.groups.classic.member_ids import MemberIds
 from archiver.serve.groups.classic.members import GroupState, Joined, Joining, Member, Reply, Synced, Syncing, Ticket
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "Joined",
     "Joining",
     "Member",
+    "MemberIds",
     "Reply",
     "Synced",
     "Syncing",

@@ -6,11 +6,14 @@ are Kafka's (its GroupCoordinator's states and errors), so that its clients find
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 from uuid import uuid4
 
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.groups.budgets import PENDING_BYTES
+from archiver.serve.groups.classic.member_ids import MemberIds
 from archiver.serve.groups.classic.members import (
     GroupState,
     Joined,
@@ -26,6 +29,13 @@ from archiver.serve.groups.classic.members import (
 INITIAL_DELAY: Final = 0.5
 """How long the first rebalance of an empty group waits for more members."""
 _MOST_MEMBERS: Final = 10_000
+_MOST_PENDING: Final = 1000
+"""A rebalance waits for at most this many members that were given an id and have yet to join with it."""
+_PENDING_SECONDS: Final = 60.0
+"""How long an id can be joined with, if the session isn't shorter."""
+_LEAST_REPEATED: Final = 1.0
+_NEW_MEMBER_SECONDS: Final = 300.0
+"""How long the first join of a member waits, as Kafka's `classicGroupNewMemberJoinTimeoutMs`."""
 MOST_BYTES: Final = 4 << 20
 """What members say of themselves and are assigned, in all. A broker's default for a group is a quarter of it."""
 
@@ -33,7 +43,10 @@ MOST_BYTES: Final = 4 << 20
 class ClassicGroup:
     """One group. Generations rise with each rebalance."""
 
-    def __init__(self, group_id: str, *, initial_delay: float = INITIAL_DELAY) -> None:
+    def __init__(
+        self, group_id: str, *, initial_delay: float = INITIAL_DELAY, member_ids: MemberIds | None = None
+    ) -> None:
+        """`member_ids` makes the ids with which new members join."""
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.generation = 0
@@ -43,23 +56,37 @@ class ClassicGroup:
         self.members: dict[str, Member] = {}
         self._initial_delay = initial_delay
         self._static: dict[str, str] = {}
-        self._pending: dict[str, float] = {}
+        self._member_ids = member_ids or MemberIds()
+        self._pending: dict[str, tuple[float, str]] = {}
+        self._taken: Counter[str] | None = None
         self._opens = float("-inf")
         self._closes = float("inf")
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody is in it or about to join."""
-        return not self.members and not self._pending
+        """Whether it has no members. An id that was given out makes no group."""
+        return not self.members
 
     @property
     def size(self) -> int:
         """How much members said of themselves and were assigned."""
-        return sum(each.size for each in self.members.values())
+        return sum(member.size for member in self.members.values())
+
+    @property
+    def taken(self) -> Counter[str]:
+        """The bytes that its members take, by owner, about. The same object until something changes."""
+        if self._taken is None:
+            self._taken = Counter()
+            for member in self.members.values():
+                self._taken[member.owner] += member.takes
+            for member_id, (_, owner) in self._pending.items():
+                self._taken[owner] += PENDING_BYTES + len(member_id)
+        return self._taken
 
     def deadline(self) -> float:
         """When `tick` has something to do next."""
-        times = [*self._pending.values(), *(each.expires for each in self.members.values() if not each.is_waiting)]
+        times = [until for until, _ in self._pending.values()]
+        times += [member.expires for member in self.members.values() if member.may_expire]
         if self.state is GroupState.PREPARING:
             times.append(self._opens if self._all_joined() else self._closes)
         elif self.state is GroupState.COMPLETING:
@@ -68,18 +95,21 @@ class ClassicGroup:
 
     def join(self, now: float, ticket: Ticket, asked: Joining) -> list[Reply]:
         """Take in a request to join."""
-        error = self._join_error(asked)
+        self._taken = None
+        error = self._join_error(now, asked)
         if error is not ErrorCode.none:
             return [Joined(ticket=ticket, error=error, member_id=asked.member_id)]
         if asked.member_id:
             return self._rejoin(now, ticket, asked)
         if asked.instance_id is not None:
             return self._join_static(now, ticket, asked)
-        member_id = f"{asked.client_id}-{uuid4()}"
-        if asked.needs_id:
-            self._pending[member_id] = now + asked.session_seconds
-            return [Joined(ticket=ticket, error=ErrorCode.member_id_required, member_id=member_id)]
-        return self._add(now, ticket, asked, member_id)
+        if not asked.needs_id:
+            return self._add(now, ticket, asked, f"{asked.client_id}-{uuid4()}")
+        until = now + min(asked.session_seconds, _PENDING_SECONDS)
+        member_id = self._member_ids.new(self.group_id, asked.client_id, until)
+        if self.members and len(self._pending) < _MOST_PENDING:
+            self._pending[member_id] = until, asked.budget.owner
+        return [Joined(ticket=ticket, error=ErrorCode.member_id_required, member_id=member_id)]
 
     def sync(self, now: float, ticket: Ticket, asked: Syncing) -> list[Reply]:
         """Take in a request for an assignment. The leader brings those of all."""
@@ -104,6 +134,7 @@ class ClassicGroup:
         if replaced is not None:
             replies.append(Synced(ticket=replaced, error=ErrorCode.unknown_server_error))
         if asked.member_id == self.leader:
+            self._taken = None
             self.state = GroupState.STABLE
             self._closes = float("inf")
             for each in self.members.values():
@@ -134,6 +165,7 @@ class ClassicGroup:
 
     def leave(self, now: float, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Reply]]:
         """Let a member go; a static one by its instance id alone."""
+        self._taken = None
         if instance_id is not None:
             known = self._static.get(instance_id)
             if known is None:
@@ -149,10 +181,11 @@ class ClassicGroup:
 
     def tick(self, now: float) -> list[Reply]:
         """Do what is due: expire sessions, and end a rebalance that took as long as it may."""
-        self._pending = {member: until for member, until in self._pending.items() if until > now}
+        self._taken = None
+        self._pending = {member_id: pending for member_id, pending in self._pending.items() if pending[0] > now}
         replies: list[Reply] = []
         for each in list(self.members.values()):
-            if each.expires <= now and not each.is_waiting:
+            if each.expires <= now and each.may_expire:
                 replies += self._remove(now, each.member_id)
         if self.state is GroupState.COMPLETING and now >= self._closes:
             for each in [one for one in self.members.values() if not one.has_synced]:
@@ -187,7 +220,7 @@ class ClassicGroup:
             return ErrorCode.unknown_member_id
         return ErrorCode.none if generation == self.generation else ErrorCode.illegal_generation
 
-    def _join_error(self, asked: Joining) -> ErrorCode:
+    def _join_error(self, now: float, asked: Joining) -> ErrorCode:
         if not asked.protocol_type or not asked.protocols:
             return ErrorCode.inconsistent_group_protocol
         others = [each for each in self.members.values() if each.member_id != asked.member_id]
@@ -197,13 +230,14 @@ class ClassicGroup:
             shared = {name for name, _ in asked.protocols}.intersection(*map(_names, others))
             if asked.protocol_type != self.protocol_type or not shared:
                 return ErrorCode.inconsistent_group_protocol
-        if not asked.member_id:
-            is_full = len(self.members) + len(self._pending) >= _MOST_MEMBERS
-            return ErrorCode.group_max_size_reached if is_full else ErrorCode.none
-        if asked.instance_id is not None and self._static.get(asked.instance_id) not in (None, asked.member_id):
+        is_known = asked.member_id in self.members
+        if not is_known and len(self.members) >= _MOST_MEMBERS:
+            return ErrorCode.group_max_size_reached
+        static = self._static.get(asked.instance_id) if asked.member_id and asked.instance_id is not None else None
+        if static not in (None, asked.member_id):
             return ErrorCode.fenced_instance_id
-        is_known = asked.member_id in self.members or asked.member_id in self._pending
-        return ErrorCode.none if is_known else ErrorCode.unknown_member_id
+        may_join = not asked.member_id or is_known or self._member_ids.holds(self.group_id, asked.member_id, now)
+        return ErrorCode.none if may_join else ErrorCode.unknown_member_id
 
     def _add(self, now: float, ticket: Ticket, asked: Joining, member_id: str) -> list[Reply]:
         self._pending.pop(member_id, None)
@@ -215,8 +249,9 @@ class ClassicGroup:
             session_seconds=asked.session_seconds,
             rebalance_seconds=asked.rebalance_seconds,
             protocols=asked.protocols,
-            expires=now + asked.session_seconds,
+            expires=now + _NEW_MEMBER_SECONDS,
             joining=ticket,
+            owner=asked.budget.owner,
         )
         if asked.instance_id is not None:
             self._static[asked.instance_id] = member_id
@@ -241,8 +276,7 @@ class ClassicGroup:
         if member.joining is not None:  # its client asks again: the first request has lost its reader
             replies.append(Joined(ticket=member.joining, error=ErrorCode.unknown_member_id))
         member.joining = ticket
-        member.protocols = asked.protocols
-        member.session_seconds, member.rebalance_seconds = asked.session_seconds, asked.rebalance_seconds
+        member.take_in(asked)
         member.seen(now)
         self.protocol_type = asked.protocol_type
         return replies + self._prepare(now)
@@ -265,7 +299,9 @@ class ClassicGroup:
         self._static[asked.instance_id] = member_id
         was_leader = self.leader == known
         self.leader = member_id if was_leader else self.leader
-        if self.state is GroupState.STABLE and member.protocols == asked.protocols:
+        is_same = member.protocols == asked.protocols
+        member.take_in(asked)
+        if self.state is GroupState.STABLE and is_same:
             member.seen(now)
             told = self._joined(ticket, member, skips=was_leader)
             if was_leader and not asked.may_skip:  # a leader would assign anew, and nobody else would ask for it
@@ -298,14 +334,19 @@ class ClassicGroup:
         return self._completed(now) if is_due else []
 
     def _completed(self, now: float) -> list[Reply]:
-        """End the wait for joins: a new generation of those who came. Static members may be late."""
+        """End the wait for joins: a new generation of those who came. Static members may be late.
+
+        If none came, the wait is repeated until one comes, or the sessions of the static members are over.
+        """
         for each in [one for one in self.members.values() if one.joining is None and one.instance_id is None]:
             self._forget(each)
-        self.generation += 1
         joined = [each for each in self.members.values() if each.joining is not None]
+        if self.members and not joined:
+            longest = max(member.rebalance_seconds for member in self.members.values())
+            self._closes = now + max(longest, _LEAST_REPEATED)
+            return []
+        self.generation += 1
         if not joined:
-            for each in list(self.members.values()):
-                self._forget(each)
             self.state, self.protocol, self.leader = GroupState.EMPTY, None, None
             self._closes = float("inf")
             return []
@@ -319,7 +360,7 @@ class ClassicGroup:
             assert each.joining is not None
             each.has_synced = False
             replies.append(self._joined(each.joining, each))
-            each.joining = None
+            each.joining, each.is_new = None, False
             each.seen(now)
         return replies
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.groups.budgets import ENTRY_BYTES, MEMBER_BYTES, GroupBudget
+
 Ticket: TypeAlias = int
 """Stands for a request that waits for its answer."""
+_NO_BUDGET: Final = GroupBudget()
 
 
 class GroupState(Enum):
@@ -37,11 +40,12 @@ class Joining:
     needs_id: bool = True
     may_skip: bool = True
     """Whether the client knows `skip_assignment` (version 9)."""
+    budget: GroupBudget = _NO_BUDGET
 
     @property
-    def size(self) -> int:
-        """How much it says of the member."""
-        return said(self.protocols)
+    def takes(self) -> int:
+        """The bytes that the member will take, about."""
+        return _taken(self.protocols, self.client_id, self.instance_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class Syncing:
     protocol_type: str | None = None
     protocol: str | None = None
     assignments: Mapping[str, bytes] = field(default_factory=dict)
+    budget: GroupBudget = _NO_BUDGET
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +73,9 @@ class Member:
     rebalance_seconds: float
     protocols: tuple[tuple[str, bytes], ...]
     expires: float
+    owner: str = ""
+    is_new: bool = True
+    """Whether it has yet to be in a generation. It has no session until then, as it may not know its id."""
     joining: Ticket | None = None
     syncing: Ticket | None = None
     has_synced: bool = False
@@ -79,22 +87,44 @@ class Member:
         return self.joining is not None or self.syncing is not None
 
     @property
+    def may_expire(self) -> bool:
+        """Whether its time may end now. While a request of it waits, that of a new member only."""
+        return not self.is_waiting or (self.is_new and self.joining is not None)
+
+    @property
     def size(self) -> int:
         """How much it said, and what it was assigned."""
         return said(self.protocols) + len(self.assignment)
+
+    @property
+    def takes(self) -> int:
+        """The bytes that it takes, about."""
+        return _taken(self.protocols, self.client_id, self.instance_id) + len(self.assignment)
 
     def metadata(self, protocol: str | None) -> bytes:
         """What it said for a protocol."""
         return dict(self.protocols).get(protocol or "", b"")
 
     def seen(self, now: float) -> None:
-        """Begin its session anew."""
-        self.expires = now + self.session_seconds
+        """Reset its session timer. A new member's join waits as long as it may from its beginning."""
+        if not (self.is_new and self.joining is not None):
+            self.expires = now + self.session_seconds
+
+    def take_in(self, asked: Joining) -> None:
+        """Take in what its client says when it joins again, or comes back as another process."""
+        self.client_id, self.host, self.owner = asked.client_id, asked.host, asked.budget.owner
+        self.session_seconds, self.rebalance_seconds = asked.session_seconds, asked.rebalance_seconds
+        self.protocols = asked.protocols
 
 
 def said(protocols: tuple[tuple[str, bytes], ...]) -> int:
     """The bytes of what a member says for its protocols."""
     return sum(len(name) + len(data) for name, data in protocols)
+
+
+def _taken(protocols: tuple[tuple[str, bytes], ...], client_id: str, instance_id: str | None) -> int:
+    ids = 2 * (len(client_id) + len(instance_id or ""))  # also in the id of the member
+    return MEMBER_BYTES + ids + said(protocols) + ENTRY_BYTES * len(protocols)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

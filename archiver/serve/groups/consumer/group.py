@@ -67,6 +67,7 @@ class ConsumerGroup:
         self._seen: dict[UUID, KnownTopic] = {}
         self._held = HeldPlaces()
         self._size = 0
+        self._taken: Counter[str] | None = None
 
     @property
     def is_unused(self) -> bool:
@@ -77,6 +78,15 @@ class ConsumerGroup:
     def size(self) -> int:
         """How much members said of what they want."""
         return self._size
+
+    @property
+    def taken(self) -> Counter[str]:
+        """The bytes that its members take, by owner, about. The same object until something changes."""
+        if self._taken is None:
+            self._taken = Counter()
+            for member in self.members.values():
+                self._taken[member.owner] += member.takes
+        return self._taken
 
     @property
     def state(self) -> ConsumerState:
@@ -262,6 +272,7 @@ class ConsumerGroup:
     def _remove(self, member: ConsumerMember) -> None:
         del self.members[member.member_id]
         self._size -= member.size
+        self._taken = None
         self.targets.pop(member.member_id, None)
         if member.instance_id is not None and self._static.get(member.instance_id) == member.member_id:
             del self._static[member.instance_id]
@@ -278,7 +289,7 @@ class ConsumerGroup:
 
     def _take_in(self, member: ConsumerMember, beat: Beat) -> None:
         """Take in what a heartbeat says of its member."""
-        member.client_id, member.host = beat.client_id, beat.host
+        member.client_id, member.host, member.owner = beat.client_id, beat.host, beat.budget.owner
         if beat.owned is not None:
             known = beat.owned & (member.assigned | member.revoking)
             # Of what it makes up one is enough to know that it holds something else, and no memory is spent on more.
@@ -287,6 +298,8 @@ class ConsumerGroup:
         if beat.rebalance_seconds is not None:
             member.rebalance_seconds = beat.rebalance_seconds
         is_joining = beat.epoch == JOINING_EPOCH
+        if is_joining or beat.names is not None or beat.pattern is not None:
+            self._taken = None
         names = beat.names if beat.names is not None or not is_joining else frozenset()
         pattern = beat.pattern if beat.pattern is not None or not is_joining else ""
         wants_others = (names is not None and names != member.names) or (

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from archiver.serve.groups.budgets import ENTRY_BYTES, MEMBER_BYTES, GroupBudget
 from archiver.serve.groups.consumer.subscriptions import Rights, Topics
 
 Place: TypeAlias = tuple[UUID, int]
@@ -20,6 +21,9 @@ LEAVING_EPOCH: Final = -1
 """A member that leaves."""
 PAUSING_EPOCH: Final = -2
 """A static member that leaves and will be back."""
+
+
+_NO_BUDGET: Final = GroupBudget()
 
 
 class ConsumerState(Enum):
@@ -59,6 +63,7 @@ class Beat:
     assignor: str | None = None
     owned: frozenset[Place] | None = None
     rights: Rights | None = None
+    budget: GroupBudget = _NO_BUDGET
 
     @property
     def is_full(self) -> bool:
@@ -70,6 +75,12 @@ class Beat:
     def size(self) -> int:
         """How much it says of what its member wants."""
         return sum(map(len, self.names or ())) + len(self.pattern or "")
+
+    @property
+    def takes(self) -> int:
+        """The bytes that its member will take, about."""
+        ids = len(self.member_id) + len(self.instance_id or "") + len(self.rack_id or "") + len(self.client_id)
+        return MEMBER_BYTES + ids + self.size + ENTRY_BYTES * len(self.names or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +103,7 @@ class ConsumerMember:
     rack_id: str | None = None
     client_id: str = ""
     host: str = ""
+    owner: str = ""
     rebalance_seconds: float = 0.0
     names: frozenset[str] = frozenset()
     names_size: int = 0
@@ -118,6 +130,12 @@ class ConsumerMember:
     def size(self) -> int:
         """How much it said of what it wants."""
         return self.names_size + len(self.pattern)
+
+    @property
+    def takes(self) -> int:
+        """The bytes that it takes, about."""
+        ids = len(self.member_id) + len(self.instance_id or "") + len(self.rack_id or "") + len(self.client_id)
+        return MEMBER_BYTES + ids + self.size + ENTRY_BYTES * len(self.names)
 
     @property
     def is_away(self) -> bool:

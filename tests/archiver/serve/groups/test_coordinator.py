@@ -13,15 +13,17 @@ from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups import (
     Beat,
+    Beaten,
     Coordinator,
+    GroupBudget,
     GroupTimes,
     Joined,
     Joining,
     KnownTopic,
+    MemberMemory,
     Place,
     Synced,
     Syncing,
-    coordinator,
 )
 
 SESSION = 1.0
@@ -44,8 +46,14 @@ class Scene:
 
     def __init__(self) -> None:
         self.hears = True
+        self.memory = MemberMemory()
+        self.refused: list[tuple[str, str]] = []
         self.coordinator = Coordinator(
-            initial_delay=0.0, times=GroupTimes(interval=0.1, session=SESSION), hears=lambda: self.hears
+            initial_delay=0.0,
+            times=GroupTimes(interval=0.1, session=SESSION),
+            hears=lambda: self.hears,
+            memory=self.memory,
+            over_budget=lambda owner, budget: self.refused.append((owner, budget)),
         )
 
     async def joined(self) -> None:
@@ -202,16 +210,75 @@ def test_who_asks_for_a_group_that_is_gone_meanwhile_leaves_nothing_behind() -> 
     played(scene)
 
 
-def test_a_member_that_says_all_again_takes_no_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_says_all_again_takes_no_more_room() -> None:
     async def scene(made: Scene) -> None:
         def beat(member_id: str, epoch: int, name: str) -> ErrorCode:
             names = frozenset({name})
             asked = Beat(member_id=member_id, epoch=epoch, rebalance_seconds=5.0, names=names, owned=frozenset())
             return made.coordinator.beat("assigning", asked, TOPICS).error
 
-        monkeypatch.setattr(coordinator, "MOST_BYTES", made.coordinator._all_bytes)
+        made.memory._most_bytes = made.memory.bytes
         assert beat("b", 0, "orders") is ErrorCode.coordinator_not_available
         assert beat("a", 1, "orders") is ErrorCode.none
         assert beat("a", 1, "orders-of-another-name") is ErrorCode.coordinator_not_available
+
+    played(scene)
+
+
+def test_an_owner_whose_members_take_what_they_may_gets_no_more_and_others_do() -> None:
+    async def scene(made: Scene) -> None:
+        few, other = (GroupBudget(owner=name, member_bytes=4000) for name in ("User:a", "User:b"))
+
+        async def join(group_id: str, budget: GroupBudget) -> ErrorCode:
+            return (await made.coordinator.join(group_id, replace(JOINING, budget=budget))).error
+
+        def beat(member_id: str, budget: GroupBudget) -> Beaten:
+            names = frozenset({"orders"})
+            asked = Beat(
+                member_id=member_id, epoch=0, rebalance_seconds=5.0, names=names, owned=frozenset(), budget=budget
+            )
+            return made.coordinator.beat("more", asked, TOPICS)
+
+        assert [await join(f"g{number}", few) for number in range(3)] == [ErrorCode.none] * 3
+        assert await join("g3", few) is ErrorCode.group_max_size_reached
+        assert await join("g3", other) is ErrorCode.none
+        assert beat("m", few).message == "User:a has members that take 4000 bytes"
+        assert beat("m", other).error is ErrorCode.none
+        assert made.refused == [("User:a", "member_memory")] * 2
+        made.coordinator.forget("g0")
+        assert beat("n", few).error is ErrorCode.none
+
+    played(scene)
+
+
+def test_what_a_leader_assigns_counts() -> None:
+    async def scene(made: Scene) -> None:
+        budget = GroupBudget(owner="User:a", member_bytes=10_000)
+        joined = await made.coordinator.join("g", replace(JOINING, budget=budget))
+
+        async def sync(size: int) -> ErrorCode:
+            member = joined.member_id
+            asked = Syncing(
+                member_id=member, instance_id=None, generation=1, assignments={member: bytes(size)}, budget=budget
+            )
+            return (await made.coordinator.sync("g", asked)).error
+
+        assert await sync(10_000) is ErrorCode.unknown_server_error
+        assert await sync(5_000) is ErrorCode.none
+        assert made.memory.of("User:a") > 6_000
+
+    played(scene)
+
+
+def test_ten_thousand_ids_keep_nobody_from_beginning_a_group() -> None:
+    async def scene(made: Scene) -> None:
+        before = made.memory.bytes
+        for number in range(10_001):
+            asked = replace(JOINING, needs_id=True, session_seconds=1800.0)
+            told = await made.coordinator.join(f"made-up-{number}", asked)
+            assert told.error is ErrorCode.member_id_required
+        assert made.present == {"assigning", "classic"}
+        assert made.memory.bytes == before
+        assert (await made.coordinator.join("real", JOINING)).error is ErrorCode.none
 
     played(scene)

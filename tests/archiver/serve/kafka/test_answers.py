@@ -17,6 +17,7 @@ from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import ServedLake, Wire, framed, request, response
 
 ORDERS = "orders"
+NO_END = (1 << 63) - 1
 BATCHES = [
     build([Record(value=b"%d" % at, timestamp=1_000 + at)] * 3, base_offset=at, leader_epoch=epoch)
     for at, epoch in ((2, 0), (5, 0), (10, 3))
@@ -76,7 +77,7 @@ def test_metadata_by_name_by_id_and_of_all(wire: Wire, endpoint: ServedLake) -> 
     (topic,) = wire.ask(request(3, 13, topics=None)).topics
     assert (topic.name, topic.topic_id) == (ORDERS, endpoint.topics.open[0].topic_id)
     (partition,) = topic.partitions
-    assert (partition.partition_index, partition.leader_id, partition.leader_epoch) == (0, 1, 3)
+    assert (partition.partition_index, partition.leader_id, partition.leader_epoch) == (0, 1, 1 << 30)
     assert wire.ask(request(3, 0, topics=())).topics[0].name == ORDERS
     assert wire.ask(request(3, 1, topics=())).topics == ()
     (named,) = wire.ask(request(3, 12, topic_id=None, name=ORDERS)).topics
@@ -108,7 +109,9 @@ def test_offsets_by_name_and_by_time(wire: Wire) -> None:
     assert offset(wire, -1, partition=-1)[0] == ErrorCode.unknown_topic_or_partition
 
 
-@pytest.mark.parametrize(("epoch", "told"), [(0, (0, 10)), (1, (0, 10)), (3, (3, 20)), (9, (3, 20)), (-1, (-1, 2))])
+@pytest.mark.parametrize(
+    ("epoch", "told"), [(0, (0, 10)), (1, (0, 10)), (3, (3, NO_END)), (9, (9, NO_END)), (-1, (-1, 2))]
+)
 def test_where_leader_epochs_end(wire: Wire, epoch: int, told: tuple[int, int]) -> None:
     (found,) = wire.ask(request(23, 4, topic=ORDERS, partition=0, leader_epoch=epoch)).topics[0].partitions
     assert (found.leader_epoch, found.end_offset) == told
@@ -169,3 +172,14 @@ def test_the_interval_of_telemetry_fits_into_32_bits_of_microseconds(endpoint: S
     with Wire(endpoint.port) as wire:
         told = wire.ask(request(71, 0, client_instance_id=UUID(int=0)))
     assert timedelta(minutes=1) <= told.push_interval < timedelta(microseconds=2**31)
+
+
+@pytest.mark.parametrize("kind", [8, 16, 32])
+def test_loggers_client_metrics_and_groups_have_no_settings(wire: Wire, kind: int) -> None:
+    (found,) = wire.ask(request(32, 4, resource_type=kind, resource_name="1", configuration_keys=None)).results
+    assert (found.error_code, found.configs) == (ErrorCode.none, ())
+
+
+def test_kinds_of_settings_that_there_are_not_are_refused(wire: Wire) -> None:
+    (found,) = wire.ask(request(32, 4, resource_type=64, resource_name="1", configuration_keys=None)).results
+    assert found.error_code == ErrorCode.invalid_request

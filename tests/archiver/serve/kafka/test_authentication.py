@@ -6,7 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -370,3 +370,19 @@ def test_a_refusal_is_read_in_the_form_of_its_version(endpoint: ServedLake) -> N
             told = response(load_response_schema(36, version), wire.receive(), 7)
             assert told.error_code == FAILED
             assert told.error_message
+
+
+@pytest.mark.parametrize("name", ["alice", "bob"])
+def test_clients_with_an_old_password_keep_no_other_behind_their_address_out(endpoint: ServedLake, name: str) -> None:
+    with ExitStack() as clients:
+        wires = [clients.enter_context(Wire(endpoint.port)) for _ in range(40)]
+        for wire in wires:
+            assert shake(wire, "PLAIN") == DONE
+        for wire in wires:
+            wire.send(framed(request(36, 2, auth_bytes=b"\0alice\0old"), 9))
+        with Wire(endpoint.port) as wire:
+            began = time.monotonic()
+            come_in(wire, name)
+            assert time.monotonic() - began < 5.0
+        for wire in wires:
+            wire.receive()

@@ -18,7 +18,7 @@ from archiver.archive.topic_archive import TopicArchive
 from archiver.config.model import ServeSection
 from archiver.errors import BadSegment, NoTable, StorageUnavailable
 from archiver.serve.kafka.watch import Watch
-from archiver.serve.reading import ServedTopic, ServedTopics
+from archiver.serve.reading import ServedTopic, ServedTopics, Workers
 from catalog.errors import NotOurTable
 from catalog.registry import GroupOffset
 from schema_mapping.errors import ContextError
@@ -138,10 +138,14 @@ def test_names_that_clients_make_up_are_in_no_list(wire: Wire, closed: Closed, s
         async def fail(_: str) -> ServedTopic:
             raise AWAY
 
-        topics = ServedTopics(closed.lake, fail, None)  # type: ignore[arg-type]
-        assert await topics.named("made_up") is None
-        assert not topics.troubles
-        return topics.trouble("made_up")
+        closed.lake.names = lambda: frozenset({"kafka.made_up"})  # type: ignore[method-assign]
+        with Workers(1) as workers:
+            topics = ServedTopics(closed.lake, fail, workers)
+            assert await topics.named("made_up") is None
+            assert await topics.named("without_table") is None
+            assert not topics.troubles
+            assert topics.trouble("without_table") is None
+            return topics.trouble("made_up")
 
     assert served.call(made_up()) is AWAY
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -277,3 +278,15 @@ def test_some_of_a_request_is_answered_and_some_refused(alice: Wire) -> None:
         "orders": NO_TOPIC,
         "mine-none": ErrorCode.unknown_topic_or_partition,
     }
+
+
+def test_metadata_of_a_topic_that_may_not_be_seen_tells_of_no_other_in_any_version(tmp_path: Path) -> None:
+    """In version 0, no topics stand for all of them."""
+    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 5), end=5)
+    rules = [Rule.parse("User:alice", "allow", ("read",), ("orders",), ())]
+    with ServedLake(lake, door=GuardedDoor(rules=rules)) as endpoint, Wire(endpoint.port) as wire:
+        come_in(wire)
+        for version in range(14):
+            told = wire.ask(request(3, version, name="theirs", topic_id=None)).topics
+            assert [(one.name, one.error_code) for one in told] == [("theirs", NO_TOPIC)], version
+        assert [one.name for one in wire.ask(request(3, 0, topics=())).topics] == ["orders"]

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import Any
 
+from archiver.serve.groups import GroupBudget
 from archiver.serve.nodes import Need, Standing
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from tests.support.servers.node_scene import GROUPS, Scene, answer, asked, both_settled, played, until
@@ -88,5 +89,30 @@ def test_groups_that_nobody_uses_are_given_up_and_claimed_again_when_they_are_as
         assert set(made.store.claims) == {"with members", "with offsets"}
         assert node.groups == 1
         assert await asked(node, "with neither") == "answer"
+
+    played(scene)
+
+
+def test_a_principal_begins_as_many_groups_as_it_may_and_those_that_nobody_uses_make_room() -> None:
+    async def scene(made: Scene) -> None:
+        used: set[str] = set()
+        node = await made.node(1, is_used=used.__contains__).start()
+        few, other = (GroupBudget(owner=owner, groups=2) for owner in ("User:a", "User:b"))
+
+        async def begin(group_id: str, budget: GroupBudget) -> str | Standing:
+            return await node.coordinating(group_id, answer, is_kept=False, budget=budget)
+
+        used.update("ab")
+        assert [await begin(name, few) for name in "ab"] == ["answer"] * 2
+        assert await begin("c", few) is Standing.OVER_BUDGET
+        assert "c" not in made.store.claims
+        assert await begin("c", other) == "answer"
+        assert await begin("a", few) == "answer", "it was begun before"
+        used.discard("b")
+        assert await begin("d", few) is Standing.OVER_BUDGET, "it was asked for a moment ago"
+        node._claims._held["b"].asked_at -= 2.0
+        assert await begin("d", few) == "answer"
+        assert "b" not in made.store.claims
+        assert node.groups == 3
 
     played(scene)

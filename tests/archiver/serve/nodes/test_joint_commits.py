@@ -15,7 +15,7 @@ from archiver.serve.groups import CommittedOffsets
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from archiver.serve.nodes.joint_commits import JointCommits
 from archiver.serve.nodes.turns import PASS_ON, Turns
-from catalog.errors import RegistryUnreachable
+from catalog.errors import OffsetBudgetReached, RegistryUnreachable
 from catalog.registry import GroupClaim, GroupOffset
 
 
@@ -178,5 +178,30 @@ def test_a_commit_that_is_cut_off_holds_up_none_after_it() -> None:
         store = Store()
         await asyncio.wait_for(commits.commit(store.keep, "g", at(4)), 5)
         assert store.calls == [("g", None, {("orders", 0): 4})]
+
+    asyncio.run(scene())
+
+
+def test_a_commit_is_refused_only_for_what_it_brings_itself() -> None:
+    async def scene() -> None:
+        commits, calls = JointCommits(), []
+
+        async def keep(_: str, offsets: CommittedOffsets) -> None:
+            calls.append(sorted(partition for _, partition in offsets))
+            await asyncio.sleep(0)
+            if ("orders", 7) in offsets:
+                raise OffsetBudgetReached("no more", owner="User:a")
+
+        first = asyncio.ensure_future(commits.commit(keep, "g", at(1)))
+        await asyncio.sleep(0)
+        told = await asyncio.gather(
+            *(commits.commit(keep, "g", at(1, partition), owner="a") for partition in (5, 7, 6)),
+            commits.commit(keep, "g", at(1, 8), owner="b"),
+            return_exceptions=True,
+        )
+        assert [type(one) for one in told] == [type(None), OffsetBudgetReached, type(None), type(None)]
+        assert calls == [[0], [5, 6, 7], [5], [7], [6], [8]]
+        await first
+        assert not commits._waiting
 
     asyncio.run(scene())

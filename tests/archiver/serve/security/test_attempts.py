@@ -1,4 +1,4 @@
-"""Attempts of one address wait for each other, and failures for longer each time; other addresses don't notice."""
+"""Attempts of one address wait for each other, failures are told later each time, and keep no other client out."""
 
 from __future__ import annotations
 
@@ -12,37 +12,41 @@ from archiver.serve.security import attempts
 from archiver.serve.security.attempts import Attempts
 
 
-async def fail(known: Attempts, address: str) -> None:
+async def fail(known: Attempts, address: str, user: str | None = "user") -> None:
     with pytest.raises(AuthenticationFailed):
-        async with known.one(address):
+        async with known.one(address, user):
             raise AuthenticationFailed("the user or the password is wrong")
 
 
-@pytest.fixture
-def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    found: list[float] = []
+class Waits:
+    """Notes how long failures are to wait; lets them wait until `gate` is set."""
 
-    async def sleep(seconds: float) -> None:
-        found.append(seconds)
+    def __init__(self, *, is_open: bool = True) -> None:
+        self.seconds: list[float] = []
+        self.gate = asyncio.Event()
+        if is_open:
+            self.gate.set()
 
-    monkeypatch.setattr(attempts.asyncio, "sleep", sleep)
-    return found
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        await self.gate.wait()
 
 
-def test_failures_are_told_later_each_time_until_the_address_was_quiet(waited: list[float]) -> None:
+def test_failures_are_told_later_each_time_until_the_user_was_quiet() -> None:
     async def play() -> None:
-        now = [0.0]
-        known = Attempts(lambda: now[0])
+        now, waits = [0.0], Waits()
+        known = Attempts(lambda: now[0], wait=waits)
         for _ in range(6):
             await fail(known, "here")
-        assert waited == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+        assert waits.seconds == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
         await fail(known, "there")
-        assert waited[6:] == [0.1]
+        await fail(known, "here", "another")
+        assert waits.seconds[6:] == [0.1, 0.1]
         now[0] = 61.0
         await fail(known, "here")
-        async with known.one("here"):
+        async with known.one("here", "user"):
             pass
-        assert waited[7:] == [0.1], "who is right doesn't wait"
+        assert waits.seconds[8:] == [0.1], "who is right doesn't wait"
 
     asyncio.run(play())
 
@@ -52,13 +56,14 @@ def test_four_of_an_address_are_looked_at_at_a_time() -> None:
         known, gate, inside = Attempts(), asyncio.Event(), []
 
         async def attempt(address: str) -> None:
-            async with known.one(address):
+            async with known.one(address, "user"):
                 inside.append(address)
                 await gate.wait()
 
         tasks: list[asyncio.Task[Any]] = [asyncio.ensure_future(attempt("here")) for _ in range(20)]
         tasks.append(asyncio.ensure_future(attempt("there")))
-        await asyncio.sleep(0.01)
+        for _ in range(5):
+            await asyncio.sleep(0)
         assert sorted(inside) == ["here"] * 4 + ["there"]
         gate.set()
         await asyncio.gather(*tasks)
@@ -67,13 +72,53 @@ def test_four_of_an_address_are_looked_at_at_a_time() -> None:
     asyncio.run(play())
 
 
-def test_not_all_addresses_are_remembered(waited: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("user", ["user", "another", None])
+def test_sixty_clients_with_an_old_password_keep_no_other_out(user: str | None) -> None:
     async def play() -> None:
-        monkeypatch.setattr(attempts, "_MOST_ADDRESSES", 10)
-        known = Attempts()
+        waits = Waits(is_open=False)
+        known = Attempts(wait=waits)
+        failing = [asyncio.ensure_future(fail(known, "here")) for _ in range(60)]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(waits.seconds) == 60
+        async with known.one("here", user):
+            pass
+        waits.gate.set()
+        await asyncio.gather(*failing)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("user", "looked_at"), [("user", 64), (None, 100)])
+def test_passwords_of_a_user_are_guessed_at_most_64_at_a_time(user: str | None, looked_at: int) -> None:
+    async def play() -> None:
+        waits = Waits(is_open=False)
+        known = Attempts(wait=waits)
+        failing = [asyncio.ensure_future(fail(known, "here", user)) for _ in range(100)]
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(waits.seconds) == looked_at
+        async with known.one("here", "another"):
+            pass
+        waits.gate.set()
+        await asyncio.gather(*failing)
+
+    asyncio.run(play())
+
+
+def test_not_all_users_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        monkeypatch.setattr(attempts, "_MOST_USERS", 10)
+        waits = Waits()
+        known = Attempts(wait=waits)
         for each in range(100):
-            await fail(known, str(each))
-        assert len(known._known) <= 11
-        assert len(waited) == 100
+            await fail(known, "here", str(each))
+        assert len(known._users) <= 11
+        assert len(waits.seconds) == 100
+        for each in range(100):
+            async with known.one("there", str(each)):
+                pass
+        assert len(known._users) <= 11
+        assert not known._addresses
 
     asyncio.run(play())

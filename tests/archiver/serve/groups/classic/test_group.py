@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing
+from archiver.serve.groups import ClassicGroup, GroupBudget, GroupState, Joined, Joining, Synced, Syncing
 from archiver.serve.groups.classic.group import MOST_BYTES
 
 SESSION, REBALANCE, DELAY = 10.0, 30.0, 0.5
@@ -320,8 +321,8 @@ def test_who_lives_and_does_not_join_again_holds_up_nobody_for_ever() -> None:
 
 def test_who_leaves_before_it_joined_is_not_waited_for() -> None:
     course = Course()
-    told = course.answers[course.join()]
     _, ticket = course.named()
+    told = course.answers[course.join()]
     course.wait(DELAY)
     assert ticket not in course.answers, "one more has said that it comes"
     error, replies = course.group.leave(course.now, told.member_id, None)
@@ -356,3 +357,137 @@ def test_an_assignment_that_a_group_has_no_room_for_is_refused() -> None:
     assert course.group.size < 100
     assert synced(1000).error == OK
     assert course.group.size > 1000
+
+
+def test_ids_that_are_given_out_make_no_group() -> None:
+    course = Course()
+    told = course.answers[course.join(session_seconds=1800.0)]
+    assert told.error == ErrorCode.member_id_required
+    assert course.group.is_unused
+    assert course.group.deadline() == float("inf")
+    ticket = course.join(told.member_id)
+    course.wait(DELAY)
+    assert course.answers[ticket].error == OK
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda one: one.upper(),
+        lambda one: "d" + one[1:],
+        lambda one: one[:-1] + ("0" if one[-1] != "0" else "1"),
+        lambda one: one[:-36] + "0" * 8 + one[-28:],
+        lambda one: one[-36:],
+        lambda _: "c-no-uuid",
+    ],
+)
+def test_ids_that_were_not_given_out_are_unknown(changed: Callable[[str], str]) -> None:
+    course = Course()
+    member_id = course.answers[course.join()].member_id
+    assert course.answers[course.join(changed(member_id))].error == ErrorCode.unknown_member_id
+    other = Course(group=ClassicGroup("other"))
+    assert other.answers[other.join(member_id)].error == ErrorCode.unknown_member_id
+
+
+@pytest.mark.parametrize(("session", "holds"), [(SESSION, SESSION), (1800.0, 60.0)])
+def test_an_id_can_be_joined_with_for_a_while(session: float, holds: float) -> None:
+    course = Course()
+    late = course.answers[course.join(session_seconds=session)].member_id
+    in_time = course.answers[course.join(session_seconds=session)].member_id
+    course.wait(holds - 0.1)
+    course.join(in_time)
+    assert in_time in course.group.members
+    course.wait(0.2)
+    assert course.answers[course.join(late)].error == ErrorCode.unknown_member_id
+
+
+def test_a_rebalance_waits_for_a_bounded_number_of_ids() -> None:
+    course = Course()
+    course.stable(1)
+    for _ in range(1500):
+        course.join()
+    assert len(course.group._pending) == 1000
+    assert course.group.taken[""] > 1000 * 256
+
+
+def test_a_member_counts_more_than_it_says() -> None:
+    course = Course()
+    course.join(needs_id=False, protocols=(("r", b""),), budget=GroupBudget(owner="a"))
+    assert 1024 < course.group.taken["a"] < 2048
+
+
+def test_a_static_member_that_comes_back_has_its_new_session_client_and_host() -> None:
+    course = Course()
+    ticket = course.join(instance_id="i")
+    course.wait(DELAY)
+    course.sync(course.answers[ticket], instance_id="i")
+    later = {"session_seconds": 300.0, "rebalance_seconds": 77.0, "client_id": "new", "host": "/10.0.0.2"}
+    again = course.answers[course.join(instance_id="i", **later)]
+    assert (again.error, course.group.generation) == (OK, 1)
+    member = course.group.members[again.member_id]
+    assert {name: getattr(member, name) for name in later} == later
+    course.wait(SESSION + 1)
+    assert course.group.heartbeat(course.now, again.member_id, "i", 1) == OK
+    course.wait(301.0)
+    assert course.group.is_unused
+
+
+def test_static_members_that_all_miss_a_rebalance_keep_their_group_until_their_sessions_end() -> None:
+    course = Course()
+    tickets = [course.join(instance_id=name, session_seconds=1800.0) for name in "ab"]
+    course.wait(DELAY)
+    joined = [course.answers[ticket] for ticket in tickets]
+    for each, name in sorted(zip(joined, "ab", strict=True), key=lambda pair: bool(pair[0].members)):
+        course.sync(each, instance_id=name)
+    members = set(course.group.members)
+    dynamic, _ = course.named()
+    course.take(course.group.leave(course.now, dynamic, None)[1])
+    assert course.group.state is GroupState.PREPARING
+    course.wait(10 * REBALANCE)
+    assert set(course.group.members) == members
+    tickets = [
+        course.join(each.member_id, instance_id=name, session_seconds=1800.0)
+        for each, name in zip(joined, "ab", strict=True)
+    ]
+    assert {course.answers[ticket].generation for ticket in tickets} == {2}
+    dynamic, _ = course.named()
+    course.take(course.group.leave(course.now, dynamic, None)[1])
+    course.wait(1801.0)
+    assert course.group.is_unused
+
+
+@pytest.mark.parametrize("rebalance", [0.0, REBALANCE])
+def test_a_group_that_waits_for_static_members_looks_at_most_once_a_second(rebalance: float) -> None:
+    course = Course()
+    ticket = course.join(instance_id="i", session_seconds=100.0, rebalance_seconds=rebalance)
+    course.wait(DELAY)
+    course.sync(course.answers[ticket], instance_id="i")
+    dynamic, _ = course.named(rebalance_seconds=rebalance)
+    course.take(course.group.leave(course.now, dynamic, None)[1])
+    looks = 0
+    until = course.now + 50.0
+    while course.group.deadline() <= until:
+        course.now = max(course.now, course.group.deadline())
+        course.take(course.group.tick(course.now))
+        looks += 1
+    assert looks <= 51
+
+
+def test_the_join_of_a_new_member_waits_for_five_minutes_at_most() -> None:
+    course = Course()
+    first, second = course.stable(2)
+    member_id, ticket = course.named(rebalance_seconds=1000.0)
+    course.join(first.member_id, rebalance_seconds=1000.0)
+
+    def beat(seconds: float) -> None:
+        until = course.now + seconds
+        while course.now < until:
+            course.group.heartbeat(course.now, second.member_id, None, 1)
+            course.wait(SESSION / 2)
+
+    beat(290.0)
+    assert member_id in course.group.members
+    beat(20.0)
+    assert course.answers[ticket].error == ErrorCode.unknown_member_id
+    assert member_id not in course.group.members
+    assert first.member_id in course.group.members, "it was in a generation, and waits on"

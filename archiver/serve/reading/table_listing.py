@@ -1,0 +1,56 @@
+"""Which tables the catalog has, at most a few seconds old: clients may ask for any name."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from archiver.archive.tables import TableSource
+from archiver.serve.reading.workers import Workers
+from schema_mapping.errors import ContextError
+
+
+class TableListing:
+    """The names of all tables. Use it from one event loop."""
+
+    def __init__(self, tables: TableSource, workers: Workers, *, interval: float) -> None:
+        """The catalog is asked at most once in `interval` seconds, also if it doesn't answer."""
+        self._tables = tables
+        self._workers = workers
+        self._interval = interval
+        self._names: frozenset[str] = frozenset()
+        self._error: ContextError | None = None
+        self._listed_at = float("-inf")
+        self._listing: asyncio.Task[None] | None = None
+
+    async def has_table(self, topic: str) -> bool:
+        """Whether a topic may have a table. Raises what the catalog answered last if it can't be asked.
+
+        ConfigError if no table can have the topic's name.
+        """
+        name = self._tables.table_of(topic)
+        if asyncio.get_running_loop().time() - self._listed_at >= self._interval:
+            await asyncio.shield(self._list_once())
+        if self._error is not None:
+            raise self._error
+        return name in self._names
+
+    def close(self) -> asyncio.Future[Any]:
+        """Give up what is being asked."""
+        if self._listing is not None:
+            self._listing.cancel()
+        return asyncio.gather(*(() if self._listing is None else (self._listing,)), return_exceptions=True)
+
+    def _list_once(self) -> asyncio.Task[None]:
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.get_running_loop().create_task(self._list())
+        return self._listing
+
+    async def _list(self) -> None:
+        try:
+            self._names = await self._workers.lookup(self._tables.names)
+            self._error = None
+        except ContextError as error:
+            error.__cause__ = error.__context__ = None
+            self._error = error.with_traceback(None)
+        self._listed_at = asyncio.get_running_loop().time()

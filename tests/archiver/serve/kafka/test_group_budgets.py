@@ -1,0 +1,162 @@
+"""What one client takes of groups and of the registry is bounded, and other clients don't notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from archiver.serve.security import Quota, Quotas
+from tests.support.archive.archived_batches import archived
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.nodes_in_memory import NodesInMemory
+from tests.support.servers.served_lake import ServedLake, Wire, request
+
+ORDERS = "orders"
+
+
+@pytest.fixture
+def nodes() -> NodesInMemory:
+    return NodesInMemory()
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path, nodes: NodesInMemory) -> Iterator[ServedLake]:
+    quotas = Quotas([Quota(principal="User:ANONYMOUS", groups=5, offset_groups=3)])
+    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
+    with ServedLake(lake, quotas=quotas, nodes=nodes) as served:
+        yield served
+
+
+@pytest.fixture
+def wire(endpoint: ServedLake) -> Iterator[Wire]:
+    with Wire(endpoint.port) as client:
+        yield client
+
+
+def join(wire: Wire, group_id: str, *, version: int = 9, **changes: Any) -> Any:
+    values = {
+        "group_id": group_id,
+        "member_id": "",
+        "group_instance_id": None,
+        "protocol_type": "consumer",
+        "name": "range",
+        "metadata": b"",
+        "session_timeout": timedelta(minutes=30),
+        "rebalance_timeout": timedelta(seconds=5),
+    }
+    return wire.ask(request(11, version, **values | changes))
+
+
+def commit(wire: Wire, group_id: str, **changes: Any) -> ErrorCode:
+    values = {
+        "group_id": group_id,
+        "name": ORDERS,
+        "partition_index": 0,
+        "committed_offset": 1,
+        "committed_metadata": "note",
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "group_instance_id": None,
+    }
+    (found,) = wire.ask(request(8, 9, **values | changes)).topics[0].partitions
+    error: ErrorCode = found.error_code
+    return error
+
+
+def refusals(endpoint: ServedLake, budget: str) -> float:
+    text = endpoint.watch._instruments.text().decode()
+    name = f'archiver_serve_over_budget_total{{budget="{budget}"}} '
+    return next((float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name)), 0.0)
+
+
+@pytest.mark.parametrize("member_id", ["", "c-0d4bd3b8-6b22-4b8e-9d53-0d2b6e5a0c11", "nobody"])
+def test_joins_of_members_without_an_id_claim_no_group(wire: Wire, nodes: NodesInMemory, member_id: str) -> None:
+    told = {join(wire, f"made-up-{number}", member_id=member_id).error_code for number in range(100)}
+    assert told == {ErrorCode.unknown_member_id if member_id else ErrorCode.member_id_required}
+    assert nodes.claims == {}
+    joined = join(wire, "real", member_id=join(wire, "real").member_id)
+    assert (joined.error_code, joined.generation_id) == (ErrorCode.none, 1)
+    assert set(nodes.claims) == {"real"}
+
+
+def test_groups_beyond_the_budget_are_refused(wire: Wire, endpoint: ServedLake, nodes: NodesInMemory) -> None:
+    joined = [join(wire, f"g{number}", version=3).error_code for number in range(7)]
+    assert joined == [ErrorCode.none] * 5 + [ErrorCode.group_max_size_reached] * 2
+    beat = wire.ask(
+        request(
+            68,
+            1,
+            group_id="other",
+            member_id="m",
+            member_epoch=0,
+            instance_id=None,
+            rack_id=None,
+            subscribed_topic_names=(ORDERS,),
+            subscribed_topic_regex=None,
+            server_assignor=None,
+            topic_partitions=(),
+            rebalance_timeout=timedelta(seconds=5),
+        )
+    )
+    assert beat.error_code == ErrorCode.group_max_size_reached
+    assert beat.error_message == (
+        "the principal has begun as many groups as it may: stop members of groups that it doesn't need"
+    )
+    assert commit(wire, "one-more") == ErrorCode.invalid_commit_offset_size
+    assert set(nodes.claims) == {f"g{number}" for number in range(5)}
+    assert refusals(endpoint, "groups") == 4
+    assert join(wire, "g0", version=3).error_code == ErrorCode.none, "its group was begun before"
+
+
+def test_offsets_of_groups_beyond_the_budget_are_refused(wire: Wire, endpoint: ServedLake) -> None:
+    assert [commit(wire, f"g{number}") for number in range(3)] == [ErrorCode.none] * 3
+    assert commit(wire, "g3") == ErrorCode.invalid_commit_offset_size
+    assert commit(wire, "g2", committed_offset=2) == ErrorCode.none
+    assert refusals(endpoint, "offset_groups") == 1
+    assert endpoint.offsets.groups() == ("g0", "g1", "g2")
+
+
+def test_metadata_is_bounded_by_its_bytes(wire: Wire) -> None:
+    assert commit(wire, "g", committed_metadata="ü" * 2048) == ErrorCode.none
+    assert commit(wire, "g", committed_metadata="ü" * 2049) == ErrorCode.offset_metadata_too_large
+
+
+@pytest.mark.parametrize(
+    ("version", "epoch", "member_id", "told"),
+    [
+        (0, 0, "", ErrorCode.none),
+        (0, 0, "mine", ErrorCode.none),
+        (0, 1, "", ErrorCode.invalid_request),
+        (1, 0, "", ErrorCode.invalid_request),
+    ],
+)
+def test_the_first_version_of_a_heartbeat_is_given_an_id(
+    wire: Wire, version: int, epoch: int, member_id: str, told: ErrorCode
+) -> None:
+    beat = wire.ask(
+        request(
+            68,
+            version,
+            group_id="g",
+            member_id=member_id,
+            member_epoch=epoch,
+            instance_id=None,
+            rack_id=None,
+            subscribed_topic_names=(ORDERS,),
+            subscribed_topic_regex=None,
+            server_assignor=None,
+            topic_partitions=() if not epoch else None,
+            rebalance_timeout=timedelta(seconds=5),
+        )
+    )
+    if epoch and told is ErrorCode.invalid_request:
+        told = ErrorCode.unknown_member_id  # the group has no members
+    assert beat.error_code == told
+    if told is ErrorCode.none:
+        assert beat.member_id == (member_id or beat.member_id) != ""
+        assert beat.member_epoch == 1
