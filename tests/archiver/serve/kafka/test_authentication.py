@@ -375,7 +375,7 @@ def test_a_refusal_is_read_in_the_form_of_its_version(endpoint: ServedLake) -> N
 @pytest.mark.parametrize("name", ["alice", "bob"])
 def test_clients_with_an_old_password_keep_no_other_behind_their_address_out(endpoint: ServedLake, name: str) -> None:
     with ExitStack() as clients:
-        wires = [clients.enter_context(Wire(endpoint.port)) for _ in range(40)]
+        wires = [clients.enter_context(Wire(endpoint.port)) for _ in range(20)]
         for wire in wires:
             assert shake(wire, "PLAIN") == DONE
         for wire in wires:
