@@ -45,7 +45,7 @@ def erase(
     from archiver.observe.erase_json import erase_lines
     from archiver.observe.erase_screen import EraseScreen
     from archiver.observe.output import Output
-    from archiver.replay.where import Where
+    from archiver.records.where import Where
     from archiver.upkeep.erase.job import Erase, EraseOptions
 
     as_json = wants_json(json)

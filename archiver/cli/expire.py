@@ -38,7 +38,7 @@ def expire(
     from archiver.observe.expire_json import expire_lines
     from archiver.observe.expire_screen import ExpireScreen
     from archiver.observe.output import Output
-    from archiver.replay.selection import AtOffset, AtTime, parse_point
+    from archiver.records.selection import AtOffset, AtTime, parse_point
     from archiver.upkeep.retire.cut import Limits
     from archiver.upkeep.retire.job import Expire
 

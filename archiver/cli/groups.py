@@ -202,7 +202,7 @@ def _one_of(
 
 
 def _milliseconds(text: str) -> int:
-    from archiver.replay.selection import AtTime, parse_point
+    from archiver.records.selection import AtTime, parse_point
 
     point = parse_point(text)
     if not isinstance(point, AtTime):

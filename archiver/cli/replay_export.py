@@ -17,9 +17,9 @@ from archiver.light_start import quick_imports
 if TYPE_CHECKING:
     from archiver.observe.console import TextConsole
     from archiver.observer import Observer
+    from archiver.records.selection import Selection
     from archiver.replay.export import ExportEvent
     from archiver.replay.output_file import OutputFile, StandardOutput
-    from archiver.replay.selection import Selection
 
 BROKEN_PIPE = 141
 

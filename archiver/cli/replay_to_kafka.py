@@ -10,7 +10,7 @@ import typer
 from archiver.cli.error_output import FAILED
 
 if TYPE_CHECKING:
-    from archiver.replay.selection import Selection
+    from archiver.records.selection import Selection
     from archiver.republish.job import TransferOrder
 
 

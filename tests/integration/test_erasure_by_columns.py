@@ -14,7 +14,7 @@ from google.protobuf import message_factory
 from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.observe.erase_json import erase_lines
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseFinished, EraseReport
 from archiver.upkeep.rebuild.job import Rebuild

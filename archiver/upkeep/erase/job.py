@@ -23,7 +23,7 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
 from archiver.observer import all_of, ignore
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.erase.finishing import finish

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.archive.records import RECORDS
+from archiver.records.selection import Selection
 from archiver.replay.export import write_arrow, write_jsonl
 from archiver.replay.jsonl import from_json, to_json
-from archiver.replay.selection import Selection
 from tests.support.archive.lake import Lake
 
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from archiver.errors import ConfigError
-from archiver.replay.selection import Selection
-from archiver.replay.where import Answer, Bounds, Where
-from archiver.replay.where_syntax import AnyOf, ColumnIs, Constant, Not
+from archiver.records.selection import Selection
+from archiver.records.where import Answer, Bounds, Where
+from archiver.records.where_syntax import AnyOf, ColumnIs, Constant, Not
 
 BATCH = pa.RecordBatch.from_pydict({"offset": pa.array([0, 1, 2, 9], pa.int64())})
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.errors import ConfigError
+from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection, parse_point
 from archiver.replay.export import records
-from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection, parse_point
 from archiver.storage.segment import RowRange
 from tests.support.archive.lake import Lake
 

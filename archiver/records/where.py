@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.replay.where_syntax import (
+from archiver.records.where_syntax import (
     AllOf,
     AnyOf,
     BytesAre,

@@ -21,7 +21,7 @@ from archiver.storage.row_columns import NO_TIMESTAMP
 from archiver.storage.segment import RowRange
 
 if TYPE_CHECKING:
-    from archiver.replay.where import Where
+    from archiver.records.where import Where
 
 _HINT = "write `earliest`, `latest`, an offset such as 1200, or a time such as 2026-01-31T00:00:00Z"
 
@@ -158,7 +158,7 @@ class Selection:
 
 
 def _condition(text: str) -> Where:
-    from archiver.replay.where import Where
+    from archiver.records.where import Where
 
     found = Where.parse(text)
     if found.columns:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from archiver.archive.records import RECORDS
 from archiver.errors import ConfigError
+from archiver.records.selection import Selection
+from archiver.records.where import Bounds, Where
+from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Exists, Header, IsNull, Not, NumberIs
 from archiver.replay.export import records
-from archiver.replay.selection import Selection
-from archiver.replay.where import Bounds, Where
-from archiver.replay.where_syntax import AllOf, AnyOf, BytesAre, Exists, Header, IsNull, Not, NumberIs
 from tests.support.archive.lake import Lake
 
 ROWS: list[dict[str, Any]] = [
