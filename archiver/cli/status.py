@@ -19,7 +19,7 @@ from archiver.light_start import quick_imports, without_pandas
 from archiver.observe.console import TextConsole
 
 if TYPE_CHECKING:
-    from archiver.ingest.topic.status import TopicStatus
+    from archiver.topics.state import TopicStatus
     from schema_mapping.errors import ContextError
 
 Look = Callable[[], list["TopicStatus"]]
@@ -118,9 +118,9 @@ def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
 def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
     with quick_imports():
         from archiver.config import load_config
-        from archiver.ingest.topic.catalog_pool import CatalogPool
-        from archiver.ingest.topic.status import StatusReader
         from archiver.kafka.broker import BrokerClient
+        from archiver.topics.catalog_pool import CatalogPool
+        from archiver.topics.state_reader import StatusReader
         from catalog.iceberg.table_catalog import TableCatalog
         from catalog.registry import Registry
 

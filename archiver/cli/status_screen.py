@@ -9,12 +9,12 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from archiver.ingest.topic.status import PartitionStatus, TopicStatus
 from archiver.observe.amounts import age, clock_time, counted, size
 from archiver.observe.error_text import error_text
 from archiver.observe.json_lines import error_json
 from archiver.observe.listing import NOTHING, Column, Listing
 from archiver.observe.schema_words import doubt_remark, fit_remarks
+from archiver.topics.state import PartitionStatus, TopicStatus
 from catalog.model import FileState
 from schema_mapping.errors import ContextError
 

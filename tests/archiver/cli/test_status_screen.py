@@ -11,13 +11,12 @@ import pytest
 
 from archiver.cli.status_screen import status_json, status_screen, status_table, watch_screen
 from archiver.errors import BrokerUnavailable, DataLoss, UnknownTopic
-from archiver.ingest.topic.status import PartitionStatus, TopicStatus, batch_time
 from archiver.kafka import OpenTransaction
 from archiver.observe.console import TextConsole
+from archiver.topics.state import PartitionStatus, TopicStatus
 from catalog.model import FileState, StateCount
 from catalog.ranges.holes import AlteredRange, GoneRows, Hole
 from catalog.recognition import Doubt, Fit, Recognition
-from tests.support.kafka.record_batches import Record, build
 
 WRITER = OpenTransaction(producer_id=7, producer_epoch=2, first_offset=120, last_timestamp=1, transactional_id="pay")
 STATUS = TopicStatus(
@@ -151,14 +150,6 @@ def test_no_number_is_cut(width: int) -> None:
     for part in ("123,456,789", "864,197,532", "864,197,532 records behind"):
         assert part in text
     assert "…" not in text
-
-
-def test_a_batch_tells_its_time_and_an_older_message_none() -> None:
-    batch = build([Record(timestamp=1_700_000_000_123)], base_offset=5, leader_epoch=1, builder="aiokafka")
-    assert batch_time(batch) == 1_700_000_000_123
-    assert batch_time(batch[:40]) is None
-    assert batch_time(batch[:16] + b"\x01" + batch[17:]) is None
-    assert batch_time(b"") is None
 
 
 def test_the_price_of_partitions_is_told() -> None:

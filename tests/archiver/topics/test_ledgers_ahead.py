@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self, cast
 
-from archiver.ingest.topic.ledgers_ahead import TOGETHER, LedgersAhead
+from archiver.topics.ledgers_ahead import TOGETHER, LedgersAhead
 from catalog.errors import RegistryUnreachable
 from catalog.model import TopicRow
 from catalog.registry.ledger_rows import SeenLedger

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Final, Self
 
 from archiver.errors import LeaderUnavailable
-from archiver.ingest.plan.ranges import SeenPartition
-from archiver.ingest.topic.start_offsets import NewPartitions
 from archiver.kafka.broker import BrokerClient, EpochEnd, PartitionDescription
+from archiver.topics.seen_partition import SeenPartition
+from archiver.topics.start_offsets import NewPartitions
 from catalog.model import PartitionOffset, TranslatedRange
 
 _NAMED: Final = 5

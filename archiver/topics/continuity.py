@@ -13,8 +13,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from archiver.errors import SourceError
-from archiver.ingest.plan.ranges import SeenPartition
 from archiver.kafka.broker import EpochEnd
+from archiver.topics.seen_partition import SeenPartition
 from catalog.model import PartitionOffset
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Continuity:
         return self._compared(seen, known, answer)
 
     def _compared(self, seen: SeenPartition, known: PartitionOffset, answer: EpochEnd) -> SeenPartition:
-        from archiver.ingest.topic.divergence import differences
+        from archiver.topics.divergence import differences
 
         partition, end = seen.partition, known.next_offset
         before = self._epochs.epoch_before(self._topic, partition, end, since=answer.leader_epoch)
@@ -130,7 +130,7 @@ class Continuity:
         """The place after the last record archived in [start, end) in this epoch or before; None where none is."""
         import pyarrow.compute as pc
 
-        from archiver.ingest.topic.divergence import AT_ONCE
+        from archiver.topics.divergence import AT_ONCE
 
         step, at = _FIRST_STEP, end
         while at > start:

@@ -5,35 +5,28 @@ Everything that can be wrong with a topic shows here, before any record is fetch
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Final, Self, TypedDict, cast
+from typing import Self, TypedDict
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
-from archiver.config.model import TopicConfig
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.ingest.task.source import KafkaSource
-from archiver.ingest.task.values import TopicTarget
-from archiver.ingest.topic.partitioning import check_partitioning, partition_source, unfit
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
 from archiver.schemas import EnvelopeReader, bloom_columns, mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import SegmentFormat, SegmentLayout
+from archiver.topics.partitioning import check_partitioning, partition_source, unfit
 from catalog.errors import CatalogUnreachable, UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import BloomFilters
-from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
-from catalog.registry.leases import Leases
 from catalog.registry.ledger import unchanged_columns
 from catalog.registry.ledger_rows import SeenLedger
 from schema_mapping.columns.evolution import Change
@@ -41,11 +34,6 @@ from schema_mapping.columns.options import MappingOptions
 from schema_mapping.field_ids import Assignment
 from schema_mapping.row import PartitionSource, RowMapping
 from schema_mapping.value_format import DeclaredSchema
-
-LEASE_WAIT_SECONDS: Final = 4.0
-"""How long a run waits in all: the server may take so long to notice that a predecessor was killed."""
-
-_PAUSE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,58 +203,6 @@ def _assign(
     return registry.ledger.assign(topic, table=table, **columns)
 
 
-def target_of(
-    opened: OpenedTopic,
-    config: TopicConfig,
-    *,
-    kafka: Mapping[str, str],
-    format_: SegmentFormat,
-    pending_bytes: int,
-) -> TopicTarget:
-    """What the topic's tasks share. `pending_bytes` is `partition_memory`."""
-    table, row, topic = opened.table, opened.row, opened.topic
-    partitioning = table.partitioning
-    time_column = partitioning.time
-    return TopicTarget(
-        topic=topic.topic,
-        topic_id=str(topic.topic_id) if topic.topic_id else "",
-        cluster_id=topic.cluster_id,
-        row=row,
-        layout=SegmentLayout.of(row, table.properties, opened.bloom_filters),
-        on_parse_error=config.on_parse_error,
-        on_unrecognized=config.on_unrecognized,
-        data_location=table.data_location,
-        partition_name=time_column.name if time_column else "",
-        partition_by=cast("PartitionBy", time_column.transform) if time_column else None,
-        target_file_size=config.target_file_size,
-        objects=store_of(table),
-        format=format_,
-        source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
-        key_envelope=opened.key_envelope,
-        value_envelope=opened.value_envelope,
-        partitioned_by=partitioning.by,
-        columns=None if partitioning.is_time_alone else partitioning,
-        pending_bytes=pending_bytes,
-    )
-
-
 def store_of(table: ArchiveTable) -> ObjectStore:
     """The object store with the credentials the catalog gave for this table."""
     return ObjectStore.of_table(table.iceberg)
-
-
-class TopicLeases:
-    """Takes leases for a run; time that was spent on waiting is spent for all later topics, too."""
-
-    def __init__(self, leases: Leases) -> None:
-        self._leases = leases
-        self._left = LEASE_WAIT_SECONDS
-
-    def take(self, topics: Sequence[TopicRow]) -> frozenset[str]:
-        """Take the leases of these topics; gives the names of those that another archiver keeps."""
-        busy = self._leases.take(topics)
-        while busy and self._left > 0:
-            time.sleep(_PAUSE_SECONDS)
-            self._left -= _PAUSE_SECONDS
-            busy = self._leases.take(busy)
-        return frozenset(topic.topic for topic in busy)

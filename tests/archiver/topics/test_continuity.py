@@ -11,11 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from archiver.errors import DataLoss
-from archiver.ingest.plan.ranges import SeenPartition, check_continuity
-from archiver.ingest.topic import divergence
-from archiver.ingest.topic.continuity import Continuity
-from archiver.ingest.topic.divergence import AT_ONCE, spans
 from archiver.kafka import EpochEnd
+from archiver.topics import divergence
+from archiver.topics.continuity import Continuity
+from archiver.topics.divergence import AT_ONCE, spans
+from archiver.topics.seen_partition import SeenPartition, check_continuity
 from catalog.model import PartitionOffset
 from tests.support.kafka.histories import ArchivedLog, History
 

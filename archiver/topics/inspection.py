@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
 
-from archiver.ingest.plan.ranges import SeenPartition, furthest
-from archiver.ingest.topic.archive_reader import ArchiveReader
-from archiver.ingest.topic.continuity import Continuity
-from archiver.ingest.topic.log_bounds import LogBounds, no_leaders
-from archiver.ingest.topic.opening import OpenedTopic
-from archiver.ingest.topic.start_offsets import StartFrom, StartOffsets
 from archiver.kafka.broker import BrokerClient, PartitionDescription
 from archiver.kafka.fetch import log_reader
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.topics.archive_reader import ArchiveReader
+from archiver.topics.continuity import Continuity
+from archiver.topics.log_bounds import LogBounds, no_leaders
+from archiver.topics.opening import OpenedTopic
+from archiver.topics.seen_partition import SeenPartition, furthest
+from archiver.topics.start_offsets import StartFrom, StartOffsets
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import PartitionOffset, TranslatedRange
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from catalog.registry.missing_objects import first_offsets
 from schema_mapping.errors import ContextError
@@ -63,17 +63,6 @@ class ArchivedOffsets:
     missing: tuple[TranslatedRange, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prefetched:
-    """What was asked for a topic's plan together with that of others: how far it is archived, or why that isn't known.
-
-    `bounds` were asked after that, of all partitions that were to be looked at; None where a leader didn't answer.
-    """
-
-    archived: ArchivedOffsets | ContextError
-    bounds: LogBounds | None = None
-
-
 def archived_offsets(
     opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog, is_as_opened: bool = False
 ) -> ArchivedOffsets:
@@ -102,53 +91,92 @@ def archived_offsets(
     )
 
 
-def inspect_partitions(
-    opened: OpenedTopic,
-    start_from: StartFrom,
-    *,
-    archived: ArchivedOffsets,
-    bounds: LogBounds | None,
-    brokers: BrokerClient,
-    registry: Registry,
-    catalog: TableCatalog,
-    without: Iterable[int],
-    proven: MutableMapping[int, PartitionOffset],
-    formats: SegmentFormats = FORMATS,
-) -> SeenTopic:
-    """Look at the topic's partitions but those in `without`. Raises the leaves of SourceError and RegistryError.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedPartition:
+    """A partition as it is now. With a `problem`, `seen` is what is known without judging its log."""
 
-    `archived` is how far the topic is archived. `bounds` is what leaders were asked after that; None where they
-    weren't. `proven` is what `Continuity` remembers from one look to the next.
+    seen: SeenPartition
+    problem: ContextError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionInspector:
+    """Compares what is archived of one topic with its logs. `topic` is None before the registry knows the topic.
+
+    `archived` opens the archive; it is called only if records must be compared. `proven` is what `Continuity` remembers
+    from one inspection to the next. If `keeps` is false, the registry stays as it is.
     """
-    topic, known = opened.topic, archived.known
-    described = _described(topic.topic, brokers, known, is_fresh=bounds is not None)
-    unknown: dict[int, ContextError] = dict(no_leaders(topic.topic, described, known))
-    wanted = {each: found for each, found in described.items() if each not in set(without)}
-    led = sorted(wanted.keys() - unknown.keys())
+
+    name: str
+    topic_id: UUID | None
+    topic: TopicRow | None
+    start_from: StartFrom
+    brokers: BrokerClient
+    registry: Registry
+    archived: Callable[[], ArchiveReader]
+    proven: MutableMapping[int, PartitionOffset] = field(default_factory=dict)
+    keeps: bool = True
+
+    def inspect(
+        self,
+        bounds: LogBounds,
+        described: Mapping[int, PartitionDescription],
+        known: Mapping[int, PartitionOffset],
+        missing: Sequence[TranslatedRange] = (),
+    ) -> dict[int, InspectedPartition]:
+        """Inspect the partitions of `bounds`. `known` is how far partitions are archived or staged.
+
+        Raises subclasses of SourceError and RegistryError if nothing can be said of any partition.
+        """
+        topic = self.topic
+        starts = StartOffsets(
+            topic=topic,
+            name=self.name,
+            start_from=self.start_from,
+            brokers=self.brokers,
+            remembered=self.registry.starts,
+            keeps=self.keeps,
+        ).of(bounds.new(known, described), is_first=not known)
+        continuity = Continuity(
+            self.name,
+            epochs=self.brokers,
+            log=log_reader(self.brokers, self.name, self.topic_id),
+            archived=self.archived,
+            starts=lambda: self.registry.starts.decide(topic) if topic is not None else {},
+            proven=self.proven,
+        )
+        inspected: dict[int, InspectedPartition] = {}
+        for partition in bounds.starts:
+            seen = bounds.seen(partition, known.get(partition), starts.get(partition), missing=missing)
+            try:
+                judged = continuity.judged(seen, bounds.epoch_ends.get(partition))
+            except ContextError as error:
+                inspected[partition] = InspectedPartition(seen=seen, problem=error)
+            else:
+                inspected[partition] = InspectedPartition(seen=judged)
+        return inspected
+
+
+def inspect_partitions(
+    inspector: PartitionInspector, archived: ArchivedOffsets, *, bounds: LogBounds | None, without: Collection[int]
+) -> SeenTopic:
+    """Inspect the topic's partitions except those in `without`. Raises subclasses of SourceError and RegistryError.
+
+    `bounds` were read after `archived`; None if they were not read.
+    """
+    topic, brokers, known = inspector.name, inspector.brokers, archived.known
+    described = _described(topic, brokers, known, is_fresh=bounds is not None)
+    unknown: dict[int, ContextError] = dict(no_leaders(topic, described, known))
+    inspected = {partition: description for partition, description in described.items() if partition not in without}
+    led = sorted(inspected.keys() - unknown.keys())
     if bounds is None or sorted(bounds.starts) != led:
-        bounds = LogBounds.ask(topic.topic, led, known, brokers)
-    starts = StartOffsets(
-        topic=topic, name=topic.topic, start_from=start_from, brokers=brokers, remembered=registry.starts
-    ).of(bounds.new(known, wanted), is_first=not known)
-    continuity = Continuity(
-        topic.topic,
-        epochs=brokers,
-        log=log_reader(brokers, topic.topic, topic.topic_id),
-        archived=lambda: ArchiveReader.of(archived.table, registry, catalog, formats),
-        starts=lambda: registry.starts.decide(topic),
-        proven=proven,
-    )
-    partitions: list[SeenPartition] = []
-    for each in bounds.starts:
-        try:
-            seen = bounds.seen(each, known.get(each), starts.get(each), missing=archived.missing)
-            partitions.append(continuity.judged(seen, bounds.epoch_ends.get(each)))
-        except ContextError as error:
-            unknown[each] = error
+        bounds = LogBounds.ask(topic, led, known, brokers)
+    partitions = inspector.inspect(bounds, inspected, known, archived.missing)
+    unknown |= {number: partition.problem for number, partition in partitions.items() if partition.problem is not None}
     return SeenTopic(
         table=archived.table,
-        partitions=tuple(partitions),
-        unknown={each: error for each, error in unknown.items() if each in wanted},
+        partitions=tuple(partition.seen for partition in partitions.values() if partition.problem is None),
+        unknown={number: error for number, error in unknown.items() if number in inspected},
         table_offsets=archived.table_offsets,
     )
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from archiver.ingest.topic.start_offsets import NewPartitions, StartFrom, StartOffsets
 from archiver.kafka.broker import EpochEnd
 from archiver.kafka.leaders import PartitionDescription
+from archiver.topics.start_offsets import NewPartitions, StartFrom, StartOffsets
 from catalog.model import TopicRow
 
 TOPIC = TopicRow(id=1, cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")

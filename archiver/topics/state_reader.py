@@ -1,8 +1,7 @@
-"""How far a topic is archived, and what keeps it: a look at table, registry and brokers that archives nothing."""
+"""Reads the state of topics from table, registry and brokers; archives nothing."""
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from collections import Counter
@@ -10,115 +9,36 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from archiver.commit.table_check import TableCheck, check_archive
 from archiver.config import TopicConfig
 from archiver.errors import NotArchived, SourceError
-from archiver.ingest.plan.ranges import SeenPartition, check_continuity, furthest
-from archiver.ingest.topic.catalog_pool import CatalogPool
-from archiver.ingest.topic.continuity import Continuity
-from archiver.ingest.topic.log_bounds import LogBounds, no_leaders
-from archiver.ingest.topic.partitioning import check_partitioning
-from archiver.ingest.topic.start_offsets import StartOffsets
 from archiver.kafka.broker import BrokerClient, TopicDescription
-from archiver.kafka.fetch import PartitionFetcher, log_reader
+from archiver.kafka.fetch import PartitionFetcher
 from archiver.kafka.losses import check_topic_id
-from archiver.kafka.open_transactions import OpenTransaction, open_transactions
+from archiver.kafka.open_transactions import open_transactions
+from archiver.topics.catalog_pool import CatalogPool
+from archiver.topics.inspection import PartitionInspector
+from archiver.topics.log_bounds import LogBounds, no_leaders
+from archiver.topics.partitioning import check_partitioning
+from archiver.topics.seen_partition import SeenPartition, check_continuity, furthest
 from catalog.errors import RegistryBehind, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
-from catalog.ranges.holes import AlteredRange, GoneRows, Hole
-from catalog.recognition import Doubt, Recognition
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
 from catalog.registry import Registry
 from catalog.registry.missing_objects import first_offsets
 from catalog.registry.overview import TopicOverview
 from schema_mapping.errors import ContextError
 
 if TYPE_CHECKING:
-    from archiver.ingest.topic.archive_reader import ArchiveReader
     from archiver.storage.formats import SegmentFormats
+    from archiver.topics.archive_reader import ArchiveReader
 
-_MAGIC: Final = 16
-_ATTRIBUTES: Final = 21
-_TIMES: Final = struct.Struct(">qq")
-_TIMES_AT: Final = 27
-_LOG_APPEND: Final = 0x08
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStatus:
-    """One partition. Offsets are those that come next: `archived_to` in the table, `staged_to` with uploaded files.
-
-    Both are None where it never was archived. `first_offset` is where it begins, if older records were retired.
-    `lag_records` are offsets, so at most so many records; `lag_seconds` is the age of the oldest of them by its
-    timestamp, None where nothing waits or it has none. `open_transactions` hold the last stable offset back. `problem`
-    is why the job could not go on with it.
-    """
-
-    partition: int
-    archived_to: int | None = None
-    first_offset: int | None = None
-    staged_to: int | None = None
-    staged_files: int = 0
-    log_start: int | None = None
-    last_stable: int | None = None
-    high_watermark: int | None = None
-    lag_records: int = 0
-    lag_seconds: float | None = None
-    open_transactions: tuple[OpenTransaction, ...] = ()
-    problem: ContextError | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicStatus:
-    """A topic: its partitions by number, its files by state, lost offsets that were accepted; `problem` as a whole.
-
-    `holds` is how many legal holds are in force. `holes` are archived rows that the table doesn't have, `gone` those
-    of which that is accepted, `altered` are ranges whose rows others changed or doubled. `uncompared_rows` is how many
-    rows others may have changed that aren't compared yet; changes before the snapshot `unseen_before` weren't looked
-    at. `recognition` says how well the schemas fitted the archived records, of which nobody counted `uncounted_rows`.
-    `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter.
-    """
-
-    topic: str
-    table: str
-    partitions: tuple[PartitionStatus, ...] = ()
-    files: Mapping[FileState, StateCount] = field(default_factory=dict)
-    lost_offsets: int = 0
-    holes: tuple[Hole, ...] = ()
-    altered: tuple[AlteredRange, ...] = ()
-    uncompared_rows: int = 0
-    unseen_before: int | None = None
-    gone: GoneRows = field(default_factory=GoneRows)
-    holds: int = 0
-    recognition: Recognition = field(default_factory=Recognition)
-    uncounted_rows: int = 0
-    doubts: Mapping[str, Doubt] = field(default_factory=dict)
-    problem: ContextError | None = None
-
-    @property
-    def is_seen(self) -> bool:
-        """Whether the topic could be looked at."""
-        return bool(self.partitions)
-
-    @property
-    def lag_records(self) -> int:
-        """Offsets that wait."""
-        return sum(each.lag_records for each in self.partitions)
-
-    @property
-    def lag_seconds(self) -> float | None:
-        """The age of the oldest record that waits."""
-        return max((each.lag_seconds for each in self.partitions if each.lag_seconds is not None), default=None)
-
-    @property
-    def problems(self) -> tuple[ContextError, ...]:
-        """Everything that keeps the job from going on."""
-        whole = (self.problem,) if self.problem else ()
-        return whole + tuple(each.problem for each in self.partitions if each.problem)
+from archiver.topics.state import PartitionStatus, TopicStatus
+from archiver.wire.first_time import first_time
 
 
 class StatusReader:
@@ -256,40 +176,35 @@ class StatusReader:
             bounds = LogBounds.ask(topic, led, known, self._brokers)
             logs = _Logs(bounds, self._brokers.list_offsets(topic, led, "high_watermark"))
         bounds, ends = logs.bounds, logs.ends
-        starts = StartOffsets(
-            topic=row,
+        inspector = PartitionInspector(
             name=topic,
+            topic_id=described.topic_id,
+            topic=row,
             start_from=config.start_from,
             brokers=self._brokers,
-            remembered=self._registry.starts,
-            keeps=False,
-        ).of(bounds.new(known, described.partitions), is_first=not known)
-        continuity = Continuity(
-            topic,
-            epochs=self._brokers,
-            log=log_reader(self._brokers, topic, described.topic_id),
+            registry=self._registry,
             archived=lambda: self._archived(archive),
-            starts=lambda: self._registry.starts.decide(row) if row else {},
-            proven={},
+            keeps=False,
         )
-        held_back = [each for each in led if bounds.ends[each] < ends[each]]
+        inspected = inspector.inspect(bounds, described.partitions, known, missing)
+        held_back = [partition for partition in led if bounds.ends[partition] < ends[partition]]
         transactions = open_transactions(self._brokers, topic, held_back) if held_back else {}
-        found: list[PartitionStatus] = []
+        statuses: list[PartitionStatus] = []
         for partition in sorted(described.partitions):
-            place = archived[partition].next_offset if partition in archived else None
+            archived_to = archived[partition].next_offset if partition in archived else None
             if partition in away:
-                found.append(PartitionStatus(partition=partition, archived_to=place, problem=away[partition]))
+                statuses.append(PartitionStatus(partition=partition, archived_to=archived_to, problem=away[partition]))
                 continue
-            seen, problem = bounds.seen(partition, known.get(partition), starts.get(partition), missing=missing), None
+            seen, problem = inspected[partition].seen, inspected[partition].problem
             try:
-                check_continuity(topic, continuity.judged(seen, bounds.epoch_ends.get(partition)))
+                check_continuity(topic, seen)
             except ContextError as error:
-                problem = error
-            lag, seconds = self._lag(topic, seen, place)
-            found.append(
+                problem = problem or error
+            lag, seconds = self._lag(topic, seen, archived_to)
+            statuses.append(
                 PartitionStatus(
                     partition=partition,
-                    archived_to=place,
+                    archived_to=archived_to,
                     log_start=seen.log_start,
                     last_stable=seen.last_stable,
                     high_watermark=ends[partition],
@@ -299,11 +214,11 @@ class StatusReader:
                     problem=problem,
                 )
             )
-        return found
+        return statuses
 
     def _archived(self, archive: _Archive) -> ArchiveReader:
-        from archiver.ingest.topic.archive_reader import ArchiveReader
         from archiver.storage.formats import FORMATS
+        from archiver.topics.archive_reader import ArchiveReader
 
         if archive.found.table is None:
             raise NotArchived("The topic is not archived yet")
@@ -322,7 +237,7 @@ class StatusReader:
             first = PartitionFetcher(self._brokers, topic, None, partition).fetch(offset, max_bytes=1, committed=False)
         except SourceError:
             return None
-        time_ms = batch_time(first.data)
+        time_ms = first_time(first.data)
         return None if time_ms is None else max(0.0, time.time() - time_ms / 1000)
 
 
@@ -371,16 +286,6 @@ class _Logs:
 
 def _unseen(config: TopicConfig, error: ContextError) -> TopicStatus:
     return TopicStatus(topic=config.name, table=config.table, problem=error)
-
-
-def batch_time(data: bytes) -> int | None:
-    """The time (ms) of a batch's first record as a consumer sees it, by the header; None where there is none."""
-    if len(data) < _TIMES_AT + _TIMES.size or data[_MAGIC] != 2:  # noqa: PLR2004 - record batches, not messages
-        return None
-    (attributes,) = struct.unpack_from(">h", data, _ATTRIBUTES)
-    first, last = _TIMES.unpack_from(data, _TIMES_AT)
-    found = last if attributes & _LOG_APPEND else first
-    return None if found < 0 else int(found)
 
 
 def _problem(config: TopicConfig, found: TableCheck) -> ContextError | None:

@@ -1,0 +1,23 @@
+"""A topic as the jobs see it: opened with its table, the state of its partitions, and what `archiver status` reports.
+
+`opening` makes topic and table ready for tasks, `inspection` compares table, registry and brokers for each partition,
+`state_reader` gives the `state` of topics. For `inspection`, `log_bounds` says where logs begin and end, `start_offsets` where
+archives begin, and `continuity` whether a log still is the archived one, with `divergence` and `archive_reader`.
+`catalog_pool` and `ledgers_ahead` read many topics together. Nothing here archives a record.
+"""
+
+__all__ = [
+    "archive_reader",
+    "catalog_pool",
+    "continuity",
+    "divergence",
+    "inspection",
+    "leases",
+    "ledgers_ahead",
+    "log_bounds",
+    "opening",
+    "partitioning",
+    "seen_partition",
+    "state",
+    "state_reader",
+]
