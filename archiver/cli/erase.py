@@ -41,11 +41,11 @@ def erase(
     not touched: delete there too.
     """
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.erase_json import erase_lines
-    from archiver.observe.erase_screen import EraseScreen
-    from archiver.observe.output import Output
     from archiver.records.where import Where
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.erase_json import erase_lines
+    from archiver.terminal.erase_screen import EraseScreen
+    from archiver.terminal.output import Output
     from archiver.upkeep.erase.job import Erase, EraseOptions
 
     as_json = wants_json(json)

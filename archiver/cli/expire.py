@@ -34,11 +34,11 @@ def expire(
     no snapshot needs them. A legal hold keeps what it covers. May run at the same time as `archiver archive`.
     """
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.expire_json import expire_lines
-    from archiver.observe.expire_screen import ExpireScreen
-    from archiver.observe.output import Output
     from archiver.records.selection import AtOffset, AtTime, parse_point
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.expire_json import expire_lines
+    from archiver.terminal.expire_screen import ExpireScreen
+    from archiver.terminal.output import Output
     from archiver.upkeep.retire.cut import Limits
     from archiver.upkeep.retire.job import Expire
 

@@ -53,7 +53,7 @@ def list_groups(
     _verbose: Verbose = False,
 ) -> None:
     """List all groups, with their protocol, state, members and lag."""
-    from archiver.cli.groups_screen import group_json, list_screen, printed
+    from archiver.terminal.groups_screen import group_json, list_screen, printed
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe()
@@ -70,7 +70,7 @@ def describe(
     _verbose: Verbose = False,
 ) -> None:
     """Show the members of groups, what each reads, and how far the group has come."""
-    from archiver.cli.groups_screen import describe_screen, group_json, printed
+    from archiver.terminal.groups_screen import describe_screen, group_json, printed
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe(names)
@@ -113,7 +113,7 @@ def reset(
     Say where to, with one of --to-… , --shift-by and --by-duration. An offset outside of a partition's records
     becomes its nearest end.
     """
-    from archiver.cli.groups_screen import move_json, printed, reset_screen
+    from archiver.terminal.groups_screen import move_json, printed, reset_screen
 
     with reported(as_json=as_json):
         to = _one_of(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
@@ -138,7 +138,7 @@ def delete(
     _verbose: Verbose = False,
 ) -> None:
     """Forget groups and their offsets. They must have no members; all are checked before the first is deleted."""
-    from archiver.cli.groups_screen import delete_screen, printed
+    from archiver.terminal.groups_screen import delete_screen, printed
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         for each in names:

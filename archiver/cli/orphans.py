@@ -27,10 +27,10 @@ def orphans(
     commit in doubt refers to. May run at the same time as `archiver archive`.
     """
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.orphans_json import orphans_lines
-    from archiver.observe.orphans_screen import OrphansScreen
-    from archiver.observe.output import Output
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.orphans_json import orphans_lines
+    from archiver.terminal.orphans_screen import OrphansScreen
+    from archiver.terminal.output import Output
     from archiver.upkeep.orphans.job import Orphans
 
     as_json = wants_json(json)
