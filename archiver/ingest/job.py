@@ -39,11 +39,11 @@ from archiver.ingest.events import (
 )
 from archiver.ingest.idle import LEAST_SECONDS, IdleTime, IdleWork
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
-from archiver.ingest.topic.target import target_of
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
+from archiver.ingest.topic.target import target_of
 from archiver.ingest.waves import Waves
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.options import parse_kafka_options

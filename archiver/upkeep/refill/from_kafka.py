@@ -11,9 +11,9 @@ from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.errors import DataLoss, UpkeepError
 from archiver.ingest.plan.ranges import PlannedRange
-from archiver.ingest.topic.target import target_of
 from archiver.ingest.task.values import TaskResult, TranslateTask
 from archiver.ingest.task.work import translate_range
+from archiver.ingest.topic.target import target_of
 from archiver.kafka.broker import BrokerClient
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal
