@@ -21,11 +21,11 @@ import archiver.errors
 import catalog.errors
 from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.observe.health import Health
-from archiver.observe.instruments import Instruments
-from archiver.observe.metering import ExpireMetering, Metering
 from archiver.serve.kafka.endpoint import Endpoint
 from archiver.serve.observing import Answered, ServeInstruments, Sources, Traffic
+from archiver.telemetry.health import Health
+from archiver.telemetry.instruments import Instruments
+from archiver.telemetry.metering import ExpireMetering, Metering
 from archiver.upkeep.retire.report import ExpireFinished, ExpireReport, TopicRetired
 from tests.support.archive.job_events import play
 

@@ -47,15 +47,15 @@ def archive(
             spare_pandas()
             from archiver.ingest.idle import in_turn
             from archiver.ingest.job import ArchiveJob
-            from archiver.observe.archive_json import archive_lines
-            from archiver.observe.archive_screen import ArchiveScreen
-            from archiver.observe.compact_json import note_lines
-            from archiver.observe.compact_screen import CompactNotes
-            from archiver.observe.console import Terminal
-            from archiver.observe.expire_json import note_lines as retired_lines
-            from archiver.observe.expire_screen import ExpireNotes
-            from archiver.observe.output import Output
-            from archiver.observe.telemetry import with_telemetry
+            from archiver.telemetry.start import with_telemetry
+            from archiver.terminal.archive_json import archive_lines
+            from archiver.terminal.archive_screen import ArchiveScreen
+            from archiver.terminal.compact_json import note_lines
+            from archiver.terminal.compact_screen import CompactNotes
+            from archiver.terminal.console import Terminal
+            from archiver.terminal.expire_json import note_lines as retired_lines
+            from archiver.terminal.expire_screen import ExpireNotes
+            from archiver.terminal.output import Output
             from archiver.upkeep.compact.idle import IdleCompaction
             from archiver.upkeep.retire.idle import IdleRetirement
 

@@ -11,9 +11,9 @@ import typer
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
-from archiver.observe.amounts import counted
-from archiver.observe.console import TextConsole
-from archiver.observe.json_lines import write_line
+from archiver.terminal.amounts import counted
+from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import write_line
 
 audit_app = typer.Typer(help="The audit trail: what was done to each table.", no_args_is_help=True)
 
@@ -45,8 +45,8 @@ def show(
 ) -> None:
     """Print the entries of a topic's trail, the oldest first: what was done, when and by whom. Checks nothing."""
     from archiver.audit.trails import find_trails
-    from archiver.cli.audit_screen import Wanted, entry_listing
     from archiver.config import load_config
+    from archiver.terminal.audit_screen import Wanted, entry_listing
 
     with reported(as_json=as_json):
         wanted = Wanted.of(kinds=kind or (), since=since, until=until, limit=limit)
@@ -88,8 +88,8 @@ def check(
     from archiver.audit.signing import PublicKey
     from archiver.audit.trails import exported_trail, find_trails
     from archiver.cli.audit_checks import KeptCheckpoints, heads_of
-    from archiver.cli.audit_screen import report_json, report_lines
     from archiver.config import load_config
+    from archiver.terminal.audit_screen import report_json, report_lines
 
     with reported(as_json=as_json):
         if folder is not None and (topics or registry):

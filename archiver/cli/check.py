@@ -30,9 +30,9 @@ def check(
     Every check runs, also if others fail. What is made for it (a table, objects) is removed again. Exits with 1 if a
     check fails, with 2 if the configuration doesn't load.
     """
-    from archiver.cli.check_screen import check_json, finding_lines, verdict
     from archiver.config import load_config
-    from archiver.observe.console import TextConsole
+    from archiver.terminal.check_screen import check_json, finding_lines, verdict
+    from archiver.terminal.console import TextConsole
 
     as_json = wants_json(json)
     with reported(as_json=as_json):

@@ -49,10 +49,10 @@ def compact(
     takes the place of old ones. May run at the same time as `archiver archive` and other engines.
     """
     from archiver.config import load_config
-    from archiver.observe.compact_json import compact_lines
-    from archiver.observe.compact_screen import CompactScreen
-    from archiver.observe.console import Terminal
-    from archiver.observe.output import Output
+    from archiver.terminal.compact_json import compact_lines
+    from archiver.terminal.compact_screen import CompactScreen
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.output import Output
     from archiver.upkeep.compact.budget import Budget
     from archiver.upkeep.compact.job import Compact, Wish
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 import typer
 
 from archiver.errors import ConsentMissing
-from archiver.observe.amounts import counted, size
-from archiver.observe.console import TextConsole
+from archiver.terminal.amounts import counted, size
+from archiver.terminal.console import TextConsole
 
 if TYPE_CHECKING:
     from archiver.upkeep.consent import Consent, Question

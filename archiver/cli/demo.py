@@ -13,7 +13,7 @@ import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import Verbose
-from archiver.observe.console import TextConsole
+from archiver.terminal.console import TextConsole
 
 
 def demo(

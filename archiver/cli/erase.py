@@ -16,7 +16,7 @@ from archiver.errors import ConfigError
 
 if TYPE_CHECKING:
     from archiver.config import Config
-    from archiver.replay.where import Where
+    from archiver.records.where import Where
     from archiver.upkeep.erase.offset_list import OffsetList
     from archiver.upkeep.erase.report import EraseReport
 
@@ -84,10 +84,10 @@ def erase(
     """
     from archiver.cli.consent import consent_to
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.erase_json import erase_lines
-    from archiver.observe.erase_screen import EraseScreen
-    from archiver.observe.output import Output
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.erase_json import erase_lines
+    from archiver.terminal.erase_screen import EraseScreen
+    from archiver.terminal.output import Output
     from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.erase.job import Erase, EraseOptions
 
@@ -122,7 +122,7 @@ def _confirmed(*, as_json: bool) -> bool:
 
 
 def _condition(where: str | None, offsets: Sequence[str], file: Path | None) -> Where | OffsetList | None:
-    from archiver.replay.where import Where
+    from archiver.records.where import Where
     from archiver.upkeep.erase.offset_list import OffsetList
 
     if where is not None and (offsets or file):

@@ -12,8 +12,8 @@ import typer
 
 from archiver.cli.logs import is_verbose, logs_to_stderr
 from archiver.errors import ConfigError
-from archiver.observe.console import TextConsole
-from archiver.observe.error_text import error_text
+from archiver.terminal.console import TextConsole
+from archiver.terminal.error_text import error_text
 from catalog.errors import RegistryMisnamed
 from schema_mapping.errors import ContextError
 from schema_mapping.secrets import without_secrets

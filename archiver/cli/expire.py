@@ -45,11 +45,11 @@ def expire(
     """
     from archiver.cli.consent import consent_or_none
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.expire_json import expire_lines
-    from archiver.observe.expire_screen import ExpireScreen
-    from archiver.observe.output import Output
-    from archiver.replay.selection import AtOffset, AtTime, parse_point
+    from archiver.records.selection import AtOffset, AtTime, parse_point
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.expire_json import expire_lines
+    from archiver.terminal.expire_screen import ExpireScreen
+    from archiver.terminal.output import Output
     from archiver.upkeep.consent import WITHHELD
     from archiver.upkeep.retire.cut import Limits
     from archiver.upkeep.retire.job import Expire

@@ -56,7 +56,7 @@ def list_groups(
     _verbose: Verbose = False,
 ) -> None:
     """List all groups, with their protocol, state, members and lag."""
-    from archiver.cli.groups_screen import group_json, list_screen, printed
+    from archiver.terminal.groups_screen import group_json, list_screen, printed
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe()
@@ -73,7 +73,7 @@ def describe(
     _verbose: Verbose = False,
 ) -> None:
     """Show the members of groups, what each reads, and how far the group has come."""
-    from archiver.cli.groups_screen import describe_screen, group_json, printed
+    from archiver.terminal.groups_screen import describe_screen, group_json, printed
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe(names)
@@ -116,7 +116,7 @@ def reset(
     Say where to, with one of --to-… , --shift-by and --by-duration. An offset outside of a partition's records
     becomes its nearest end.
     """
-    from archiver.cli.groups_screen import move_json, printed, reset_screen
+    from archiver.terminal.groups_screen import move_json, printed, reset_screen
 
     with reported(as_json=as_json):
         to = _one_of(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
@@ -146,7 +146,7 @@ def delete(
     It shows the offsets and asks; without a terminal it needs --yes.
     """
     from archiver.cli.consent import consent_to
-    from archiver.cli.groups_screen import delete_screen, printed
+    from archiver.terminal.groups_screen import delete_screen, printed
     from archiver.upkeep.consent import GIVEN
 
     with reported(as_json=as_json):
@@ -165,7 +165,7 @@ def delete(
 
 def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:
     """Ask about the groups' offsets until they are still the same afterwards. Raises ConsentMissing."""
-    from archiver.cli.groups_screen import deletion_question
+    from archiver.terminal.groups_screen import deletion_question
 
     agreed: dict[str, Question] = {}
     is_changed = True
@@ -233,7 +233,7 @@ def _one_of(
 
 
 def _milliseconds(text: str) -> int:
-    from archiver.replay.selection import AtTime, parse_point
+    from archiver.records.selection import AtTime, parse_point
 
     point = parse_point(text)
     if not isinstance(point, AtTime):

@@ -38,7 +38,7 @@ def hold(
     import json
 
     from archiver.config import load_config
-    from archiver.observe.console import TextConsole
+    from archiver.terminal.console import TextConsole
     from archiver.upkeep.holds import Holds
 
     console = TextConsole()

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
-from archiver.observe.console import TextConsole
+from archiver.terminal.console import TextConsole
 
 
 def init(

@@ -36,11 +36,11 @@ def sum_up(
     anything else, and be stopped at any moment.
     """
     from archiver.config import load_config
-    from archiver.observe.amounts import counted
-    from archiver.observe.console import TextConsole
-    from archiver.observe.error_text import error_text
-    from archiver.observe.json_lines import error_json, write_line
     from archiver.storage.journal_sums import SETTLED_SECONDS
+    from archiver.terminal.amounts import counted
+    from archiver.terminal.console import TextConsole
+    from archiver.terminal.error_text import error_text
+    from archiver.terminal.json_lines import error_json, write_line
     from archiver.upkeep.journal_upkeep import SumJournals, TableSums
 
     def show(found: TableSums) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import AsJson, Verbose
-from archiver.observe.console import TextConsole
+from archiver.terminal.console import TextConsole
 
 if TYPE_CHECKING:
     from archiver.local import StackStatus

@@ -31,10 +31,10 @@ def orphans(
     """
     from archiver.cli.consent import consent_to
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.orphans_json import orphans_lines
-    from archiver.observe.orphans_screen import OrphansScreen
-    from archiver.observe.output import Output
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.orphans_json import orphans_lines
+    from archiver.terminal.orphans_screen import OrphansScreen
+    from archiver.terminal.output import Output
     from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.orphans.job import Orphans
 

@@ -8,9 +8,9 @@ import typer
 
 from archiver.cli.error_output import FAILED, print_error, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
-from archiver.observe.amounts import counted
-from archiver.observe.console import TextConsole
-from archiver.observe.json_lines import error_json, write_line
+from archiver.terminal.amounts import counted
+from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import error_json, write_line
 
 if TYPE_CHECKING:
     from archiver.upkeep.reconcile import ReconciledTopic

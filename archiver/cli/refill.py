@@ -10,9 +10,9 @@ from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
 from archiver.errors import ConfigError
-from archiver.observe.amounts import counted
-from archiver.observe.console import TextConsole
-from archiver.observe.json_lines import write_line
+from archiver.terminal.amounts import counted
+from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import write_line
 
 if TYPE_CHECKING:
     from archiver.upkeep.refill.report import Mended, RefillReport

@@ -12,8 +12,8 @@ import typer
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
-from archiver.observe.amounts import counted
-from archiver.observe.console import TextConsole
+from archiver.terminal.amounts import counted
+from archiver.terminal.console import TextConsole
 
 registry_app = typer.Typer(help="The registry in Postgres.", no_args_is_help=True)
 

@@ -9,8 +9,8 @@ import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
-from archiver.observe.console import TextConsole
-from archiver.observe.json_lines import write_line
+from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import write_line
 
 
 def repartition(

@@ -153,7 +153,7 @@ def replay(
     with quick_imports():
         spare_pandas()
         from archiver.cli.replay_options import check_together
-        from archiver.replay.selection import Selection
+        from archiver.records.selection import Selection
 
     as_json = wants_json(json)
     with reported(as_json=as_json and (output is not None or to_kafka is not None)):

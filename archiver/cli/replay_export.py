@@ -15,11 +15,11 @@ import typer
 from archiver.light_start import quick_imports
 
 if TYPE_CHECKING:
-    from archiver.observe.console import TextConsole
     from archiver.observer import Observer
+    from archiver.records.selection import Selection
     from archiver.replay.export import ExportEvent
     from archiver.replay.output_file import OutputFile, StandardOutput
-    from archiver.replay.selection import Selection
+    from archiver.terminal.console import TextConsole
 
 BROKEN_PIPE = 141
 
@@ -38,11 +38,11 @@ def export(
     """Write the selected records. Progress and notes go to standard error; the summary too, unless there is a file."""
     with quick_imports():
         from archiver.config import load_config
-        from archiver.observe.console import Terminal
-        from archiver.observe.json_lines import write_line
         from archiver.replay import open_archive
         from archiver.replay.export import Export, export_arrow, export_jsonl
         from archiver.replay.range_notes import range_notes
+        from archiver.terminal.console import Terminal
+        from archiver.terminal.json_lines import write_line
 
     archive = open_archive(load_config(config), topic, coerces=not decode)
     shares_terminal = output is None and sys.stdout.isatty()  # a bar would stand among the records
@@ -68,7 +68,7 @@ def export(
         return
     if output is None and not errors.is_terminal:
         return
-    from archiver.observe.replay_screen import export_summary
+    from archiver.terminal.replay_screen import export_summary
 
     where = str(output) if output is not None else "standard output"
     summary = f"{topic}: {export_summary(records=records, size_bytes=size, seconds=seconds, where=where)}"
@@ -86,7 +86,7 @@ def _observed(errors: TextConsole, topic: str) -> Iterator[Observer[ExportEvent]
     if not errors.is_terminal:
         yield ignore
         return
-    from archiver.observe.replay_screen import ReplayScreen
+    from archiver.terminal.replay_screen import ReplayScreen
 
     with ReplayScreen(errors, topic) as screen:
         yield all_of(screen)

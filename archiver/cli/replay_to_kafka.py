@@ -10,7 +10,7 @@ import typer
 from archiver.cli.error_output import FAILED
 
 if TYPE_CHECKING:
-    from archiver.replay.selection import Selection
+    from archiver.records.selection import Selection
     from archiver.republish.job import TransferOrder
 
 
@@ -26,15 +26,15 @@ def move(
 ) -> None:
     """Move the selected records as ordered, and show progress; exit with 1 if a group couldn't be carried over."""
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.output import Output
-    from archiver.observe.transfer_json import transfer_lines
-    from archiver.observe.transfer_screen import TransferScreen
     from archiver.replay import open_archive
     from archiver.replay.range_notes import range_notes
     from archiver.republish.client_options import destination_options
     from archiver.republish.job import TransferJob
     from archiver.republish.report import TransferNoted
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.output import Output
+    from archiver.terminal.transfer_json import transfer_lines
+    from archiver.terminal.transfer_screen import TransferScreen
 
     loaded = load_config(config)
     destination = destination_options(loaded.kafka, bootstrap=bootstrap, file=kafka_options)

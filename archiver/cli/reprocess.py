@@ -38,10 +38,10 @@ def reprocess(
     would become poorer stays as it is.
     """
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.output import Output
-    from archiver.observe.reprocess_json import reprocess_lines
-    from archiver.observe.reprocess_screen import ReprocessScreen
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.output import Output
+    from archiver.terminal.reprocess_json import reprocess_lines
+    from archiver.terminal.reprocess_screen import ReprocessScreen
     from archiver.upkeep.reprocess.job import Reprocess
     from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
 

@@ -16,9 +16,9 @@ from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.cli.schema_rules import Rule
 from archiver.errors import ConfigError
-from archiver.observe.console import TextConsole
-from archiver.observe.error_text import error_text
-from archiver.observe.json_lines import error_json
+from archiver.terminal.console import TextConsole
+from archiver.terminal.error_text import error_text
+from archiver.terminal.json_lines import error_json
 
 if TYPE_CHECKING:
     from archiver.cli.schema_diff import SchemaDiff
@@ -55,7 +55,7 @@ def history(
     Values themselves are never changed by a version: each row keeps the one that it was written with.
     """
     from archiver.cli.schema_screen import history_text
-    from archiver.observe.schema_words import tell
+    from archiver.terminal.schema_words import tell
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         records = registry.ledger.history(row)

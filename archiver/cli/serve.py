@@ -87,9 +87,9 @@ def _serve(config: Path, environment: Mapping[str, str], *, as_json: bool) -> No
     with reported(as_json=as_json):
         loaded = load_config(config, environment)
         # only now: a mistake in the configuration is told at once
-        from archiver.observe.console import TextConsole
         from archiver.serve.kafka.endpoint import Endpoint, Listening
         from archiver.serve.kafka.running import run_until_stopped
+        from archiver.terminal.console import TextConsole
 
         endpoint = Endpoint(loaded)
 

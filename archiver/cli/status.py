@@ -16,10 +16,10 @@ from archiver.cli.error_output import FAILED, SIGNALLED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
 from archiver.light_start import quick_imports, without_pandas
-from archiver.observe.console import TextConsole
+from archiver.terminal.console import TextConsole
 
 if TYPE_CHECKING:
-    from archiver.ingest.topic.status import TopicStatus
+    from archiver.topics.state import TopicStatus
     from schema_mapping.errors import ContextError
 
 Look = Callable[[], list["TopicStatus"]]
@@ -42,7 +42,7 @@ def status(
 ) -> None:
     """Print how far topics are archived and how far they lag; exits with 1 if one can't go on. Archives nothing."""
     with quick_imports():
-        from archiver.cli.status_screen import status_json, status_screen
+        from archiver.terminal.status_screen import status_json, status_screen
 
     with without_pandas(), reported(as_json=as_json):
         seconds = seconds_of("--every", every)
@@ -85,8 +85,8 @@ def _watch(look: Look, seconds: float, *, as_json: bool, partitions: bool) -> in
 
 
 def _show_once(look: Look, console: TextConsole, *, as_json: bool, partitions: bool) -> None:
-    from archiver.cli.status_screen import status_json
-    from archiver.observe.json_lines import error_json, write_line
+    from archiver.terminal.json_lines import error_json, write_line
+    from archiver.terminal.status_screen import status_json
 
     if not as_json:
         console.print(_looked(look, partitions=partitions))
@@ -96,7 +96,7 @@ def _show_once(look: Look, console: TextConsole, *, as_json: bool, partitions: b
 
 
 def _looked(look: Look, *, partitions: bool) -> RenderableType:
-    from archiver.cli.status_screen import watch_screen
+    from archiver.terminal.status_screen import watch_screen
 
     found, error = _try(look)
     return watch_screen(found, error, partitions=partitions)
@@ -118,9 +118,9 @@ def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
 def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
     with quick_imports():
         from archiver.config import load_config
-        from archiver.ingest.topic.catalog_pool import CatalogPool
-        from archiver.ingest.topic.status import StatusReader
         from archiver.kafka.broker import BrokerClient
+        from archiver.topics.catalog_pool import CatalogPool
+        from archiver.topics.state_reader import StatusReader
         from catalog.iceberg.table_catalog import TableCatalog
         from catalog.registry import Registry
 

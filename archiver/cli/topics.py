@@ -10,8 +10,8 @@ from rich.text import Text
 
 from archiver.cli.error_output import FAILED, print_error, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
-from archiver.observe.console import TextConsole
-from archiver.observe.listing import NOTHING, Column, Listing
+from archiver.terminal.console import TextConsole
+from archiver.terminal.listing import NOTHING, Column, Listing
 
 if TYPE_CHECKING:
     from archiver.setup.cluster_topics import ListedTopic, TopicList

@@ -91,10 +91,10 @@ def verify(
     and the object store are enough.
     """
     from archiver.config import load_config
-    from archiver.observe.console import Terminal
-    from archiver.observe.output import Output
-    from archiver.observe.verify_json import verify_lines
-    from archiver.observe.verify_screen import VerifyScreen
+    from archiver.terminal.console import Terminal
+    from archiver.terminal.output import Output
+    from archiver.terminal.verify_json import verify_lines
+    from archiver.terminal.verify_screen import VerifyScreen
     from archiver.upkeep.verify.choice import Choice
     from archiver.upkeep.verify.job import Verify
 
@@ -125,7 +125,7 @@ def verify(
 
 def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
     """Check a report and show it. It fails if the report was changed, not if it tells of faults."""
-    from archiver.observe.json_lines import write_line
+    from archiver.terminal.json_lines import write_line
     from archiver.upkeep.verify.document import check_report
 
     found = check_report(path, public_key)

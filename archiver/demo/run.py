@@ -21,8 +21,8 @@ from archiver.ingest.task.work import MODULES
 from archiver.local import Endpoints, LocalStack
 from archiver.local.fetch import fetch_iceberg
 from archiver.local.screen import followed
-from archiver.observe.console import TextConsole
 from archiver.replay import ReplayConsumer
+from archiver.terminal.console import TextConsole
 from catalog.digests import add_digests
 
 _SPLIT = FLIGHTS // 2

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from archiver.local import Endpoints
-from archiver.observe.amounts import duration, size
-from archiver.observe.console import TextConsole
-from archiver.observe.listing import Column, Listing
+from archiver.terminal.amounts import duration, size
+from archiver.terminal.console import TextConsole
+from archiver.terminal.listing import Column, Listing
 
 Advance = Callable[[int], None]
 

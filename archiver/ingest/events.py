@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.report import JobReport
 from archiver.ingest.task.values import TaskResult
 from archiver.observer import Observer
+from archiver.topics.seen_partition import SeenPartition
 from catalog.model import TranslatedRange
 from catalog.recognition import Doubt, Fit
 from schema_mapping.columns.evolution import Change

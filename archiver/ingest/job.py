@@ -41,11 +41,9 @@ from archiver.ingest.idle import LEAST_SECONDS, IdleTime, IdleWork
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
-from archiver.ingest.topic.catalog_pool import CatalogPool
-from archiver.ingest.topic.ledgers_ahead import LedgersAhead
-from archiver.ingest.topic.opening import OpenedTopic, TopicLeases, open_topic, target_of
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
+from archiver.ingest.topic.target import target_of
 from archiver.ingest.waves import Waves
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.options import parse_kafka_options
@@ -54,6 +52,10 @@ from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool, clean_spool
+from archiver.topics.catalog_pool import CatalogPool
+from archiver.topics.leases import TopicLeases
+from archiver.topics.ledgers_ahead import LedgersAhead
+from archiver.topics.opening import OpenedTopic, open_topic
 from catalog.errors import RegistryError, TableError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog

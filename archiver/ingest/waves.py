@@ -24,7 +24,7 @@ from archiver.ingest.plan.wave import WaveLimits, WavePlanner, small_together, t
 from archiver.ingest.stopping import interrupt_on
 from archiver.ingest.task.values import TaskResult, TopicTarget, TranslateTask
 from archiver.ingest.task.work import together, translate_range
-from archiver.ingest.topic.inspection import Prefetched
+from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.run import TopicRun
 
 _LEAST_BUDGET_SECONDS = 1.0

@@ -13,8 +13,8 @@ from rich.text import Text
 from archiver.local.endpoints import Endpoints
 from archiver.local.stack import BROKERS, Progress, parts_of
 from archiver.local.status import PartStatus, StackStatus
-from archiver.observe.console import TextConsole
-from archiver.observe.listing import NOTHING, Column, Listing
+from archiver.terminal.console import TextConsole
+from archiver.terminal.listing import NOTHING, Column, Listing
 
 _FINAL = ("ready", "already up", "stopped")
 _COLOURS = {"ready": "green", "not answering": "yellow", "stopped": "red"}

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
     from archiver.archive.topic_archive import TopicArchive, open_archive
+    from archiver.records.selection import Selection
     from archiver.replay.consumer import ReplayConsumer, ReplayMessage, ReplayOptions
     from archiver.replay.export import write_arrow, write_jsonl
-    from archiver.replay.selection import Selection
 
 __all__ = [
     "OFFSET_BEGINNING",
@@ -39,7 +39,7 @@ __getattr__ = late_names(
         "archiver.archive.topic_archive": ("TopicArchive", "open_archive"),
         "archiver.replay.consumer": ("ReplayConsumer", "ReplayMessage", "ReplayOptions"),
         "archiver.replay.export": ("write_arrow", "write_jsonl"),
-        "archiver.replay.selection": ("Selection",),
+        "archiver.records.selection": ("Selection",),
         "confluent_kafka": ("OFFSET_BEGINNING", "OFFSET_END", "TopicPartition"),
     },
 )

@@ -12,8 +12,8 @@ from archiver.archive.offset_order import offsets_of
 from archiver.archive.records import AS_CONSUMED, AS_DECODED, RECORDS, RecordShape
 from archiver.archive.topic_archive import TopicArchive
 from archiver.observer import Observer, ignore
+from archiver.records.selection import Selection
 from archiver.replay.jsonl import render, render_decoded
-from archiver.replay.selection import Selection
 
 
 class Output(Protocol):

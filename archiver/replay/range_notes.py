@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from archiver.archive.topic_archive import TopicArchive
-from archiver.replay.selection import AtOffset, Selection
+from archiver.records.selection import AtOffset, Selection
 
 MOST_NOTES: Final = 10
 

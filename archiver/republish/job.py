@@ -13,8 +13,8 @@ from archiver.errors import ConfigError
 from archiver.kafka.admin import ClusterAdmin
 from archiver.kafka.broker import BrokerClient
 from archiver.observer import Observer, all_of, ignore
+from archiver.records.selection import Selection
 from archiver.replay.output_file import OutputFile
-from archiver.replay.selection import Selection
 from archiver.republish.groups import GroupTranslation
 from archiver.republish.offset_map import write_offset_map
 from archiver.republish.progress_log import Course

@@ -19,7 +19,7 @@ from archiver.errors import ConfigError, RecordsRetired
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.transactional_writer import TransactionalWriter
 from archiver.observer import Observer, ignore
-from archiver.replay.selection import Selection
+from archiver.records.selection import Selection
 from archiver.republish.progress_log import Begun, Course, PartitionProgress, ProgressLog
 from archiver.republish.rate import UNLIMITED, Pace, Rate
 from archiver.republish.report import (

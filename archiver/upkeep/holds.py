@@ -18,7 +18,7 @@ from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError
-from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
+from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from catalog.iceberg.table_catalog import TableCatalog

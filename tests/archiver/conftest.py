@@ -100,3 +100,16 @@ def archive() -> Archive:
 def lake(tmp_path: Path, archive: Archive) -> Lake:
     """An empty table of raw keys and values."""
     return Lake(tmp_path / "lake", archive.rows)
+
+
+@pytest.fixture
+def filled(lake: Lake, archive: Archive) -> Lake:
+    """A lake with ten records in partition 0 and four in partition 1."""
+    odd = archive.row(
+        offset=0, key=None, value=b"\x00\xff", headers=[("ä".encode(), b"1"), (b"\xff", None)], timestamp=None
+    )
+    rest = [archive.row(offset=i, key=b"k", value=b"v%d" % i, timestamp=1_000 * i) for i in range(1, 10)]
+    lake.add(archive.rows, archive.batch([odd, *rest]), 0, 12)
+    other = [archive.row(offset=i, partition=1, timestamp=500 * i) for i in range(4)]
+    lake.add(archive.rows, archive.batch(other), 0, 4, partition=1)
+    return lake

@@ -5,10 +5,6 @@ What it needs is imported here, so that a process forked from one that has it st
 
 from __future__ import annotations
 
-import archiver.archive.topic_archive
-import archiver.observe.transfer_json
-import archiver.observe.transfer_screen
-import archiver.republish.job  # noqa: F401
 from archiver.cli.app import app
 
 

@@ -14,7 +14,7 @@ import pytest
 from archiver.audit.trails import find_trails
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans

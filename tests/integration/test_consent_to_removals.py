@@ -14,7 +14,7 @@ from archiver.cli.app import app
 from archiver.cli.consent import TerminalConsent, deed
 from archiver.config import load_config
 from archiver.errors import ConsentMissing
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.erase.job import Erase
 from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.report import EraseReport

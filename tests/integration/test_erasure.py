@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition
 from archiver.config import load_config
 from archiver.errors import InjectedFault, UpkeepError
 from archiver.ingest.job import ArchiveJob
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import KEPT
 from archiver.upkeep.compact.job import Compact as CompactJob

@@ -13,8 +13,8 @@ from google.protobuf import message_factory
 
 from archiver.config import load_config
 from archiver.errors import ConfigError
-from archiver.observe.erase_json import erase_lines
-from archiver.replay.where import Where
+from archiver.records.where import Where
+from archiver.terminal.erase_json import erase_lines
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseFinished, EraseReport
 from archiver.upkeep.rebuild.job import Rebuild

@@ -17,7 +17,7 @@ from archiver.errors import TopicBusy
 from archiver.ingest import job
 from archiver.ingest.events import RangesCommitted, TopicsOpened
 from archiver.ingest.job import ArchiveJob
-from archiver.ingest.topic.opening import LEASE_WAIT_SECONDS
+from archiver.topics.leases import LEASE_WAIT_SECONDS
 from catalog.registry import Registry
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from archiver.config import load_config
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob

@@ -15,10 +15,10 @@ from archiver.config import load_config
 from archiver.errors import ConfigError, InjectedFault
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import StopSignal
+from archiver.records.selection import Selection
+from archiver.records.where import Where
 from archiver.replay import ReplayConsumer
 from archiver.replay.range_notes import range_notes
-from archiver.replay.selection import Selection
-from archiver.replay.where import Where
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.job import Compact, Wish

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import InjectedFault
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.erase import finishing

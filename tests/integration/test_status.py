@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.ingest.topic.log_bounds import LogBounds
+from archiver.topics.log_bounds import LogBounds
 from tests.support.archive.job_runs import archive_once, without_registry
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique

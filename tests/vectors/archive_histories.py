@@ -17,7 +17,7 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.fault_points import VARIABLE
 from archiver.ingest.job import ArchiveJob
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactReport
 from archiver.upkeep.erase.job import Erase

@@ -7,9 +7,9 @@ from functools import partial
 
 from archiver.commit.compare_rows import Allowance, compare_rows
 from archiver.commit.table_check import check_archive, rows_altered
-from archiver.ingest.topic.opening import OpenedTopic
 from archiver.ingest.topic.report_builder import TopicReportBuilder
 from archiver.storage.formats import SegmentFormats
+from archiver.topics.opening import OpenedTopic
 from catalog.errors import CatalogUnreachable, RolledBack, RowsAltered
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry

@@ -8,18 +8,30 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from archiver.errors import SourceError
-from archiver.ingest.topic.catalog_pool import CatalogPool
-from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched
-from archiver.ingest.topic.log_bounds import LogBounds
 from archiver.kafka.broker import BrokerClient
+from archiver.topics.catalog_pool import CatalogPool
+from archiver.topics.inspection import ArchivedOffsets
+from archiver.topics.log_bounds import LogBounds
 from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
 
 Topic = TypeVar("Topic")
 Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefetched:
+    """What was asked for a topic's plan together with that of others: how far it is archived, or why that isn't known.
+
+    `bounds` were asked after that, of all partitions that were to be looked at; None where a leader didn't answer.
+    """
+
+    archived: ArchivedOffsets | ContextError
+    bounds: LogBounds | None = None
 
 
 class Plannable(Protocol):

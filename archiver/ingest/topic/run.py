@@ -20,20 +20,22 @@ from archiver.ingest.plan.ranges import PlannedRange, lost_ranges, plan_topic
 from archiver.ingest.plan.waiting import Waiting, WaitLimits
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task.values import TaskResult
-from archiver.ingest.topic.continuity import same_log
 from archiver.ingest.topic.finished_ranges import FinishedRanges
-from archiver.ingest.topic.inspection import (
+from archiver.ingest.topic.kept_rows import KeptRows
+from archiver.ingest.topic.prefetch import Prefetched
+from archiver.ingest.topic.report_builder import TopicReportBuilder
+from archiver.kafka.broker import BrokerClient
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.topics.archive_reader import ArchiveReader
+from archiver.topics.continuity import same_log
+from archiver.topics.inspection import (
     ArchivedOffsets,
-    Prefetched,
+    PartitionInspector,
     SeenTopic,
     archived_offsets,
     inspect_partitions,
 )
-from archiver.ingest.topic.kept_rows import KeptRows
-from archiver.ingest.topic.opening import OpenedTopic
-from archiver.ingest.topic.report_builder import TopicReportBuilder
-from archiver.kafka.broker import BrokerClient
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.topics.opening import OpenedTopic
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.table_catalog import TableCatalog
@@ -165,18 +167,18 @@ class TopicRun:
         self._is_as_opened = False
         if isinstance(prefetched.archived, ContextError):
             raise prefetched.archived
-        seen = inspect_partitions(
-            self.opened,
-            self.config.start_from,
-            archived=prefetched.archived,
-            bounds=prefetched.bounds,
+        archived, topic = prefetched.archived, self.opened.topic
+        inspector = PartitionInspector(
+            name=topic.topic,
+            topic_id=topic.topic_id,
+            topic=topic,
+            start_from=self.config.start_from,
             brokers=self._brokers,
             registry=self._registry,
-            catalog=self._catalog,
-            without=self._report.given_up,
+            archived=lambda: ArchiveReader.of(archived.table, self._registry, self._catalog, self._formats),
             proven=self._proven,
-            formats=self._formats,
         )
+        seen = inspect_partitions(inspector, archived, bounds=prefetched.bounds, without=self._report.given_up)
         self._table = seen.table
         self.opened = replace(self.opened, table=self.opened.table.with_storage_of(seen.table))
         self._observer(PartitionsSeen(topic=self.name, partitions=seen.partitions))

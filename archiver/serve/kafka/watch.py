@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from typing import Final, Self
 
 from archiver.config.model import ServeSection
-from archiver.observe.listener import Listener
 from archiver.serve.groups import Coordinator
 from archiver.serve.kafka.server import Server
 from archiver.serve.nodes import Cluster
@@ -23,6 +22,7 @@ from archiver.serve.observing import (
     Traffic,
 )
 from archiver.serve.reading import PartitionReader, ServedTopics, Workers
+from archiver.telemetry.listener import Listener
 
 _TURN_SECONDS: Final = 1.0
 

@@ -20,11 +20,11 @@ from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
-from archiver.ingest.topic.partitioning import check_partitioning
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
+from archiver.topics.partitioning import check_partitioning
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from archiver.upkeep.compact.budget import Budget
 from archiver.upkeep.compact.choice import Limits

@@ -26,7 +26,7 @@ from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent

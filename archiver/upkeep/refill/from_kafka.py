@@ -13,11 +13,12 @@ from archiver.errors import DataLoss, UpkeepError
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult, TranslateTask
 from archiver.ingest.task.work import translate_range
-from archiver.ingest.topic.opening import open_topic, target_of
+from archiver.ingest.topic.target import target_of
 from archiver.kafka.broker import BrokerClient
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.segment import SegmentFormat
+from archiver.topics.opening import open_topic
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange

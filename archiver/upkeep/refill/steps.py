@@ -16,11 +16,11 @@ from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.errors import DataLoss, UnknownTopic
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.ingest.plan.ranges import furthest
 from archiver.ingest.task.work import MODULES
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
+from archiver.topics.seen_partition import furthest
 from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
 from archiver.upkeep.refill.mending import Mender, Mending

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from archiver.archive.assemble import Mappings
 from archiver.archive.deletes import Mask
-from archiver.replay.where import Answer
+from archiver.records.where import Answer
 from archiver.storage.row_columns import column_by_id
 from archiver.upkeep.removal.column_values import Value
 from archiver.upkeep.removal.table_columns import TableColumn

@@ -27,7 +27,7 @@ from pyiceberg.types import (
 )
 
 from archiver.errors import ConfigError
-from archiver.replay.where_syntax import ColumnIs
+from archiver.records.where_syntax import ColumnIs
 
 Value: TypeAlias = str | bytes | int | float | Decimal | bool | datetime | date
 

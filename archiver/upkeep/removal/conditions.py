@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from archiver.archive.assemble import Mappings
 from archiver.archive.deletes import Mask
-from archiver.replay.where import Where
-from archiver.replay.where_syntax import ColumnIs
+from archiver.records.where import Where
+from archiver.records.where_syntax import ColumnIs
 from archiver.upkeep.removal.column_answers import answer
 from archiver.upkeep.removal.table_columns import TableColumn
 

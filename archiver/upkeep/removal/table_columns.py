@@ -8,8 +8,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, StructType
 
 from archiver.errors import ConfigError
-from archiver.replay.where import Where
-from archiver.replay.where_syntax import ColumnIs
+from archiver.records.where import Where
+from archiver.records.where_syntax import ColumnIs
 from archiver.upkeep.removal.column_values import INSTEAD, Value, value_for
 from archiver.upkeep.removal.former_columns import ColumnHistory
 from schema_mapping import names

@@ -17,10 +17,10 @@ from archiver.archive.partition_scan import PartitionScan
 from archiver.archive.records import ASSEMBLED
 from archiver.archive.table_files import TableFile
 from archiver.errors import AccessDenied, DataLoss, SourceError
-from archiver.ingest.topic.divergence import Differences, differences
 from archiver.kafka import BrokerClient, PartitionFetcher
 from archiver.kafka.admin import ClusterAdmin
 from archiver.storage.segment import RowRange
+from archiver.topics.divergence import Differences, differences
 from archiver.upkeep.verify.file import VerifyTarget
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.tally import Cut

@@ -14,7 +14,7 @@ from archiver.archive.plan import TopicSnapshot
 from archiver.archive.table_files import TableFiles
 from archiver.archive.watermarks import first_offset_since
 from archiver.errors import ConfigError
-from archiver.replay.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
+from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.verify.evidence import Claimed

@@ -15,7 +15,7 @@ import pytest
 from archiver.light_start import quick_imports, with_roomy_stack
 
 HEAVY = (
-    "archiver.audit", "archiver.files", "archiver.ingest.task", "archiver.replay.where", "archiver.schemas",
+    "archiver.audit", "archiver.files", "archiver.ingest.task", "archiver.records.where", "archiver.schemas",
     "archiver.storage.journal", "confluent_kafka", "cryptography", "google.protobuf", "kafka", "numpy", "opentelemetry",
     "pandas", "prometheus_client", "psutil", "psycopg", "psycopg_pool", "pyarrow", "pyiceberg", "pyspark", "requests",
     "schema_mapping.protobuf.format",

@@ -16,7 +16,7 @@ from archiver.cli.schema_rules import Rule, broken_rules
 from archiver.cli.schema_screen import history_text, outline_tree, summary, verdict_lines
 from archiver.config import TopicConfig
 from archiver.errors import ConfigError
-from archiver.observe.schema_words import describe, tell
+from archiver.terminal.schema_words import describe, tell
 from catalog.model import VersionRecord
 from schema_mapping import LedgerState, MappingOptions, UnionSchema, assign
 from schema_mapping.columns.evolution import Change, ChangeKind

@@ -6,7 +6,7 @@ from io import StringIO
 
 from archiver.demo.questions import QUESTIONS
 from archiver.demo.screen import Summary, show_answer, show_summary
-from archiver.observe.console import TextConsole
+from archiver.terminal.console import TextConsole
 
 
 def test_every_value_is_seen_on_eighty_columns() -> None:

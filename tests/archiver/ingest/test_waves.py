@@ -17,7 +17,7 @@ from archiver.errors import BrokerUnavailable, StorageError, TaskInterrupted
 from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult, TopicTarget
-from archiver.ingest.topic.inspection import Prefetched
+from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.run import TopicRun
 from archiver.ingest.waves import Waves
 from archiver.observer import ignore

@@ -16,9 +16,9 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from archiver.errors import UnknownTopic
-from archiver.ingest.topic.log_bounds import LogBounds
 from archiver.kafka import leader_requests
 from archiver.kafka.broker import BrokerClient, EpochEnd
+from archiver.topics.log_bounds import LogBounds
 from catalog.model import PartitionOffset
 from tests.support.kafka.fake_brokers import FakeCluster, fake_cluster
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from archiver.records.selection import Selection
 from archiver.replay.export import Export, export_jsonl
-from archiver.replay.selection import Selection
 from schema_mapping import LedgerState, RowMapping, assign
 from tests.support.archive.lake import Lake, schema_of
 from tests.support.schemas.proto_text import compile_text

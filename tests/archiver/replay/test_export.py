@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from archiver.archive.offset_order import offsets_of
 from archiver.archive.records import RECORDS
 from archiver.errors import RecordsRetired
+from archiver.records.selection import Selection
 from archiver.replay.export import records, write_arrow, write_jsonl
 from archiver.replay.jsonl import from_json, to_json
-from archiver.replay.selection import Selection
 from tests.support.archive.lake import Lake
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from archiver.cli.check_screen import check_json, finding_lines, verdict
 from archiver.config.model import ArchiveSection
 from archiver.errors import BrokerUnavailable
 from archiver.setup.findings import Check, Finding, Outcome
 from archiver.setup.machine_checks import look_at_java, look_at_spool
+from archiver.terminal.check_screen import check_json, finding_lines, verdict
 
 
 def text_of(view: RenderableType) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from archiver.archive.topic_archive import TopicArchive
-from archiver.replay.selection import AtTime
+from archiver.records.selection import AtTime
 from archiver.upkeep.holds import _end, _start
 
 TIME = 1_000

@@ -17,7 +17,7 @@ from typing import Any
 from archiver.config import Config, load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.erase.job import Erase
 from archiver.upkeep.orphans.job import Orphans

@@ -14,9 +14,9 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
 from archiver.errors import RecordsRetired
+from archiver.records.selection import Selection
 from archiver.replay import ReplayConsumer
 from archiver.replay.export import Export
-from archiver.replay.selection import Selection
 from archiver.upkeep.holds import Holds
 from tests.fault.soak import faults
 from tests.fault.soak.checker import Anomaly, Defect

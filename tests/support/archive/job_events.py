@@ -23,9 +23,10 @@ from archiver.ingest.events import (
     Waiting,
     WavePlanned,
 )
-from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TaskMetrics, TaskResult
+from archiver.topics.seen_partition import SeenPartition
 from catalog.model import PartitionOffset
 from catalog.recognition import Doubt, Fit, Recognition
 from schema_mapping.columns.evolution import Change, ChangeKind

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from archiver.files.grouping import BatchGroup
 from archiver.files.translate import Translator
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.removal.column_answers import answer
 from archiver.upkeep.removal.conditions import Matching, judge
 from archiver.upkeep.removal.table_columns import table_columns

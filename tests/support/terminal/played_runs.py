@@ -21,11 +21,12 @@ from archiver.ingest.events import (
     TopicsOpened,
     WavePlanned,
 )
-from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TaskMetrics, TaskResult
-from archiver.observe.archive_screen import ArchiveScreen
-from archiver.observe.console import Terminal
+from archiver.terminal.archive_screen import ArchiveScreen
+from archiver.terminal.console import Terminal
+from archiver.topics.seen_partition import SeenPartition
 from catalog.model import PartitionOffset
 from catalog.recognition import Fit, Recognition
 from tests.support.catalog.memory import span

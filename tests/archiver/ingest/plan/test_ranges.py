@@ -5,8 +5,9 @@ from uuid import UUID
 import pytest
 
 from archiver.errors import DataLoss
-from archiver.ingest.plan.ranges import PlannedRange, SeenPartition, furthest, plan_partition, plan_topic
+from archiver.ingest.plan.ranges import PlannedRange, plan_partition, plan_topic
 from archiver.kafka.losses import check_topic_id
+from archiver.topics.seen_partition import SeenPartition, furthest
 from catalog.model import PartitionOffset
 
 

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.ingest.topic.continuity import same_log
 from archiver.ingest.topic.finished_ranges import FinishedRanges
+from archiver.topics.continuity import same_log
 from catalog.model import PartitionOffset, TranslatedRange
 from tests.support.catalog.memory import span
 from tests.support.kafka.histories import History

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from archiver.errors import BrokerUnavailable, UnknownTopic
-from archiver.ingest.topic.catalog_pool import CatalogPool
-from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched
-from archiver.ingest.topic.log_bounds import LogBounds
-from archiver.ingest.topic.prefetch import prefetch
+from archiver.ingest.topic.prefetch import Prefetched, prefetch
 from archiver.kafka.broker import BrokerClient, PartitionDescription, TopicDescription
+from archiver.topics.catalog_pool import CatalogPool
+from archiver.topics.inspection import ArchivedOffsets
+from archiver.topics.log_bounds import LogBounds
 from catalog.errors import CatalogUnreachable, TableMissing
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog

@@ -24,13 +24,15 @@ from archiver.errors import (
     UnrecognizedHalted,
 )
 from archiver.ingest.job import ArchiveJob
-from archiver.ingest.plan.ranges import PlannedRange, SeenPartition
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult
 from archiver.ingest.topic import run as running
-from archiver.ingest.topic.inspection import ArchivedOffsets, Prefetched, SeenTopic
-from archiver.ingest.topic.opening import OpenedTopic
+from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.storage.journal import TableJournal
+from archiver.topics.inspection import ArchivedOffsets, SeenTopic
+from archiver.topics.opening import OpenedTopic
+from archiver.topics.seen_partition import SeenPartition
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg import properties as keys
 from catalog.iceberg.offsets import encode_offsets

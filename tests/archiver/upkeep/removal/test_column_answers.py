@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.replay.where import Where
+from archiver.records.where import Where
 from archiver.upkeep.removal.column_answers import equal
 from archiver.upkeep.removal.conditions import Matching, judge
 from archiver.upkeep.removal.table_columns import table_columns

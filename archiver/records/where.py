@@ -1,0 +1,246 @@
+"""What a condition of `--where` means: which rows of a batch it holds for, and which ranges can hold such rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.records.where_syntax import (
+    AllOf,
+    AnyOf,
+    BytesAre,
+    ColumnIs,
+    Comparison,
+    Condition,
+    Exists,
+    Header,
+    IsNull,
+    Not,
+    NumberField,
+    NumberIs,
+    parse_where,
+)
+
+Mask = npt.NDArray[np.bool_]
+
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+_COLUMNS: Final[dict[NumberField, str]] = {"partition": "partition", "offset": "offset", "time": "timestamp"}
+_OPPOSITE: Final[dict[Comparison, Comparison]] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_COMPARE: Final[dict[str, Callable[..., Any]]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "starts with": pc.starts_with,
+    "ends with": pc.ends_with,
+    "contains": pc.match_substring,
+}
+_TEXT_OR_SPACE: Final = re.compile(r"""(?P<text>'[^']*'|"[^"]*")|\s+""")
+_MATCHES: Final = ("starts with", "ends with", "contains")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The offsets and times (ms) that rows of one partition must lie between, all included."""
+
+    low_offset: int = 0
+    high_offset: int = _MOST
+    low_time: int = _LEAST
+    high_time: int = _MOST
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row can lie between."""
+        return self.low_offset > self.high_offset or self.low_time > self.high_time
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """For which records a column has a value, and of which its columns don't tell."""
+
+    holds: Mask
+    unknown: Mask
+
+
+Answers: TypeAlias = Mapping[ColumnIs, Answer]
+
+_ALL: Final = Bounds()
+_NONE: Final = Bounds(low_offset=1, high_offset=0)
+_NO_ANSWERS: Final[Answers] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition on records. `text` is what the user wrote, with one space for several outside of quotes."""
+
+    text: str
+    condition: Condition
+
+    @classmethod
+    def parse(cls, text: str) -> Where:
+        """Parse an expression (see `where_syntax`); ConfigError with the position of what is wrong."""
+        condition = parse_where(text)
+        return cls(_TEXT_OR_SPACE.sub(lambda found: found["text"] or " ", text.strip()), condition)
+
+    @property
+    def columns(self) -> tuple[ColumnIs, ...]:
+        """The conditions on columns of the table, each once. Records don't have these columns."""
+        return tuple(dict.fromkeys(_columns(self.condition)))
+
+    def rows(self, records: pa.RecordBatch, answers: Answers = _NO_ANSWERS, *, unknown: bool = False) -> Mask:
+        """Say for each record whether the condition holds, with the answers of its `columns`.
+
+        `unknown` says so too where it can't be ruled out: with another value in columns that don't tell.
+        """
+        return _mask(self.condition, records, answers, unknown=unknown)
+
+    def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records for which the condition holds."""
+        mask = self.rows(records)
+        return records if mask.all() else records.filter(pa.array(mask))
+
+    def bounds(self, partition: int) -> Bounds | None:
+        """Return bounds of the rows of a partition for which it can hold; None if it can hold for none."""
+        found = _bounds(self.condition, partition, negated=False)
+        return None if found.is_empty else found
+
+
+def _mask(condition: Condition, records: pa.RecordBatch, answers: Answers, *, unknown: bool) -> Mask:  # noqa: PLR0911 - one for each condition
+    match condition:
+        case NumberIs(field, comparison, value):
+            return _true(_compared(records.column(_COLUMNS[field]), comparison, value))
+        case BytesAre(Header() as header, comparison, value):
+            return _of_headers(records, header, lambda values: _true(_compared(values, comparison, value)))
+        case BytesAre(field, comparison, value):
+            return _true(_compared(records.column(field), comparison, value))
+        case IsNull(Header() as header):
+            return _of_headers(records, header, lambda values: _true(values.is_null()))
+        case IsNull(field):
+            return _true(records.column(field).is_null())
+        case Exists(header):
+            return _of_headers(records, header, lambda values: np.ones(len(values), np.bool_))
+        case ColumnIs():
+            answer = answers[condition]
+            return answer.holds | answer.unknown if unknown else answer.holds & ~answer.unknown
+        case Not(term):
+            return ~_mask(term, records, answers, unknown=not unknown)
+        case AllOf(terms) | AnyOf(terms):
+            masks = [_mask(each, records, answers, unknown=unknown) for each in terms]
+            return _combined(np.logical_and if isinstance(condition, AllOf) else np.logical_or, masks)
+        case _ as never:
+            assert_never(never)
+
+
+def _combined(combine: np.ufunc, masks: list[Mask]) -> Mask:
+    found: Mask = combine.reduce(masks)
+    return found
+
+
+def _columns(condition: Condition) -> Iterator[ColumnIs]:
+    match condition:
+        case ColumnIs():
+            yield condition
+        case Not(term):
+            yield from _columns(term)
+        case AllOf(terms) | AnyOf(terms):
+            for each in terms:
+                yield from _columns(each)
+        case _:
+            return
+
+
+def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array:
+    if comparison in _MATCHES:
+        return _COMPARE[comparison](column, pattern=value)
+    kind = pa.int64() if isinstance(value, int) else column.type
+    return _COMPARE[comparison](column, pa.scalar(value, kind))
+
+
+def _of_headers(records: pa.RecordBatch, header: Header, holds: Callable[[pa.Array], Mask]) -> Mask:
+    """Say for each record whether a header with this name has a value for which `holds` says so."""
+    headers = records.column("headers")
+    entries = headers.flatten()
+    found = np.zeros(records.num_rows, np.bool_)
+    if len(entries):
+        named = _true(pc.equal(entries.field("key"), pa.scalar(header.name, pa.binary())))
+        named &= holds(entries.field("value"))
+        found[pc.list_parent_indices(headers).to_numpy()[named]] = True
+    return found
+
+
+def _true(answer: pa.Array) -> Mask:
+    found: Mask = pc.fill_null(answer, fill_value=False).to_numpy(zero_copy_only=False)
+    return np.asarray(found, np.bool_)
+
+
+def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
+    match condition:
+        case NumberIs(field, comparison, value):
+            asked = _OPPOSITE[comparison] if negated else comparison
+            low, high = _interval(asked, value)
+            match field:
+                case "partition":
+                    is_excluded = asked == "!=" and partition == value
+                    return _ALL if low <= partition <= high and not is_excluded else _NONE
+                case "offset":
+                    return Bounds(low_offset=max(0, low), high_offset=high)
+                case "time":
+                    return Bounds(low_time=low, high_time=high)
+        case Not(term):
+            return _bounds(term, partition, negated=not negated)
+        case AllOf(terms) | AnyOf(terms):
+            several = [_bounds(each, partition, negated=negated) for each in terms]
+            return _common(several) if isinstance(condition, AllOf) != negated else _around(several)
+        case BytesAre() | IsNull() | Exists() | ColumnIs():
+            return _ALL
+        case _ as never:
+            assert_never(never)
+
+
+def _interval(comparison: Comparison, value: int) -> tuple[int, int]:
+    match comparison:
+        case "=":
+            return value, value
+        case "!=":
+            return _LEAST, _MOST
+        case "<":
+            return _LEAST, value - 1
+        case "<=":
+            return _LEAST, value
+        case ">":
+            return value + 1, _MOST
+        case ">=":
+            return value, _MOST
+        case _ as never:
+            assert_never(never)
+
+
+def _common(several: list[Bounds]) -> Bounds:
+    return Bounds(
+        low_offset=max(each.low_offset for each in several),
+        high_offset=min(each.high_offset for each in several),
+        low_time=max(each.low_time for each in several),
+        high_time=min(each.high_time for each in several),
+    )
+
+
+def _around(several: list[Bounds]) -> Bounds:
+    possible = [each for each in several if not each.is_empty]
+    if not possible:
+        return _NONE
+    return Bounds(
+        low_offset=min(each.low_offset for each in possible),
+        high_offset=max(each.high_offset for each in possible),
+        low_time=min(each.low_time for each in possible),
+        high_time=max(each.high_time for each in possible),
+    )

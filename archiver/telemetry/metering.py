@@ -1,0 +1,162 @@
+"""Counts the events of an archive job: into the metrics of `instruments`, and as progress for `health`."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import assert_never
+
+from archiver.errors import ConsentMissing, TaskInterrupted
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    PartitionsSeen,
+    RangesCommitted,
+    RunFinished,
+    SchemaChanged,
+    SchemaDoubted,
+    SchemaEvent,
+    SchemaRegistryDown,
+    StepFinished,
+    TaskFinished,
+    TopicsOpened,
+    Waiting,
+    WavePlanned,
+)
+from archiver.ingest.report import JobReport
+from archiver.telemetry.health import Health
+from archiver.telemetry.instruments import Instruments
+from archiver.telemetry.lag import Lag
+from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished
+from catalog.recognition import Fit, Recognition
+
+
+class Metering:
+    """An observer that counts the job's events.
+
+    If it fails, it gets no more events, and health soon shows a job without progress. So stale numbers are noticed.
+    """
+
+    def __init__(self, instruments: Instruments, health: Health) -> None:
+        self._to = instruments
+        self._health = health
+        self._ends: dict[tuple[str, int], int] = {}
+        self._lag = Lag()
+
+    def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
+        """Count an event. Every event is progress."""
+        self._health.progressed()
+        match event:
+            case Waiting():
+                self._health.ended((f"Waiting for {event.on}: {event.error}",))
+            case TopicsOpened():
+                self._health.began()
+            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+                self._schema(event)
+            case PartitionsSeen():
+                self._seen(event)
+            case WavePlanned():
+                self._to.waves.inc()
+            case TaskFinished():
+                self._task(event)
+            case StepFinished():
+                self._step(event)
+            case RangesCommitted():
+                self._committed(event)
+            case Failed():
+                self._to.failures.labels(event.topic, type(event.error).__name__).inc()
+            case RunFinished(report=report):
+                outcome = "stopped" if report.stopped else "succeeded" if report.succeeded else "failed"
+                self._to.runs.labels(outcome).inc()
+                self._health.ended(_reasons(report))
+            case _ as never:
+                assert_never(never)
+
+    def _schema(self, event: SchemaEvent) -> None:
+        match event:
+            case SchemaRegistryDown():
+                pass  # the topic is archived all the same
+            case SchemaChanged():
+                self._to.schema_changes.labels(event.topic).inc()
+            case SchemaDoubted():
+                self._to.schema_doubts.labels(event.topic, event.part, event.doubt.name.lower()).inc()
+            case _ as never:
+                assert_never(never)
+
+    def _seen(self, event: PartitionsSeen) -> None:
+        """Note how many records each partition has that aren't archived yet."""
+        for each in event.partitions:
+            self._ends[event.topic, each.partition] = each.last_stable
+            self._lag.saw((event.topic, each.partition), archived=each.next_offset, end=each.last_stable)
+            self._place(event.topic, each.partition, each.next_offset)
+
+    def _task(self, event: TaskFinished) -> None:
+        topic, result = event.topic, event.result
+        outcome = "done" if result.error is None else "failed"
+        self._to.tasks.labels(topic, "interrupted" if isinstance(result.error, TaskInterrupted) else outcome).inc()
+        self._to.source_bytes.labels(topic).inc(result.metrics.source_bytes)
+        for step, seconds in result.metrics.steps.items():
+            self._to.step_seconds.labels(topic, step).inc(seconds)
+
+    def _step(self, event: StepFinished) -> None:
+        self._to.step_seconds.labels(event.topic, event.step).inc(event.seconds)
+        if event.step == "commit":
+            self._to.commits.labels(event.topic).inc()
+            self._to.commit_seconds.labels(event.topic).observe(event.seconds)
+
+    def _committed(self, event: RangesCommitted) -> None:
+        """Count what is in the table now."""
+        topic, ranges = event.topic, event.ranges
+        files = [file for one in ranges for file in one.files]
+        self._to.records.labels(topic).inc(sum(file.rows for file in files))
+        self._to.files.labels(topic).inc(len(files))
+        self._to.file_bytes.labels(topic).inc(sum(file.size_bytes for file in files))
+        recognition = sum((file.recognition or Recognition() for file in files), Recognition())
+        for part, fit in recognition.parts.items():
+            self._fit(topic, part, fit)
+        self._to.lost_offsets.labels(topic).inc(sum(one.end_offset - one.start_offset for one in ranges if one.lost))
+        self._to.last_committed.labels(topic).set(time.time())
+        for one in sorted(ranges, key=lambda one: one.end_offset):
+            newest = max((file.max_timestamp for file in one.files if file.max_timestamp is not None), default=None)
+            self._lag.committed((topic, one.partition), until=one.end_offset, newest_ms=newest)
+            self._place(topic, one.partition, one.end_offset)
+
+    def _fit(self, topic: str, part: str, fit: Fit) -> None:
+        """Count how well the schema fitted."""
+        for counter, count in (
+            (self._to.values, fit.values),
+            (self._to.value_bytes, fit.size_bytes),
+            (self._to.failed_values, fit.failed),
+            (self._to.raw_values, fit.raw),
+            (self._to.unrecognized_values, fit.unknown),
+            (self._to.unrecognized_bytes, fit.unknown_bytes),
+            (self._to.blank_values, fit.blank),
+        ):
+            counter.labels(topic, part).inc(count)
+
+    def _place(self, topic: str, partition: int, offset: int) -> None:
+        self._to.next_offset.labels(topic, partition).set(offset)
+        self._to.lag_offsets.labels(topic, partition).set(max(0, self._ends.get((topic, partition), offset) - offset))
+        self._to.lag_seconds.labels(topic, partition).set_function(partial(self._lag.seconds, (topic, partition)))
+
+
+class ExpireMetering:
+    """An observer of retirements that notes which topics wait for consent."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._to = instruments
+
+    def __call__(self, event: ExpireEvent) -> None:
+        """Look at the end of a run. What kept it from looking at a topic leaves the number as it was."""
+        for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
+            if topic.error is None or isinstance(topic.error, ConsentMissing):
+                self._to.expire_needs_consent.labels(topic.topic).set(int(topic.error is not None))
+
+
+def _reasons(report: JobReport) -> list[str]:
+    whole = [f"{type(report.error).__name__}: {report.error}"] if report.error else []
+    return whole + [
+        f"{topic.topic if partition is None else f'{topic.topic}-{partition}'}: {type(error).__name__}: {error}"
+        for topic in report.topics
+        for partition, error in topic.failures
+    ]

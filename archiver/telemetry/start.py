@@ -1,0 +1,55 @@
+"""Starts what the configuration asks for besides a job's output: metrics, health and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from archiver.config import Config
+from archiver.ingest.events import JobObserver
+from archiver.observer import all_of
+from archiver.upkeep.retire.report import ExpireObserver
+
+_STALLED_INTERVALS = 3
+_STALLED_SLACK_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeteredObservers:
+    """The observers of an archive job and of the retirements between its runs."""
+
+    job: JobObserver
+    retirement: ExpireObserver
+
+
+@contextmanager
+def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver) -> Iterator[MeteredObservers]:
+    """Yield observers that call these, and also serve metrics and send spans if the configuration says so.
+
+    Raises ConfigError if the address can't be listened on. One that another process has is waited for.
+    """
+    with ExitStack() as open_until_the_end:
+        more: list[JobObserver] = []
+        more_of_retirement: list[ExpireObserver] = []
+        if config.metrics is not None:
+            from archiver.telemetry.health import Health
+            from archiver.telemetry.instruments import Instruments
+            from archiver.telemetry.listener import Listener
+            from archiver.telemetry.metering import ExpireMetering, Metering
+            from archiver.telemetry.patient_listener import PatientListener
+
+            stalled_after = _STALLED_INTERVALS * config.archive.max_commit_interval + _STALLED_SLACK_SECONDS
+            instruments, health = Instruments(), Health(stalled_after=stalled_after)
+            section = config.metrics
+            opens = partial(Listener, section.host, section.port, instruments=instruments, health=health)
+            open_until_the_end.enter_context(PatientListener(opens, address=section.listen))
+            more.append(Metering(instruments, health))
+            more_of_retirement.append(ExpireMetering(instruments))
+        if config.traces is not None:
+            from archiver.telemetry.tracing import Spans, tracer_to
+
+            tracer = open_until_the_end.enter_context(tracer_to(config.traces.endpoint, config.traces.named_headers))
+            more.append(Spans(tracer))
+        yield MeteredObservers(job=all_of(job, *more), retirement=all_of(retirement, *more_of_retirement))

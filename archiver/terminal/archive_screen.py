@@ -1,0 +1,254 @@
+"""Shows people an archive job: a bar on a terminal, a line where little happened, a table where much did."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from rich.text import Text
+
+from archiver.ingest.events import (
+    Failed,
+    JobEvent,
+    PartitionsSeen,
+    RangesCommitted,
+    RunFinished,
+    SchemaChanged,
+    SchemaDoubted,
+    SchemaEvent,
+    SchemaRegistryDown,
+    StepFinished,
+    TaskFinished,
+    TopicsOpened,
+    Waiting,
+    WavePlanned,
+)
+from archiver.ingest.report import JobReport, TopicReport
+from archiver.terminal.amounts import clock_time, counted, duration, rates, share, size
+from archiver.terminal.bars import Bars
+from archiver.terminal.console import TextConsole
+from archiver.terminal.error_text import error_text
+from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version
+
+SHOWN = 8
+"""How many topics are named one by one as they are opened, and how many failures at the end."""
+
+
+class ArchiveScreen(Bars):
+    """An observer that shows people the job. Use as a context manager.
+
+    A terminal gets a bar and a table, other outputs a line for each wave and topic. `repeats`: the job runs again and
+    again. Then each round is a line with the time, and more only where something happened.
+    """
+
+    def __init__(self, console: TextConsole, *, repeats: bool = False) -> None:
+        super().__init__(console, unit="offset")
+        self._repeats = repeats
+        self._wave: str | None = None
+        self._waves = 0
+        self._known: dict[str, str] = {}
+        self._ahead: dict[tuple[str, int], int] = {}
+        self._waiting: dict[tuple[str, int], int] = {}
+        self._failures: dict[str, str] = {}
+        self._failed_before: dict[str, str] = {}
+
+    def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
+        """Show an event."""
+        match event:
+            case Waiting():
+                self._say_waiting(event)
+            case TopicsOpened():
+                self._say_opened(event)
+            case PartitionsSeen():
+                self._count_ahead(event)
+            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+                self.console.print(Text.assemble((f"{event.topic}: ", "yellow"), _schema_remark(event)))
+            case WavePlanned():
+                self._begin_wave(event)
+            case TaskFinished():
+                self.advance(sum(each.end_offset - each.start_offset for each in event.result.ranges))
+            case StepFinished():
+                pass  # `RangesCommitted` shows what a commit added
+            case RangesCommitted():
+                self._say_committed(event)
+            case Failed():
+                self._say_failed(event)
+            case RunFinished():
+                self._show_report(event.report)
+            case _ as never:
+                assert_never(never)
+
+    def _say_waiting(self, event: Waiting) -> None:
+        text = Text.assemble((f"Waiting for {event.on}", "yellow"), f": {event.error.message}")
+        self.console.print(text)
+
+    def _say_opened(self, event: TopicsOpened) -> None:
+        """Name the topics that weren't opened before, with their tables."""
+        news = {topic: table for topic, table in sorted(event.tables.items()) if self._known.get(topic) != table}
+        self._known.update(news)
+        if len(news) > SHOWN:
+            self.console.print(f"Archiving {counted(len(news), 'topic')}")
+            return
+        for topic, table in news.items():
+            self.console.print(Text.assemble(topic, (" into ", "dim"), table))
+
+    def _count_ahead(self, event: PartitionsSeen) -> None:
+        """Add to the bar's total what the run finds to archive when it first looks at each partition."""
+        for each in event.partitions:
+            self._ahead.setdefault((event.topic, each.partition), each.lag)
+            self._waiting[event.topic, each.partition] = each.lag
+        if self._wave is not None:
+            self.show(self._wave, total=sum(self._ahead.values()))
+
+    def _begin_wave(self, event: WavePlanned) -> None:
+        """Show the wave's name on a bar over all offsets of the run."""
+        ranges = event.ranges
+        planned = [each for topic in ranges.values() for each in topic]
+        offsets = sum(each.end_offset - each.start_offset for each in planned)
+        partitions = len({(topic, each.partition) for topic, those in ranges.items() for each in those})
+        self._waves = event.wave
+        self._wave = (
+            f"Wave {event.wave}: {counted(len(planned), 'task')} for {counted(partitions, 'partition')} "
+            f"of {counted(len(ranges), 'topic')}"
+        )
+        self.show(self._wave, total=sum(self._ahead.values()))
+        if not self.console.is_terminal:
+            self._print(f"{self._wave}, {counted(offsets, 'offset')}")
+
+    def _say_committed(self, event: RangesCommitted) -> None:
+        if not self._repeats or self._waves > 1:
+            rows = sum(each.rows for each in event.ranges)
+            self._print(f"{event.topic}: committed {counted(rows, 'record')}", style="dim")
+        for each in event.ranges:
+            if each.lost:
+                head = (f"{_place(event.topic, each.partition)}: ", "bold yellow")
+                self.console.print(Text.assemble(head, f"recorded as lost: offsets {each.span}"))
+
+    def _say_failed(self, event: Failed) -> None:
+        """Tell a failure; one that is the same as in the round before, in one line."""
+        place = _place(event.topic, event.partition)
+        self._failures[place] = str(event.error)
+        if self._failed_before.get(place) == str(event.error):
+            self._print(f"{place}: {type(event.error).__name__}, as before", style="red")
+        else:
+            self.say_error(place, event.error)
+
+    def _show_report(self, report: JobReport) -> None:
+        self.clear()
+        if report.error is not None:
+            self.say_error("The run ended early", report.error)
+        active = [topic for topic in report.topics if topic.records or topic.failures or _lost(topic)]
+        if self._repeats and not active and report.error is None:
+            what = "stopped" if report.stopped else _idle(sum(self._waiting.values()))
+            self._print(f"{what}, {duration(report.seconds)}", style="dim")
+        else:
+            news = any(topic.records or _lost(topic) for topic in active)
+            if self.console.is_terminal and active and (news or not self._repeats):
+                self.console.print(report_listing(active))
+            elif not self.console.is_terminal:
+                for topic in active if self._repeats else report.topics:
+                    self._print(report_line(topic))
+            self._print(report_title(report), style="bold" if report.succeeded else "bold red")
+            for line in _remarks(report, len(report.topics) - len(active)):
+                self.console.print(line)
+        self._wave, self._waves = None, 0
+        self._failed_before, self._failures = self._failures, {}
+        self._ahead.clear()
+        self._waiting.clear()
+
+    def _print(self, text: str, *, style: str = "") -> None:
+        """Print a line; with the time if the job repeats."""
+        self.console.print(f"{clock_time()}  {text}" if self._repeats else text, style=style)
+
+
+def report_title(report: JobReport) -> str:
+    """Tell a run in one line."""
+    state = "stopped early" if report.stopped else "done" if report.succeeded else "with failures"
+    source = sum(topic.metrics.source_bytes for topic in report.topics)
+    speed = rates(report.records, source, report.seconds)
+    size_read = f", {size(source)} read," if report.records else ""
+    return (
+        f"{counted(report.records, 'record')}{size_read} in {duration(report.seconds)}"
+        f"{f' ({speed})' if speed else ''}, {state}"
+    )
+
+
+def report_line(topic: TopicReport) -> str:
+    """Tell one topic in one line."""
+    return (
+        f"{topic.topic}: {counted(topic.records, 'record')}, {size(topic.metrics.source_bytes)} read, "
+        f"{size(topic.file_bytes)} stored in {counted(topic.files, 'file')}, {_raw_share(topic)} kept raw, "
+        f"{len(topic.failures):,} failed"
+    )
+
+
+def report_listing(topics: list[TopicReport]) -> Listing:
+    """Show what a run archived, a row for each topic."""
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="table", alone="into {}", kind="name", is_optional=True),
+        Column(heading="partitions", alone="partitions: {}"),
+        Column(heading="records", alone="records: {}"),
+        Column(heading="files", alone="files: {}"),
+        Column(heading="read", alone="{} read"),
+        Column(heading="stored", alone="{} stored"),
+        Column(heading="kept raw", alone="{} kept raw"),
+        Column(heading="failed", alone="{} failed"),
+    )
+    for topic in topics:
+        listing.add(
+            Text(topic.topic, style="bold"),
+            topic.table,
+            f"{len(topic.partitions):,}",
+            f"{topic.records:,}",
+            f"{topic.files:,}",
+            size(topic.metrics.source_bytes),
+            size(topic.file_bytes),
+            _raw_share(topic),
+            Text(f"{len(topic.failures):,}", style="bold red") if topic.failures else NOTHING,
+        )
+    return listing
+
+
+def _raw_share(topic: TopicReport) -> str:
+    return share(topic.raw_share) if topic.recognition.value.values else NOTHING
+
+
+def _schema_remark(event: SchemaEvent) -> Text:
+    match event:
+        case SchemaRegistryDown():
+            return Text("going on with the schemas last known: ").append_text(error_text(event.error))
+        case SchemaChanged():
+            return Text(new_version(event.version, event.changes))
+        case SchemaDoubted():
+            return Text(doubt_remark(event.topic, event.part, event.fit, event.doubt))
+        case _ as never:
+            assert_never(never)
+
+
+def _remarks(report: JobReport, idle: int) -> list[Text]:
+    """What the table leaves out: which partitions failed, and how many topics had nothing."""
+    failed = [_place(topic.topic, partition) for topic in report.topics for partition, _ in topic.failures]
+    remarks = [Text(f"{topic.topic}: {line}") for topic in report.topics for line in fit_remarks(topic.recognition)]
+    if failed:
+        more = f" and {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
+        remarks.append(Text(f"Failed, as told above: {', '.join(failed[:SHOWN])}{more}", style="red"))
+    if idle and report.error is None:
+        remarks.append(Text(f"Nothing new in {counted(idle, 'topic')}", style="dim"))
+    return remarks
+
+
+def _idle(waiting: int) -> str:
+    """Tell a round in which nothing was archived. What waits is kept back by `min_file_size` and `max_lag`."""
+    if not waiting:
+        return "nothing new"
+    waits = "waits" if waiting == 1 else "wait"
+    return f"nothing archived, {counted(waiting, 'offset')} {waits} for a full file (min_file_size, max_lag)"
+
+
+def _lost(topic: TopicReport) -> bool:
+    return any(each.lost_offsets for each in topic.partitions)
+
+
+def _place(topic: str, partition: int | None) -> str:
+    return topic if partition is None else f"{topic}-{partition}"

@@ -1,0 +1,131 @@
+"""How entries and checks of audit trails look: tables and lines for people, plain values for machines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+from archiver.errors import ConfigError
+from archiver.terminal.amounts import counted
+from archiver.terminal.listing import NOTHING, Column, Listing
+
+if TYPE_CHECKING:
+    from archiver.audit.check import TrailReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which entries are shown: of some kinds, between two times, only the last few."""
+
+    kinds: frozenset[str]
+    since: datetime | None
+    until: datetime | None
+    limit: int | None
+
+    @classmethod
+    def of(cls, *, kinds: Sequence[str], since: str | None, until: str | None, limit: int | None) -> Self:
+        """Read the options. ConfigError where a time is none."""
+        return cls(kinds=frozenset(kinds), since=_time("--from", since), until=_time("--to", until), limit=limit)
+
+    def select(self, entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Those that are wanted."""
+        found = (each for each in entries if self._is_wanted(each))
+        return list(found if self.limit is None else deque(found, maxlen=self.limit))
+
+    def _is_wanted(self, entry: Mapping[str, Any]) -> bool:
+        if self.kinds and entry["act"] not in self.kinds:
+            return False
+        if self.since is None and self.until is None:
+            return True
+        time = datetime.fromisoformat(entry["time"])
+        return (self.since is None or time >= self.since) and (self.until is None or time < self.until)
+
+
+def entry_listing(entries: Sequence[Mapping[str, Any]]) -> Listing:
+    """The entries as a table."""
+    listing = Listing(
+        Column(heading="entry", kind="name"),
+        Column(heading="time", kind="text"),
+        Column(heading="act", kind="text"),
+        Column(heading="records"),
+        Column(heading="files"),
+        Column(heading="snapshot", kind="text", is_optional=True),
+        Column(heading="by", kind="text"),
+        Column(heading="what", kind="text", is_optional=True),
+    )
+    for each in entries:
+        details, by = each["details"], each["by"]
+        listing.add(
+            str(each["seq"]),
+            each["time"][:19] + "Z",
+            each["act"] + (" (late)" if each.get("late") else ""),
+            _number(details.get("rows")),
+            _number(details.get("files")),
+            str(details.get("snapshot_id") or NOTHING),
+            f"{by['principal']} on {by['host']}",
+            _what(details),
+        )
+    return listing
+
+
+def report_lines(reports: Sequence[TrailReport], *, shown: int) -> Iterator[str]:
+    """What checks found, for people."""
+    if not reports:
+        yield "there is no audit trail in the journal's store"
+    for each in reports:
+        yield f"{each.topic or each.folder}: {counted(each.entries, 'entry', 'entries')}, {_signed(each)}"
+        for problem in each.problems[:shown]:
+            place = "" if problem.path is None else f" ({problem.path})"
+            yield f"  {problem.kind}: {problem.text}{place}"
+        left = len(each.problems) + each.more_problems - shown
+        if left > 0:
+            yield f"  and {left:,} more"
+        if each.is_whole:
+            yield f"  nothing wrong; last hash {each.last_hash}"
+
+
+def report_json(report: TrailReport) -> dict[str, Any]:
+    """What a check found, for machines."""
+    return {
+        **asdict(report),
+        "problems": [asdict(each) for each in report.problems],
+        "keys": list(report.keys),
+        "unsigned": report.unsigned,
+        "is_whole": report.is_whole,
+    }
+
+
+def _signed(report: TrailReport) -> str:
+    if not report.keys:
+        return f"{counted(report.checkpoints, 'checkpoint')}, no signature checked (give --public-key)"
+    if report.signed_time is None:
+        return "no checkpoint by the given keys"
+    tail = "" if not report.unsigned else f"; nobody could see if the {report.unsigned:,} after them had once been more"
+    checkpoints = counted(report.checkpoints, "checkpoint")
+    return f"{report.signed:,} signed until {report.signed_time[:19]}Z by {checkpoints}{tail}"
+
+
+def _what(details: Mapping[str, Any]) -> str:
+    if isinstance(offsets := details.get("offsets"), dict):
+        return f"{counted(len(offsets), 'partition')}"
+    plain = {name: value for name, value in details.items() if isinstance(value, str | int) and name != "commit_id"}
+    return (
+        ", ".join(f"{name} {value}" for name, value in plain.items() if name not in {"rows", "files"})[:60] or NOTHING
+    )
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else NOTHING
+
+
+def _time(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{option}: {text!r} is no time: write 2026-01-31T00:00:00Z") from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -1,0 +1,153 @@
+"""What all screens share: one bar on a terminal, and errors as they come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final, Self
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.progress import Progress, Task, TaskID
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from archiver.terminal.amounts import counted
+from archiver.terminal.console import TextConsole
+from archiver.terminal.error_text import error_text
+from archiver.terminal.listing import packed
+from schema_mapping.errors import ContextError
+
+_SHORTEST: Final = 8
+_LONGEST: Final = 40
+_APART: Final = 2
+_INDENT: Final = 1 + _APART
+"""The spinner, and the space after it."""
+
+
+class Bars:
+    """A bar with rate and time left, on a terminal only. Use as a context manager."""
+
+    def __init__(self, console: TextConsole, *, unit: str) -> None:
+        self.console = console
+        self._progress = _Lines(console, unit)
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def show(self, title: str, *, total: int | None, done: int | None = None) -> None:
+        """Show the bar with this title. Without `done` it keeps its position."""
+        if self._task is None:
+            self._progress.start()
+            self._task = self._progress.add_task(title, total=total)
+        self._progress.update(self._task, description=title, total=total, completed=done)
+
+    def advance(self, by: int = 1) -> None:
+        """Move the bar, if it is shown."""
+        if self._task is not None:
+            self._progress.advance(self._task, by)
+
+    def clear(self) -> None:
+        """Remove the bar."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._progress.refresh()  # else the bar stays below the next line until the next tick
+            self._task = None
+
+    def pause(self) -> None:
+        """Remove the bar, and leave the terminal alone until it is shown again: a question may stand there."""
+        self.clear()
+        self._progress.stop()
+
+    def close(self) -> None:
+        """Remove the bar for good."""
+        self._progress.stop()
+
+    def say_error(self, where: str, error: ContextError) -> None:
+        """Print an error and the place that it is about."""
+        self.console.print(Text.assemble((where, "bold red"), ": ", error_text(error)))
+
+
+class _Lines(Progress):
+    """Shows a task on as many lines as the terminal's width asks for."""
+
+    def __init__(self, console: TextConsole, unit: str) -> None:
+        super().__init__(console=console, transient=True, disable=not console.is_terminal)
+        self._unit = unit
+        self._spinner = Spinner("dots", style="progress.spinner")
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield what stands for each task."""
+        for task in self.tasks:
+            yield _TaskLines(task, self._unit, self._spinner.render(self.get_time()))
+
+
+class _TaskLines:
+    """A task as lines: its title, the bar, then what is done, the rate and the times. Nothing of it is ever cut."""
+
+    def __init__(self, task: Task, unit: str, spinner: RenderableType) -> None:
+        self._task = task
+        self._unit = unit
+        self._spinner = spinner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield one line if all fits there, else the title and below it the rest."""
+        width = options.max_width - _INDENT
+        title, facts = Text(self._task.description), self._facts()
+        room = width - title.cell_len - sum(_APART + fact.cell_len for fact in facts) - _APART
+        if room >= _SHORTEST:
+            yield _row(self._spinner, title, self._bar(room), *facts)
+            return
+        yield _row(self._spinner, title)
+        first, *others = packed([Text(" " * _SHORTEST), *facts], width)  # at first the bar, as short as it may be
+        beside = first[_SHORTEST + _APART :]
+        yield _row("", self._bar(width - beside.cell_len - _APART), beside)
+        for line in others:
+            yield _row("", line)
+
+    def _bar(self, room: int) -> ProgressBar:
+        task = self._task
+        return ProgressBar(
+            total=task.total,
+            completed=task.completed,
+            width=min(room, _LONGEST),
+            pulse=task.total is None,
+            animation_time=task.get_time(),
+        )
+
+    def _facts(self) -> list[Text]:
+        task = self._task
+        done = int(task.completed)
+        facts = [
+            counted(done, self._unit) if task.total is None else f"{done:,} of {counted(int(task.total), self._unit)}"
+        ]
+        if (speed := task.finished_speed or task.speed) is not None:
+            facts.append(f"{speed:,.0f}/s")
+        if task.elapsed is not None:
+            facts.append(f"{_clock(task.elapsed)} so far")
+        if task.time_remaining is not None:
+            facts.append(f"{_clock(task.time_remaining)} left")
+        return [Text(fact) for fact in facts]
+
+
+def _clock(seconds: float) -> str:
+    """Seconds as a stopwatch shows them: `0:07`, `12:05`, `1:00:03`."""
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _row(spinner: RenderableType, *cells: RenderableType) -> Table:
+    """Cells beside each other, after the place of the spinner."""
+    grid = Table.grid(padding=(0, _APART, 0, 0), pad_edge=False)
+    grid.add_column(width=_INDENT - _APART)
+    for _ in cells:
+        grid.add_column()
+    grid.add_row(spinner, *cells)
+    return grid

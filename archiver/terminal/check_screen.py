@@ -1,0 +1,71 @@
+"""Shows the findings of `archiver check`: to people as lines that wrap below themselves, to machines as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from archiver.setup.findings import Finding, Outcome
+from archiver.terminal.json_lines import error_json
+
+_MARKS = {
+    Outcome.OK: ("ok", "green"),
+    Outcome.WARNING: ("warn", "yellow"),
+    Outcome.FAILED: ("FAILED", "bold red"),
+    Outcome.SKIPPED: ("-", "dim"),
+}
+
+
+def finding_lines(found: Finding) -> Table:
+    """Show a finding: its outcome, its seconds, and what was found or what is wrong."""
+    line = Table.grid(padding=(0, 1))
+    line.add_column(width=6)
+    line.add_column(width=7, justify="right")
+    line.add_column(overflow="fold")
+    word, style = _MARKS[found.outcome]
+    line.add_row(Text(word, style=style), Text(f"{found.seconds:.1f} s", style="dim"), _said(found))
+    return line
+
+
+def _said(found: Finding) -> Text:
+    said = Text.assemble((found.part, "bold"), f" {found.subject}" if found.subject else "")
+    if found.detail:
+        said.append(f": {found.detail}")
+    if found.error is not None:
+        said.append(f": {type(found.error).__name__}: {found.error.message}")
+        for name, value in found.error.context.items():
+            said.append(f"\n  {name}: {value}", style="dim")
+    return said
+
+
+def verdict(found: Sequence[Finding]) -> Group:
+    """Say in a line what came of all checks."""
+    failed = [each for each in found if each.failed]
+    warned = sum(each.outcome is Outcome.WARNING for each in found)
+    warnings = f", {warned} warning{'' if warned == 1 else 's'}" if warned else ""
+    if not failed:
+        return Group(Text(f"\nAll is well{warnings}.", style="bold green"))
+    parts = ", ".join(dict.fromkeys(each.part for each in failed))
+    return Group(Text(f"\n{len(failed)} of {len(found)} failed{warnings}: {parts}.", style="bold red"))
+
+
+def check_json(found: Sequence[Finding]) -> dict[str, Any]:
+    """Return all findings as one JSON object."""
+    return {
+        "ok": not any(each.failed for each in found),
+        "checks": [
+            {
+                "part": each.part,
+                "subject": each.subject,
+                "outcome": str(each.outcome),
+                "seconds": round(each.seconds, 3),
+                "detail": each.detail,
+                "error": None if each.error is None else error_json(each.error),
+            }
+            for each in found
+        ],
+    }

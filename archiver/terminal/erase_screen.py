@@ -1,0 +1,154 @@
+"""Shows people an erasure: a bar while files are searched, then what went, and what keeps the rest."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from archiver.terminal.amounts import counted, duration
+from archiver.terminal.bars import Bars
+from archiver.terminal.console import TextConsole
+from archiver.terminal.expire_screen import purge_remarks
+from archiver.terminal.owner_words import setting_words, snapshot_words
+from archiver.upkeep.erase.report import (
+    EraseEvent,
+    EraseFailed,
+    EraseFinished,
+    EraseReport,
+    FileSearched,
+    FilesSearched,
+    OwnedSnapshots,
+    RecordsFound,
+)
+
+_SHOWN = 5
+
+
+class EraseScreen(Bars):
+    """An observer that shows people the erasure. Use as a context manager."""
+
+    def __init__(self, console: TextConsole) -> None:
+        super().__init__(console, unit="file")
+        self._planned = 0
+        self._done = 0
+
+    def __call__(self, event: EraseEvent) -> None:
+        """Show an event."""
+        match event:
+            case OwnedSnapshots():
+                self.close()  # the question comes next
+                self.console.print(
+                    f"{snapshot_words([one.snapshot_id for one in event.snapshots])} with erased records are kept by"
+                    f" {setting_words(event.settings)}",
+                    style="yellow",
+                    soft_wrap=True,
+                )
+            case FilesSearched():
+                self.clear()
+                self._planned, self._done = event.files, 0
+            case FileSearched():
+                self._done += event.files
+                self.show("searching", done=self._done, total=self._planned)
+            case RecordsFound():
+                self.pause()
+            case EraseFailed():
+                self.say_error(event.path, event.error)
+            case EraseFinished():
+                self.close()
+                print_report(self.console, event.report)
+            case _ as never:
+                assert_never(never)
+
+
+def print_report(console: TextConsole, report: EraseReport) -> None:
+    """Show what was erased, and what still has some of it."""
+    found = f"{counted(report.rows, 'row')} in {counted(report.files, 'file')}"
+    if report.dry_run:
+        console.print(f"{report.topic}: {found} would be erased; nothing was changed")
+        _print_unjudged(console, report)
+        return
+    console.print(f"{report.topic}: {found} erased, {duration(report.seconds)}")
+    if report.erasure is not None:
+        console.print(f"erasure {report.erasure}; the condition's hash is {report.condition_hash}")
+        console.print(f"its salt is {report.salt}: keep it, if you want to show one day which condition that was")
+    for line in purge_remarks(report.purged):
+        console.print(line, style="yellow", soft_wrap=True)
+    for path in report.copies[:_SHOWN]:
+        console.print(f"an upload that may hold some, too young to be deleted: {path}", style="yellow", soft_wrap=True)
+    for path in report.local[:_SHOWN]:
+        console.print(
+            f"a file that the store denied may hold some, and others that are nowhere else: {path}. Remove it when you"
+            " know that it isn't needed",
+            style="yellow",
+            soft_wrap=True,
+        )
+    if report.rewriters:
+        runs = counted(len(report.rewriters), "other job")
+        console.print(f"{runs} began to rewrite files before, and may still upload some", style="yellow")
+    _print_others(console, report)
+    if report.finished:
+        console.print("no object of the store has these records any more")
+    _print_unjudged(console, report)
+    if report.partition_columns and report.commits:
+        columns = ", ".join(report.partition_columns)
+        console.print(
+            f"files are in partitions by {columns}: manifests name those that went, with such values, until the"
+            " snapshots of this run expire",
+            style="yellow",
+        )
+    _print_unfinished(console, report)
+
+
+def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
+    """Show how an erasure that something keeps goes on."""
+    if report.purged.snapshots.owned:
+        console.print(
+            f"not finished: `archiver erase {report.topic} --finish --expire-protected-snapshots` expires the snapshots"
+            " that the table's owner keeps",
+            style="yellow",
+        )
+    elif {*report.unfinished} - {*report.unsearched}:
+        console.print(
+            f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
+        )
+
+
+def _print_others(console: TextConsole, report: EraseReport) -> None:
+    """Show the erasures that have to be run again with their own conditions."""
+    for each in report.given_up:
+        console.print(
+            f"erasure {each} was given up: it had stopped before all its records were found. If its condition was"
+            " another than this one's, run it again",
+            style="yellow",
+        )
+    for each in report.unsearched:
+        console.print(
+            f"erasure {each} stopped before all its records were found: run it again with its condition",
+            style="yellow",
+        )
+    for each in {*report.doubtful} - {report.erasure}:
+        console.print(
+            f"erasure {each} left records that it couldn't judge: run it again with its condition when they are"
+            " decoded",
+            style="yellow",
+        )
+
+
+def _print_unjudged(console: TextConsole, report: EraseReport) -> None:
+    """Show which records may be meant and stay."""
+    if not report.unjudged:
+        return
+    total = sum(report.unjudged_records.values())
+    console.print(
+        f"{counted(total, 'record')} can't be judged by the condition's columns and may be among those meant: what they"
+        f" have isn't in these columns. Decode them (`archiver reprocess {report.topic} --all`) and erase again, or"
+        " erase them by their offsets",
+        style="yellow",
+    )
+    for partition, count in report.unjudged_records.items():
+        spans = [
+            f"{start}-{end - 1}" if end - start > 1 else str(start)
+            for one, start, end in report.unjudged
+            if one == partition
+        ]
+        more = ", …" if len(spans) > _SHOWN else ""
+        console.print(f"  partition {partition}: {counted(count, 'record')}, offsets {', '.join(spans[:_SHOWN])}{more}")

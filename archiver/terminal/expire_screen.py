@@ -1,0 +1,172 @@
+"""Shows people a retirement: a bar while files go, then a table of what went, and what keeps the rest."""
+
+from __future__ import annotations
+
+from typing import Self, assert_never
+
+from archiver.terminal.amounts import counted, duration, size
+from archiver.terminal.bars import Bars
+from archiver.terminal.console import TextConsole
+from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.terminal.owner_words import setting_words, snapshot_words
+from archiver.upkeep.removal.purge import Purged
+from archiver.upkeep.retire.report import (
+    ExpireEvent,
+    ExpireFailed,
+    ExpireFinished,
+    ExpireReport,
+    FilesRetired,
+    RetirementPlanned,
+    TopicRetired,
+)
+from catalog.iceberg.deletion_gate import GC_ENABLED
+from catalog.ranges.legal_holds import CONFIG_HOLD
+
+_SHOWN = 5
+
+
+class ExpireScreen(Bars):
+    """An observer that shows people the retirement. Use as a context manager."""
+
+    def __init__(self, console: TextConsole) -> None:
+        super().__init__(console, unit="file")
+        self._planned = 0
+        self._done = 0
+
+    def __call__(self, event: ExpireEvent) -> None:
+        """Show an event."""
+        match event:
+            case RetirementPlanned():
+                self.pause()
+                self._planned, self._done = event.files, 0
+            case FilesRetired():
+                self._done += event.files
+                self.show(f"{event.topic}: retiring", done=self._done, total=self._planned)
+            case ExpireFailed():
+                self.say_error(f"{event.topic}: {event.path}" if event.path else event.topic, event.error)
+            case ExpireFinished():
+                self.close()
+                print_report(self.console, event.report)
+            case _ as never:
+                assert_never(never)
+
+
+class ExpireNotes:
+    """An observer that tells people of retirements between other work: a line for each topic that something went of."""
+
+    def __init__(self, console: TextConsole) -> None:
+        self._console = console
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __call__(self, event: ExpireEvent) -> None:
+        """Show the end of a run."""
+        for each in event.report.topics if isinstance(event, ExpireFinished) else ():
+            told = []
+            if each.files:
+                told.append(f"{counted(each.files, 'file')} with {counted(each.rows, 'row')} retired")
+            if each.purged.deleted:
+                told.append(f"{counted(each.purged.deleted, 'removed file')} deleted from the store")
+            if each.purged.shared and each.files:
+                told.append(f"{counted(len(each.purged.left), 'removed file')} kept in the store (`{GC_ENABLED}`)")
+            if told:
+                self._console.print(f"{each.topic}: {', '.join(told)}")
+
+
+def print_report(console: TextConsole, report: ExpireReport) -> None:
+    """Show what was retired, and what keeps more from it."""
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="files", alone="files: {}"),
+        Column(heading="rows", alone="rows: {}"),
+        Column(heading="size", alone="with {}"),
+        Column(heading="written anew", alone="written anew: {}", is_optional=True),
+        Column(heading="deleted", alone="deleted from the store: {}"),
+        Column(heading="begins at", alone="begins at {}", kind="text"),
+    )
+    for each in report.topics:
+        listing.add(
+            each.topic,
+            f"{each.files:,}",
+            f"{each.rows:,}",
+            size(each.size_bytes),
+            f"{each.rewritten:,}" if each.rewritten else NOTHING,
+            NOTHING if report.dry_run else f"{each.purged.deleted:,}",
+            _beginnings(each),
+        )
+    console.print(listing)
+    for each in report.topics:
+        for line in _remarks(each):
+            console.print(f"{each.topic}: {line}", style="yellow")
+    if report.dry_run:
+        console.print("nothing was changed")
+        return
+    rows = sum(each.rows for each in report.topics)
+    console.print(f"{counted(rows, 'row')} retired, {duration(report.seconds)}")
+
+
+def purge_remarks(purged: Purged) -> list[str]:
+    """What keeps removed files in the store."""
+    found = []
+    if purged.shared:
+        found.append(
+            f"{counted(len(purged.left), 'removed file')} {_stay(len(purged.left))} in the store, and no snapshot"
+            f" expires: the table's `{GC_ENABLED}` is not `true`, as another table may share its files. Once it is"
+            " `true`, the next run deletes them"
+        )
+    if purged.snapshots.owned:
+        found.append(
+            "removed files stay in the store as long as the table's owner keeps"
+            f" {snapshot_words([one.snapshot_id for one in purged.snapshots.owned])}:"
+            f" {setting_words(purged.snapshots.settings)}"
+        )
+    if purged.held:
+        found.append(
+            f"{counted(purged.held, 'removed file')} {_stay(purged.held)} in the store: a legal hold is on them"
+        )
+    if purged.snapshots.named:
+        named = ", ".join(f"{name} (snapshot {at})" for name, at in sorted(purged.snapshots.named.items())[:_SHOWN])
+        found.append(f"removed files stay in the store as long as these tags and branches have them: {named}")
+    if purged.snapshots.others:
+        ids = ", ".join(str(one.snapshot_id) for one in purged.snapshots.others[:_SHOWN])
+        found.append(f"removed files stay in the store as long as these snapshots of others have them: {ids}")
+    if purged.snapshots.young:
+        waiting = counted(len(purged.left) - purged.held, "removed file")
+        found.append(f"{waiting} wait for younger snapshots to expire; the next run deletes them")
+    return found
+
+
+def _remarks(topic: TopicRetired) -> list[str]:
+    found = []
+    if not topic.has_limits:
+        found.append("no `retention` or `retention_size` is configured: nothing goes")
+    found += [f"{reason}: it needs `archiver expire {topic.topic} --yes`" for reason in topic.needs_consent]
+    found += [f"partition {each}: {_hold(topic.topic, hold)}" for each, hold in sorted(topic.held.items())]
+    found += [
+        f"partition {each}: a file that can't go keeps more than that: {path}. Nobody knows whose records it has: if"
+        " others added it, take it out of the table, else run `archiver registry rebuild`"
+        for each, path in sorted(topic.kept.items())
+    ]
+    if topic.journal is not None and topic.journal.written:
+        found.append(f"the journal's {topic.journal.before:,} objects with commits are {topic.journal.after:,}")
+    return found + purge_remarks(topic.purged)
+
+
+def _hold(topic: str, hold: str) -> str:
+    if hold == CONFIG_HOLD:
+        return "`hold = true` in the topic's section keeps more than that"
+    return f"hold {hold} keeps more than that. Release it, if that is right: `archiver hold {topic} --release {hold}`"
+
+
+def _beginnings(topic: TopicRetired) -> str:
+    told = [f"{offset:,} ({each})" for each, offset in sorted(topic.first_offsets.items())]
+    more = f", and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return (", ".join(told[:_SHOWN]) + more) or NOTHING
+
+
+def _stay(number: int) -> str:
+    return "stays" if number == 1 else "stay"

@@ -1,0 +1,143 @@
+"""Shows consumer groups: as tables for people, as one JSON document for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from archiver.kafka.group_resets import Move
+from archiver.kafka.groups import Described, Progress
+from archiver.terminal.amounts import counted
+from archiver.terminal.console import TextConsole
+from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.upkeep.consent import Question
+
+
+def printed(told: Mapping[str, Any], screen: Callable[[], RenderableType], *, as_json: bool) -> None:
+    """Print JSON or the screen."""
+    if as_json:
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        TextConsole().print(screen())
+
+
+def group_json(found: Described) -> dict[str, Any]:
+    """A group as JSON. What isn't known is null."""
+    members = [
+        asdict(each) | {"partitions": [{"topic": topic, "partition": number} for topic, number in each.partitions]}
+        for each in found.members
+    ]
+    return {
+        "group": found.group,
+        "protocol": found.kind,
+        "state": found.state,
+        "assignor": found.assignor or None,
+        "lag": lag(found.progress),
+        "members": members,
+        "partitions": [asdict(each) | {"lag": each.lag} for each in found.progress],
+    }
+
+
+def move_json(move: Move) -> dict[str, Any]:
+    """A move as JSON."""
+    return asdict(move)
+
+
+def lag(progress: Sequence[Progress]) -> int | None:
+    """How many offsets are left to read in all; None where no partition tells."""
+    known = [each.lag for each in progress if each.lag is not None]
+    return sum(known) if known else None
+
+
+def list_screen(found: Sequence[Described]) -> RenderableType:
+    """A line for each group."""
+    if not found:
+        return Text("there are no groups")
+    listing = Listing(
+        Column(heading="group", kind="name"),
+        Column(heading="protocol", alone="{}", kind="text"),
+        Column(heading="state", alone="{}", kind="text"),
+        Column(heading="members", alone="{} members"),
+        Column(heading="lag", alone="{} behind"),
+    )
+    for each in found:
+        listing.add(
+            Text(each.group, style="bold"), each.kind, each.state, str(len(each.members)), _number(lag(each.progress))
+        )
+    return listing
+
+
+def describe_screen(found: Sequence[Described]) -> RenderableType:
+    """The members and the partitions of groups."""
+    return Group(*(part for place, each in enumerate(found) for part in ([Text("")] if place else []) + _parts(each)))
+
+
+def reset_screen(group: str, moves: Sequence[Move], *, dry_run: bool) -> RenderableType:
+    """Where a group goes on."""
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="partition", alone="partition {}", kind="name"),
+        Column(heading="before", alone="from {}"),
+        Column(heading="after", alone="to {}"),
+    )
+    for each in moves:
+        listing.add(each.topic, str(each.partition), _number(each.before), _number(each.after))
+    return Group(Text(f"{group} would go on here (dry run)" if dry_run else f"{group} goes on here"), listing)
+
+
+def delete_screen(names: Sequence[str], *, dry_run: bool) -> RenderableType:
+    """What was deleted."""
+    return Text("\n".join(f"{each}: {'would be deleted (dry run)' if dry_run else 'deleted'}" for each in names))
+
+
+def deletion_question(group: Described) -> Question:
+    """Ask whether a group may be forgotten, with the offsets that it has committed."""
+    committed = [place for place in group.progress if place.committed is not None]
+    return Question(
+        verb="forget",
+        things=f"the group {group.group} with {counted(len(committed), 'committed offset')}",
+        facts=tuple(f"{place.topic}, partition {place.partition}: at {place.committed:,}" for place in committed),
+    )
+
+
+def _parts(found: Described) -> list[RenderableType]:
+    assignor = f", assignor {found.assignor}" if found.assignor else ""
+    head = Text(found.group, style="bold").append(
+        f": {found.state}, protocol {found.kind}{assignor}, {len(found.members)} members", style="not bold"
+    )
+    names = {each.member_id: each.instance_id or each.member_id for each in found.members}
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="partition", alone="partition {}", kind="name"),
+        Column(heading="committed", alone="at {}"),
+        Column(heading="end", alone="of {}"),
+        Column(heading="lag", alone="{} behind"),
+        Column(heading="member", alone="read by {}", kind="text"),
+    )
+    for each in found.progress:
+        reader = names.get(each.member_id or "", NOTHING)
+        listing.add(
+            each.topic, str(each.partition), _number(each.committed), _number(each.end), _number(each.lag), reader
+        )
+    parts: list[RenderableType] = [head, *([listing] if found.progress else [])]
+    if found.members:
+        members = Listing(
+            Column(heading="member", kind="name"),
+            Column(heading="client", alone="client {}", kind="text"),
+            Column(heading="host", alone="at {}", kind="text"),
+            Column(heading="partitions", alone="{} partitions"),
+        )
+        for one in found.members:
+            members.add(names[one.member_id], one.client_id, one.host, str(len(one.partitions)))
+        parts += [Text(""), members]
+    return parts
+
+
+def _number(value: int | None) -> str:
+    return NOTHING if value is None else f"{value:,}"

@@ -1,0 +1,89 @@
+"""A table that people can read at any width: where it doesn't fit, each row becomes lines of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from archiver.terminal.console import UNLIMITED
+
+NOTHING: Final = "-"
+_INDENT: Final = "  "
+_APART: Final = "  "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its heading, and how a value reads without the heading, with `{}` for the value.
+
+    Columns of kind `name` name the row. Where the table doesn't fit, they make its first line. `is_optional`: the table
+    may leave the column out if it fits then.
+    """
+
+    heading: str
+    alone: str = ""
+    kind: Literal["name", "text", "number"] = "number"
+    is_optional: bool = False
+
+
+class Listing:
+    """Rows under headings, without borders. Digits are never cut, and no row is dropped."""
+
+    def __init__(self, *columns: Column) -> None:
+        self._columns = columns
+        self._rows: list[tuple[Text, ...]] = []
+
+    def add(self, *cells: str | Text) -> None:
+        """Add a row, with a cell for each column."""
+        self._rows.append(tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table if it fits the width, if need be without its optional columns. Else yield lines."""
+        everything = range(len(self._columns))
+        for places in (everything, [place for place in everything if not self._columns[place].is_optional]):
+            table = self._table(places)
+            if Measurement.get(console, options.update(max_width=UNLIMITED), table).maximum <= options.max_width:
+                yield table
+                return
+        for row in self._rows:
+            yield from self._lines(row, options.max_width)
+
+    def _table(self, places: Sequence[int]) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for column in (self._columns[place] for place in places):
+            table.add_column(Text(column.heading), justify="right" if column.kind == "number" else "left", no_wrap=True)
+        for row in self._rows:
+            table.add_row(*(row[place] for place in places))
+        return table
+
+    def _lines(self, row: Sequence[Text], width: int) -> Iterator[Text]:
+        cells = list(zip(self._columns, row, strict=True))
+        yield Text(_APART).join(_named(column, cell) for column, cell in cells if column.kind == "name")
+        facts = [_named(column, cell) for column, cell in cells if column.kind != "name" and cell.plain != NOTHING]
+        yield from packed(facts, width, indent=_INDENT)
+
+
+def _named(column: Column, cell: Text) -> Text:
+    """The cell with what its heading says, where no heading is."""
+    before, _, after = (column.alone or ("{}" if column.kind == "name" else f"{column.heading} {{}}")).partition("{}")
+    return Text.assemble(before, cell, after)
+
+
+def packed(pieces: Iterable[Text], width: int, *, indent: str = "") -> Iterator[Text]:
+    """Put pieces into as few lines as hold them. A piece is never cut; only one that is longer than a line wraps."""
+    line: Text | None = None
+    for piece in pieces:
+        if line is not None and line.cell_len + len(_APART) + piece.cell_len <= width:
+            line.append(_APART).append_text(piece)
+            continue
+        if line is not None:
+            yield line
+        line = Text(indent).append_text(piece)
+    if line is not None:
+        yield line

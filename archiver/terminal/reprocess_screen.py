@@ -1,0 +1,85 @@
+"""Shows people a reprocessing: a bar over the files, then a table of the errors found and corrected."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from rich.text import Text
+
+from archiver.terminal.amounts import counted, duration
+from archiver.terminal.bars import Bars
+from archiver.terminal.console import TextConsole
+from archiver.terminal.error_text import error_text
+from archiver.terminal.listing import Column, Listing
+from archiver.upkeep.reprocess.report import (
+    FileFailed,
+    FileReprocessed,
+    FilesPlanned,
+    ReprocessEvent,
+    ReprocessFinished,
+    ReprocessReport,
+)
+
+
+class ReprocessScreen(Bars):
+    """An observer that shows people the reprocessing. Use as a context manager.
+
+    A terminal gets a bar. Failures are shown as they come, the report at the end.
+    """
+
+    def __init__(self, console: TextConsole) -> None:
+        super().__init__(console, unit="file")
+
+    def __call__(self, event: ReprocessEvent) -> None:
+        """Show an event."""
+        match event:
+            case FilesPlanned():
+                self.show("Reprocessing", done=0, total=event.files)
+            case FileReprocessed():
+                self.advance()
+            case FileFailed():
+                self.advance()
+                self.say_error(event.path, event.error)
+            case ReprocessFinished():
+                self.close()
+                print_report(self.console, event.report)
+            case _ as never:
+                assert_never(never)
+
+
+def print_report(console: TextConsole, report: ReprocessReport) -> None:
+    """Show what was done."""
+    if report.schema_registry_down is not None:
+        head = ("By the schemas last known: ", "yellow")
+        console.print(Text.assemble(head, error_text(report.schema_registry_down)))
+    if not report.found:
+        console.print(f"{report.topic}: no such errors in {report.table}")
+    else:
+        console.print(f"{report.topic} in {report.table}", style="bold")
+        console.print(_listing(report))
+    console.print(_outcome(report))
+
+
+def _listing(report: ReprocessReport) -> Listing:
+    mended = "would decode" if report.dry_run else "decoded"
+    listing = Listing(
+        Column(heading="part", kind="name"),
+        Column(heading="error", kind="name"),
+        Column(heading="found", alone="found: {}"),
+        Column(heading=mended, alone=f"{mended}: {{}}"),
+    )
+    for (part, code), found in sorted(report.found.items()):
+        listing.add(part, code, f"{found:,}", f"{report.mended[part, code]:,}")
+    return listing
+
+
+def _outcome(report: ReprocessReport) -> str:
+    read = counted(len(report.results) + len(report.failures), "file")
+    if report.dry_run:
+        return f"{report.files:,} of {read} would be rewritten; nothing was changed"
+    if report.commit_id is None:
+        return f"{read} read, none rewritten"
+    return (
+        f"{report.files:,} of {read} rewritten in commit {report.commit_id} "
+        f"(schema version {report.schema_version}), {duration(report.seconds)}"
+    )

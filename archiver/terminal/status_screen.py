@@ -1,0 +1,229 @@
+"""Shows the status of a topic: as a table for people, as JSON for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from archiver.terminal.amounts import age, clock_time, counted, size
+from archiver.terminal.error_text import error_text
+from archiver.terminal.json_lines import error_json
+from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.terminal.owner_words import erasure_remark
+from archiver.terminal.schema_words import doubt_remark, fit_remarks
+from archiver.topics.state import PartitionStatus, TopicStatus
+from catalog.model import FileState
+from schema_mapping.errors import ContextError
+
+MANY_FILES: Final = 100
+TINY_BYTES: Final = 4 << 20
+"""Engines take longer to open a file of less than this than to read it."""
+
+
+def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> RenderableType:
+    """Show topics: a line for each, or a table of its partitions, and below what is wrong or unlikely."""
+    if partitions:
+        tables = [part for each in found for part in (Text(""), status_table(each))]
+        return Group(*tables[1:])
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="records behind"),
+        Column(heading="oldest", alone="oldest {} old"),
+        Column(heading="archived", alone="{} archived", is_optional=True),
+        Column(heading="size", alone="{} stored", is_optional=True),
+        Column(heading="state", alone="{}", kind="text"),
+    )
+    seen = [each for each in found if each.is_seen]
+    for each in seen:
+        committed = each.files.get(FileState.COMMITTED)
+        listing.add(
+            Text(each.topic, style="bold"),
+            f"{each.lag_records:,}",
+            age(each.lag_seconds),
+            f"{committed.rows:,}" if committed else NOTHING,
+            size(committed.size_bytes) if committed else NOTHING,
+            _state(each),
+        )
+    remarks = [Text(f"{each.topic}: ").append_text(line) for each in found for line in _remarks(each)]
+    return Group(*([listing] if seen else []), *remarks)
+
+
+def watch_screen(
+    found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
+) -> RenderableType:
+    """Show a look among others: with the time, and topics that need a look first. `error` kept from looking."""
+    time = Text(clock_time(), style="dim")
+    if error is not None:
+        return Group(time, error_text(error))
+    ordered = sorted(found, key=lambda each: (not each.problems, -each.lag_records, each.topic))
+    return Group(time, status_screen(ordered, partitions=partitions))
+
+
+def _state(status: TopicStatus) -> Text:
+    """What is wrong with a topic in a word or two."""
+    if status.problems:
+        return Text(", ".join(dict.fromkeys(type(error).__name__ for error in status.problems)), style="bold red")
+    if status.doubts:
+        return Text("schema in doubt", style="yellow")
+    return Text("up to date" if not status.lag_records else "behind")
+
+
+def status_table(status: TopicStatus) -> RenderableType:
+    """Show a topic: a headline, a row for each partition, and below it what holds it up."""
+    if not status.is_seen:
+        return Group(*(Text(f"{status.topic}: ").append_text(line) for line in _remarks(status)))
+    listing = Listing(
+        Column(heading="partition", alone="partition {}", kind="name"),
+        Column(heading="begins at", is_optional=True),
+        Column(heading="archived to"),
+        Column(heading="staged to"),
+        Column(heading="last stable", is_optional=True),
+        Column(heading="high watermark", is_optional=True),
+        Column(heading="lag"),
+        Column(heading="oldest", alone="oldest {} old"),
+    )
+    for each in status.partitions:
+        listing.add(
+            str(each.partition),
+            _number(each.first_offset),
+            _number(each.archived_to),
+            f"{_number(each.staged_to)} ({counted(each.staged_files, 'file')})" if each.staged_files else NOTHING,
+            _number(each.last_stable),
+            _number(each.high_watermark),
+            _number(each.lag_records),
+            age(each.lag_seconds),
+        )
+    return Group(*_headlines(status), listing, *_remarks(status))
+
+
+def status_json(status: TopicStatus) -> dict[str, Any]:
+    """Return everything about a topic as plain JSON values. Ages are in seconds, times in ms since 1970."""
+    return {
+        "topic": status.topic,
+        "table": status.table,
+        "lag_records": status.lag_records,
+        "lag_seconds": _rounded(status.lag_seconds),
+        "lost_offsets": status.lost_offsets,
+        "erased_rows": status.gone.erased,
+        "lost_rows": status.gone.lost,
+        "retired_rows": status.gone.retired,
+        "holds": status.holds,
+        "holes": [
+            {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
+            for each in status.holes
+        ],
+        "altered": [
+            {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
+            for each in status.altered
+        ],
+        "not_compared_rows": status.uncompared_rows,
+        "unseen_before_snapshot": status.unseen_before,
+        "files": {str(state): asdict(count) for state, count in status.files.items()},
+        "partitions": [
+            asdict(replace(each, problem=None))
+            | {"lag_seconds": _rounded(each.lag_seconds), "problem": _problem(each.problem)}
+            for each in status.partitions
+        ],
+        "recognition": {part: asdict(fit) for part, fit in status.recognition.parts.items()},
+        "uncounted_rows": status.uncounted_rows,
+        "open_erasures": [
+            {name: getattr(each, name) for name in ("id", "is_searched", "settings", "snapshots")}
+            for each in status.erasures
+        ],
+        "owner_remarks": list(status.owner_remarks),
+        "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
+        "problem": _problem(status.problem),
+        "needs_consent": _problem(status.consent),
+    }
+
+
+def _headlines(status: TopicStatus) -> list[Text]:
+    """Say where the topic is archived and how far behind, then what is unusual about it."""
+    counts = ", ".join(f"{count.ranges:,} {state}" for state, count in status.files.items() if count.ranges)
+    gone = (
+        (status.lost_offsets, "offset", "recorded as lost"),
+        (status.gone.erased, "row", "erased"),
+        (status.gone.lost, "row", "recorded as lost"),
+        (status.gone.retired, "row", "retired"),
+        (status.holds, "legal hold", "in force"),
+    )
+    behind = f": {counted(status.lag_records, 'record')} behind; files: {counts or 'none'}"
+    losses = [f"{counted(number, noun)} {fate}" for number, noun, fate in gone if number]
+    head = Text.assemble((status.topic, "bold"), f" in {status.table}", behind)
+    return [head, Text("; ".join(losses), style="yellow")] if losses else [head]
+
+
+def _remarks(status: TopicStatus) -> list[Text]:
+    remarks = [error_text(error) for error in status.problems]
+    remarks += [
+        Text(
+            f"partition {each.partition}: {counted(each.rows, 'row')} of {each.span} "
+            f"{'is' if each.rows == 1 else 'are'} missing from the table"
+        )
+        for each in status.holes
+    ]
+    remarks += [
+        Text(f"partition {each.partition}: {each.span} doesn't hold the archived records any more: others changed it")
+        for each in status.altered
+    ]
+    if status.uncompared_rows:
+        remarks.append(
+            Text(
+                f"{counted(status.uncompared_rows, 'record')} that others may have changed "
+                f"{'is' if status.uncompared_rows == 1 else 'are'} not compared yet: `archiver archive` goes on",
+                style="yellow",
+            )
+        )
+    if status.unseen_before is not None:
+        remarks.append(
+            Text(f"changes by others before snapshot {status.unseen_before} weren't looked at: it is the oldest left")
+        )
+    remarks += [
+        Text(doubt_remark(status.topic, part, status.recognition.parts[part], doubt), style="yellow")
+        for part, doubt in status.doubts.items()
+    ]
+    remarks += [Text(erasure_remark(status.topic, each), style="yellow") for each in status.erasures]
+    remarks += [Text(line, style="yellow") for line in status.owner_remarks]
+    remarks += [Text(line) for line in fit_remarks(status.recognition)]
+    remarks += _small_files(status)
+    return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]
+
+
+def _small_files(status: TopicStatus) -> list[Text]:
+    """What partitioning by columns costs: how many files a range has, and a warning where they are tiny."""
+    there = status.files.get(FileState.COMMITTED)
+    if there is None or not there.ranges or there.files <= there.ranges:
+        return []
+    average = there.size_bytes // there.files
+    told = (
+        f"{counted(there.files, 'file')} in {counted(there.ranges, 'range')}: {there.files / there.ranges:.1f} a range,"
+        f" of {size(average)} on average"
+    )
+    if there.files < MANY_FILES or average >= TINY_BYTES:
+        return [Text(told)]
+    advice = "; fewer partitions, or a larger min_file_size and max_lag, make larger ones"
+    return [Text(told + advice, style="yellow")]
+
+
+def _transactions(status: PartitionStatus) -> list[str]:
+    return [
+        f"partition {status.partition}: held back by an open transaction from {each.first_offset:,} on, of producer "
+        f"{each.producer_id} epoch {each.producer_epoch} ({each.transactional_id or 'its id is not visible'})"
+        for each in status.open_transactions
+    ]
+
+
+def _problem(error: ContextError | None) -> dict[str, Any] | None:
+    return None if error is None else error_json(error)
+
+
+def _number(value: int | None) -> str:
+    return NOTHING if value is None else f"{value:,}"
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

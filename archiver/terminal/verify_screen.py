@@ -1,0 +1,112 @@
+"""Shows people a verification: a bar while files are read, faults as they are found, then what is proven."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, assert_never
+
+from rich.text import Text
+
+from archiver.terminal.amounts import counted, duration, rates, size
+from archiver.terminal.bars import Bars
+from archiver.terminal.console import TextConsole
+from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.upkeep.verify.report import (
+    FaultFound,
+    FilesPlanned,
+    FilesVerified,
+    KafkaCompared,
+    TopicFailed,
+    TopicReport,
+    TopicVerified,
+    VerifyEvent,
+    VerifyFinished,
+)
+from schema_mapping.errors import ContextError
+
+SHOWN: Final = 50
+"""How many faults of a topic people are shown. The report and `--json` have all."""
+
+
+class VerifyScreen(Bars):
+    """An observer that shows people the verification. Use as a context manager."""
+
+    def __init__(self, console: TextConsole) -> None:
+        super().__init__(console, unit="file")
+        self._faults: Counter[str] = Counter()
+        self._compared = 0
+
+    def __call__(self, event: VerifyEvent) -> None:
+        """Show an event."""
+        match event:
+            case FilesPlanned():
+                self.clear()
+                title = f"{event.topic}: reading {size(event.size_bytes)}"
+                self.show(title, total=event.files + event.resumed, done=event.resumed)
+            case FilesVerified():
+                self.advance(event.files)
+            case KafkaCompared():
+                self._compared += event.rows
+                self.show(f"{event.topic}: comparing with Kafka, {self._compared:,} records", total=None)
+            case FaultFound():
+                self._say(event)
+            case TopicVerified():
+                self.clear()
+                self._compared = 0
+                print_topic(self.console, event.report)
+            case TopicFailed():
+                self.clear()
+                if isinstance(event.error, ContextError):
+                    self.say_error(event.topic, event.error)
+            case VerifyFinished():
+                self.close()
+                _print_end(self.console, event)
+            case _ as never:
+                assert_never(never)
+
+    def _say(self, event: FaultFound) -> None:
+        self._faults[event.topic] += 1
+        if self._faults[event.topic] > SHOWN:
+            return
+        fault = event.fault
+        where = Text.assemble((f"{event.topic} {fault.place}".rstrip(), "bold red"))
+        self.console.print(Text.assemble(where, f": {fault.kind}: {fault.message}"), soft_wrap=True)
+
+
+def print_topic(console: TextConsole, topic: TopicReport) -> None:
+    """Show what was found of a topic."""
+    if (more := len(topic.faults) - SHOWN) > 0:
+        console.print(f"and {counted(more, 'more fault')}; --report and --json have them all", style="dim")
+    listing = Listing(
+        Column(heading="partition", alone=f"{topic.topic}/{{}}", kind="name"),
+        Column(heading="proven", alone="proven: {}"),
+        Column(heading="offsets", alone="up to {}"),
+        Column(heading="gaps", alone="gaps: {}", kind="text"),
+    )
+    for each in topic.partitions:
+        gaps: Counter[str] = Counter()
+        for gap in each.gaps:
+            gaps[gap.kind] += gap.count
+        listing.add(
+            str(each.partition),
+            f"{each.rows:,}",
+            f"{each.end_offset:,}",
+            ", ".join(f"{kind} {number:,}" for kind, number in sorted(gaps.items())) or NOTHING,
+        )
+    console.print(listing)
+    for note in topic.notes:
+        console.print(f"  {note}", style="dim")
+    state = "is as it was archived" if topic.succeeded else f"has {counted(len(topic.faults), 'fault')}"
+    speed = rates(topic.rows, topic.size_bytes, topic.seconds)
+    console.print(
+        f"{topic.topic} {state}: {counted(topic.rows, 'record')} proven in {counted(topic.files, 'file')}"
+        f"{f', {speed}' if speed else ''}"
+    )
+    console.print(f"  root {topic.root}", style="dim", soft_wrap=True)
+
+
+def _print_end(console: TextConsole, event: VerifyFinished) -> None:
+    if event.paths:
+        signed = "signed" if event.is_signed else "not signed: set signing_key in [audit]"
+        console.print(f"report: {', '.join(event.paths)} ({signed})", soft_wrap=True)
+    console.print(f"took {duration(event.report.seconds)}", style="dim")

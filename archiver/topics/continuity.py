@@ -1,0 +1,166 @@
+"""Whether a log still is the one that was archived, where its leader's word on epochs alone leaves that open.
+
+An epoch that ended before what is archived is a suspicion: what was archived after its end may hold no record, or the
+same ones. Only records that are missing or differ are a divergence; else the epochs are put right
+(docs/adr/0025-epochs-and-records.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from archiver.errors import SourceError
+from archiver.kafka.broker import EpochEnd
+from archiver.topics.seen_partition import SeenPartition
+from catalog.model import PartitionOffset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from archiver.wire.columns import DecodedBatches
+
+_FIRST_STEP: Final = 1024
+_ANY_EPOCH: Final = 2**31 - 1
+
+
+class Epochs(Protocol):
+    """What leaders say of epochs; see `BrokerClient`."""
+
+    def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
+        """Where leader epochs of partitions end."""
+
+    def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
+        """The epoch of what lies right before an offset."""
+
+
+class LogReader(Protocol):
+    """Reads the committed records of a partition's log; see `PartitionFetcher.batches`."""
+
+    def __call__(self, partition: int, start_offset: int, end_offset: int, /) -> Iterable[DecodedBatches]:
+        """The pieces of [start_offset, end_offset) in order."""
+
+
+class Archived(Protocol):
+    """What is archived of a topic; see `ArchiveReader`."""
+
+    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        """The records of [start_offset, end_offset) in order."""
+
+
+class Continuity:
+    """Looks closer at partitions of one topic.
+
+    `archived` is asked for when there is something to compare, and `starts` for the offsets before which nothing was to
+    be archived.
+    `proven` remembers, by partition, offsets up to which the log was found to be the archived one, and the epoch in
+    which it has them: a log that still ends that epoch at or after them still is.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        epochs: Epochs,
+        log: LogReader,
+        archived: Callable[[], Archived],
+        starts: Callable[[], Mapping[int, int]],
+        proven: MutableMapping[int, PartitionOffset],
+    ) -> None:
+        self._topic = topic
+        self._epochs = epochs
+        self._log = log
+        self._open = archived
+        self._starts = starts
+        self._proven = proven
+
+    def judged(self, seen: SeenPartition, answer: EpochEnd | None) -> SeenPartition:
+        """`seen` with the truth about its past; `answer` is the leader's about `seen.known.leader_epoch`, if any.
+
+        Raises what reading the log and the archive raises: then nothing is known.
+        """
+        known = seen.known
+        if known is None or answer is None:
+            return seen
+        if _agrees(answer, known):
+            return replace(seen, last_epoch=known.leader_epoch)
+        proven = self._proven.get(seen.partition)
+        if proven is not None and proven.next_offset == known.next_offset and self._has(seen.partition, proven):
+            return replace(seen, last_epoch=proven.leader_epoch)
+        return self._compared(seen, known, answer)
+
+    def _compared(self, seen: SeenPartition, known: PartitionOffset, answer: EpochEnd) -> SeenPartition:
+        from archiver.topics.divergence import differences
+
+        partition, end = seen.partition, known.next_offset
+        before = self._epochs.epoch_before(self._topic, partition, end, since=answer.leader_epoch)
+        start = max(self._same_until(partition, known, answer), self._starts().get(partition, 0))
+        log: Iterable[DecodedBatches] = ()
+        if seen.gap is None:  # else the log has none of these offsets any more
+            start = max(start, seen.log_start)
+            log = self._log(partition, start, min(end, seen.last_stable))
+        read = partial(self._archived.read, partition)
+        found = differences(log, read, partition=partition, start_offset=start, end_offset=end)
+        if found.first is not None:
+            return replace(seen, epoch_end=found.first, differs=found.text)
+        if before is None:
+            return seen
+        self._proven[partition] = PartitionOffset(next_offset=end, leader_epoch=before.leader_epoch)
+        return replace(seen, last_epoch=before.leader_epoch)
+
+    def _same_until(self, partition: int, known: PartitionOffset, answer: EpochEnd) -> int:
+        """Up to where leader and archive agree by epochs alone: who has a record in its epoch has all before it."""
+        start, end = answer.end_offset, known.next_offset
+        if answer.leader_epoch < known.leader_epoch:
+            same = self._last(partition, 0, end, epoch=answer.leader_epoch)
+            start = min(start, same.next_offset if same else 0)
+        last = self._last(partition, start, end)
+        return last.next_offset if last is not None and self._has(partition, last) else start
+
+    def _has(self, partition: int, place: PartitionOffset) -> bool:
+        """Whether the leader has what lies right before the place, in its epoch."""
+        if place.leader_epoch < 0:
+            return False
+        answer = self._epochs.end_of_epoch(self._topic, {partition: place.leader_epoch}).get(partition)
+        return answer is not None and _agrees(answer, place)
+
+    def _last(self, partition: int, start: int, end: int, *, epoch: int = _ANY_EPOCH) -> PartitionOffset | None:
+        """The place after the last record archived in [start, end) in this epoch or before; None where none is."""
+        import pyarrow.compute as pc
+
+        from archiver.topics.divergence import AT_ONCE
+
+        step, at = _FIRST_STEP, end
+        while at > start:
+            until, at = at, max(start, at - step)
+            step = min(step * 8, AT_ONCE)
+            found = self._archived.read(partition, at, until)
+            found = found.filter(pc.less_equal(found.column("leader_epoch"), epoch))
+            if found.num_rows:
+                offset, of = (found.column(name)[-1].as_py() for name in ("offset", "leader_epoch"))
+                return PartitionOffset(next_offset=offset + 1, leader_epoch=of)
+        return None
+
+    @cached_property
+    def _archived(self) -> Archived:
+        return self._open()
+
+
+def same_log(epochs: Epochs, topic: str, partition: int, place: PartitionOffset, later: int) -> bool:
+    """Whether the leader has what lies right before the place, in its epoch, and knows of the `later` epoch, too.
+
+    A leader of the past knows of none later than its own. False also where none answers now.
+    """
+    try:
+        ends = [epochs.end_of_epoch(topic, {partition: each}).get(partition) for each in (place.leader_epoch, later)]
+    except SourceError:
+        return False
+    before, after = ends
+    return before is not None and _agrees(before, place) and after is not None and after.leader_epoch >= later
+
+
+def _agrees(answer: EpochEnd, place: PartitionOffset) -> bool:
+    """Whether the leader has the epoch, and still had it right before the place."""
+    return answer.leader_epoch >= place.leader_epoch and answer.end_offset >= place.next_offset

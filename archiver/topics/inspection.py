@@ -1,0 +1,200 @@
+"""What is known of a topic's partitions now, asked of table, registry and brokers, for the plan to decide on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from archiver.kafka.broker import BrokerClient, PartitionDescription
+from archiver.kafka.fetch import log_reader
+from archiver.topics.archive_reader import ArchiveReader
+from archiver.topics.continuity import Continuity
+from archiver.topics.log_bounds import LogBounds, no_leaders
+from archiver.topics.opening import OpenedTopic
+from archiver.topics.seen_partition import SeenPartition, furthest
+from archiver.topics.start_offsets import StartFrom, StartOffsets
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import check_lineage
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.registry import Registry
+from catalog.registry.missing_objects import first_offsets
+from schema_mapping.errors import ContextError
+
+FRESH_SECONDS = 60.0
+"""How old the table may be that a run's first plan is made on."""
+
+_ELECTION_TRIES = 5
+_ELECTION_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTopic:
+    """A topic as it was seen: what is known of its partitions, the table with its offsets.
+
+    A partition whose first files are missing has their start in `table_offsets`, where the table has nothing of it.
+    `unknown` are the partitions of which nothing can be said now, each with its reason: most have no leader.
+    """
+
+    table: ArchiveTable
+    partitions: tuple[SeenPartition, ...]
+    unknown: Mapping[int, ContextError]
+    table_offsets: dict[int, PartitionOffset]
+
+    @property
+    def known(self) -> dict[int, PartitionOffset]:
+        """How far partitions are archived or staged; one that never was is not there."""
+        return {each.partition: each.known for each in self.partitions if each.known is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedOffsets:
+    """How far a topic is archived: its table as loaded, and how far partitions are in it, or staged for it.
+
+    `missing` are ranges whose files are gone; the start of a partition that lost its first is in `table_offsets`.
+    """
+
+    table: ArchiveTable
+    table_offsets: dict[int, PartitionOffset]
+    known: dict[int, PartitionOffset]
+    missing: tuple[TranslatedRange, ...]
+
+
+def archived_offsets(
+    opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog, is_as_opened: bool = False
+) -> ArchivedOffsets:
+    """Ask registry and catalog. Raises the leaves of RegistryError and CatalogError.
+
+    The catalog isn't asked where this run has changed nothing since it opened the table (`is_as_opened`) a short time
+    ago. What others commit meanwhile is then planned again, and the fence rejects it.
+
+    RolledBack where others set the table back: its offsets then don't say what is in it. TableMissing where it was
+    dropped, or made anew.
+    """
+    topic = opened.topic
+    staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table
+    try:
+        is_fresh = is_as_opened and not opened.table.is_recalled and opened.table.age < FRESH_SECONDS
+        table = opened.table if is_fresh else catalog.reload(opened.table)
+    except CatalogUnreachable:
+        # Archiving goes on: the registry knows what was accepted, committed or not, since the table was loaded.
+        table, staged = opened.table, registry.files.accepted_ends(topic)
+    if not table.is_recalled:
+        check_lineage(table)
+    missing = registry.missing.load(topic, table_offsets=table.offsets)
+    table_offsets = table.offsets | first_offsets(missing, table.offsets, staged)
+    return ArchivedOffsets(
+        table=table, table_offsets=table_offsets, known=furthest(table_offsets, staged), missing=tuple(missing)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedPartition:
+    """A partition as it is now. With a `problem`, `seen` is what is known without judging its log."""
+
+    seen: SeenPartition
+    problem: ContextError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionInspector:
+    """Compares what is archived of one topic with its logs. `topic` is None before the registry knows the topic.
+
+    `archived` opens the archive; it is called only if records must be compared. `proven` is what `Continuity` remembers
+    from one inspection to the next. If `keeps` is false, the registry stays as it is.
+    """
+
+    name: str
+    topic_id: UUID | None
+    topic: TopicRow | None
+    start_from: StartFrom
+    brokers: BrokerClient
+    registry: Registry
+    archived: Callable[[], ArchiveReader]
+    proven: MutableMapping[int, PartitionOffset] = field(default_factory=dict)
+    keeps: bool = True
+
+    def inspect(
+        self,
+        bounds: LogBounds,
+        described: Mapping[int, PartitionDescription],
+        known: Mapping[int, PartitionOffset],
+        missing: Sequence[TranslatedRange] = (),
+    ) -> dict[int, InspectedPartition]:
+        """Inspect the partitions of `bounds`. `known` is how far partitions are archived or staged.
+
+        Raises subclasses of SourceError and RegistryError if nothing can be said of any partition.
+        """
+        topic = self.topic
+        starts = StartOffsets(
+            topic=topic,
+            name=self.name,
+            start_from=self.start_from,
+            brokers=self.brokers,
+            remembered=self.registry.starts,
+            keeps=self.keeps,
+        ).of(bounds.new(known, described), is_first=not known)
+        continuity = Continuity(
+            self.name,
+            epochs=self.brokers,
+            log=log_reader(self.brokers, self.name, self.topic_id),
+            archived=self.archived,
+            starts=lambda: self.registry.starts.decide(topic) if topic is not None else {},
+            proven=self.proven,
+        )
+        inspected: dict[int, InspectedPartition] = {}
+        for partition in bounds.starts:
+            seen = bounds.seen(partition, known.get(partition), starts.get(partition), missing=missing)
+            try:
+                judged = continuity.judged(seen, bounds.epoch_ends.get(partition))
+            except ContextError as error:
+                inspected[partition] = InspectedPartition(seen=seen, problem=error)
+            else:
+                inspected[partition] = InspectedPartition(seen=judged)
+        return inspected
+
+
+def inspect_partitions(
+    inspector: PartitionInspector, archived: ArchivedOffsets, *, bounds: LogBounds | None, without: Collection[int]
+) -> SeenTopic:
+    """Inspect the topic's partitions except those in `without`. Raises subclasses of SourceError and RegistryError.
+
+    `bounds` were read after `archived`; None if they were not read.
+    """
+    topic, brokers, known = inspector.name, inspector.brokers, archived.known
+    described = _described(topic, brokers, known, is_fresh=bounds is not None)
+    unknown: dict[int, ContextError] = dict(no_leaders(topic, described, known))
+    inspected = {partition: description for partition, description in described.items() if partition not in without}
+    led = sorted(inspected.keys() - unknown.keys())
+    if bounds is None or sorted(bounds.starts) != led:
+        bounds = LogBounds.ask(topic, led, known, brokers)
+    partitions = inspector.inspect(bounds, inspected, known, archived.missing)
+    unknown |= {number: partition.problem for number, partition in partitions.items() if partition.problem is not None}
+    return SeenTopic(
+        table=archived.table,
+        partitions=tuple(partition.seen for partition in partitions.values() if partition.problem is None),
+        unknown={number: error for number, error in unknown.items() if number in inspected},
+        table_offsets=archived.table_offsets,
+    )
+
+
+def _described(
+    topic: str, brokers: BrokerClient, known: Mapping[int, PartitionOffset], *, is_fresh: bool
+) -> Mapping[int, PartitionDescription]:
+    """The topic's partitions, given a moment to elect the leaders that are missing.
+
+    `is_fresh` says that the topic was described a moment ago.
+    """
+    if is_fresh:
+        described = brokers.described(topic).partitions
+        if not no_leaders(topic, described, known):
+            return described
+    for _ in range(_ELECTION_TRIES):
+        described = brokers.describe([topic])[topic].partitions
+        if not no_leaders(topic, described, known):
+            break
+        time.sleep(_ELECTION_PAUSE_SECONDS)
+    return described

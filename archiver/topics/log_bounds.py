@@ -1,0 +1,118 @@
+"""Asks leaders where the logs of partitions begin and end, and finds the partitions that nobody leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Self
+
+from archiver.errors import LeaderUnavailable
+from archiver.kafka.broker import BrokerClient, EpochEnd, PartitionDescription
+from archiver.topics.seen_partition import SeenPartition
+from archiver.topics.start_offsets import NewPartitions
+from catalog.model import PartitionOffset, TranslatedRange
+
+_NAMED: Final = 5
+"""How many missing files of a partition are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBounds:
+    """Where the logs of partitions begin, where their committed records end, and where leader epochs did."""
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    epoch_ends: Mapping[int, EpochEnd]
+
+    @classmethod
+    def ask(
+        cls, topic: str, partitions: Sequence[int], known: Mapping[int, PartitionOffset], brokers: BrokerClient
+    ) -> Self:
+        """Ask the partitions' leaders, also for the end of the epoch that each was last archived in."""
+        epochs = _epochs(partitions, known)
+        return cls(
+            starts=brokers.list_offsets(topic, partitions, "earliest"),
+            ends=brokers.list_offsets(topic, partitions, "latest_stable"),
+            epoch_ends=brokers.end_of_epoch(topic, epochs) if epochs else {},
+        )
+
+    @classmethod
+    def ask_at_once(
+        cls,
+        wanted: Mapping[str, Sequence[int]],
+        known: Mapping[str, Mapping[int, PartitionOffset]],
+        brokers: BrokerClient,
+    ) -> dict[str, Self]:
+        """The same of many topics, one question to each leader; those it can't be told of now are left out."""
+        starts = brokers.list_offsets_at_once(wanted, "earliest")
+        ends = brokers.list_offsets_at_once({topic: wanted[topic] for topic in starts}, "latest_stable")
+        epochs = {topic: _epochs(wanted[topic], known[topic]) for topic in ends}
+        epoch_ends = brokers.end_of_epoch_at_once({topic: asked for topic, asked in epochs.items() if asked})
+        return {
+            topic: cls(starts=starts[topic], ends=ends[topic], epoch_ends=epoch_ends.get(topic, {}))
+            for topic, asked in epochs.items()
+            if topic in epoch_ends or not asked
+        }
+
+    def seen(
+        self,
+        partition: int,
+        known: PartitionOffset | None,
+        start: int | None,
+        *,
+        missing: Sequence[TranslatedRange] = (),
+    ) -> SeenPartition:
+        """What is known of one of the partitions, its past not judged yet."""
+        return SeenPartition(
+            partition=partition,
+            log_start=self.starts[partition],
+            last_stable=self.ends[partition],
+            known=known,
+            start=start,
+            missing=_files(missing, partition),
+        )
+
+    def new(self, known: Mapping[int, PartitionOffset], described: Mapping[int, PartitionDescription]) -> NewPartitions:
+        """Of the partitions `described`, those that never were archived."""
+        return NewPartitions(
+            log_starts={each: offset for each, offset in self.starts.items() if each not in known},
+            log_ends={each: offset for each, offset in self.ends.items() if each not in known},
+            leaderless={each: found for each, found in described.items() if each not in {*known, *self.starts}},
+        )
+
+
+def no_leaders(
+    topic: str, described: Mapping[int, PartitionDescription], known: Mapping[int, PartitionOffset]
+) -> dict[int, LeaderUnavailable]:
+    """The errors of partitions that nobody leads, or whose leader was deposed before what is archived was written."""
+    errors: dict[int, LeaderUnavailable] = {}
+    for partition, found in sorted(described.items()):
+        archived_in = known[partition].leader_epoch if partition in known else -1
+        if found.leader is None:
+            errors[partition] = LeaderUnavailable(
+                "The partition has no leader now: its brokers are down, or an election is under way",
+                topic=topic,
+                partition=partition,
+            )
+        elif -1 < found.leader_epoch < archived_in:
+            errors[partition] = LeaderUnavailable(
+                "The broker that was asked names a leader of the past: it is cut off from its cluster, or lags behind. "
+                "Where the cluster was restored from a backup, docs/operations.md says what to do",
+                topic=topic,
+                partition=partition,
+                leader_epoch=found.leader_epoch,
+                archived_leader_epoch=archived_in,
+            )
+    return errors
+
+
+def _epochs(partitions: Iterable[int], known: Mapping[int, PartitionOffset]) -> dict[int, int]:
+    """The leader epochs that the partitions were last archived in, where that is known."""
+    return {each: known[each].leader_epoch for each in partitions if each in known and known[each].leader_epoch >= 0}
+
+
+def _files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
+    """The first few paths of a partition's missing files."""
+    paths = (file.path for one in missing if one.partition == partition for file in one.files)
+    return tuple(islice(paths, _NAMED))

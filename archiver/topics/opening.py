@@ -1,0 +1,208 @@
+"""A topic and its table made ready for tasks: checked, columns assigned, table made, and the target tasks write to.
+
+Everything that can be wrong with a topic shows here, before any record is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Self, TypedDict
+
+from archiver.audit.trail import AuditTrail
+from archiver.commit.commit_staged import StagedTopic
+from archiver.fault_points import FaultPoint, pass_point
+from archiver.kafka.leaders import TopicDescription
+from archiver.kafka.losses import check_topic_id
+from archiver.schemas import EnvelopeReader, bloom_columns, mapping_options
+from archiver.schemas.topic_schemas import TopicSchemas
+from archiver.storage.journal import Journal, TableJournal
+from archiver.storage.objects import ObjectStore
+from archiver.topics.partitioning import check_partitioning, partition_source, unfit
+from catalog.errors import CatalogUnreachable, UnfitPartitioning
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.bloom_filters import BloomFilters
+from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import SchemaIdentity, TopicRow
+from catalog.registry import Registry
+from catalog.registry.ledger import unchanged_columns
+from catalog.registry.ledger_rows import SeenLedger
+from schema_mapping.columns.evolution import Change
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.field_ids import Assignment
+from schema_mapping.row import PartitionSource, RowMapping
+from schema_mapping.value_format import DeclaredSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedTopic:
+    """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
+
+    `change` is what the table's columns have to become; it goes with the next commit. `bloom_filters` are the columns
+    that get one in new files, by field id. `news` is what a schema version
+    that was just made changes; None if there is none, or it is the first. `schema_registry` names the one that gives
+    envelopes their meaning, if records have any. `journal` has the mapping.
+    """
+
+    topic: TopicRow
+    table: ArchiveTable
+    row: RowMapping
+    change: SchemaChange
+    journal: TableJournal = field(default_factory=TableJournal)
+    bloom_filters: BloomFilters = field(default_factory=dict)
+    key_envelope: EnvelopeReader | None = None
+    value_envelope: EnvelopeReader | None = None
+    schema_registry: str | None = None
+    news: tuple[Change, ...] | None = None
+
+    @property
+    def staged(self) -> StagedTopic:
+        """What a commit of its staged ranges needs."""
+        return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
+
+    def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
+        """The topic with more of the schema registry's schemas known."""
+        key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
+        return replace(self, key_envelope=key, value_envelope=value)
+
+
+def open_topic(
+    schemas: TopicSchemas,
+    described: TopicDescription,
+    *,
+    cluster_id: str,
+    known: TopicRow | None,
+    registry: Registry,
+    catalog: TableCatalog,
+    journal: Journal,
+    loaded: Future[ArchiveTable | None] | None = None,
+    seen: SeenLedger | None = None,
+    accept_raw: bool = False,
+    notes_hold: bool = False,
+) -> OpenedTopic:
+    """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
+
+    `loaded` is the table that the catalog has for `known`, or its error, and `seen` is the ledger of `known`, if they
+    were asked for ahead. `notes_hold` says that the configuration was read just now: the audit trail is told whether it
+    holds the topic.
+
+    Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
+    table is partitioned in another way than configured, WouldBecomeRaw where a schema is gone, unless `accept_raw`.
+    """
+    config = schemas.config
+    if known is not None:
+        check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
+    topic = known
+    if topic is None or (topic.topic_id, topic.table) != (described.topic_id, config.table):
+        topic = registry.topics.register(
+            cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
+        )
+    load = loaded.result if loaded is not None and topic == known else None
+    table = load_or_recall(topic, registry, catalog, load=load)
+    if table is not None:
+        check_partitioning(config, table)
+    assignment = _assign(topic, schemas, table, registry, seen=seen if topic == known else None, accept_raw=accept_raw)
+    news = assignment.changes if assignment.is_new and assignment.version > 1 else None
+    pass_point(FaultPoint.AFTER_ASSIGN)
+    filters = bloom_columns(config, assignment, None if table is None else table.schema)
+    if table is None:
+        try:
+            table = catalog.ensure(
+                topic,
+                SchemaChange.of(assignment, bloom_filters=filters),
+                partition_by=config.partition_terms,
+                partition_source=partition_source(config, None),
+            )
+        except UnfitPartitioning as error:
+            raise unfit(config, error) from error
+        check_partitioning(config, table)
+        registry.last_known.remember_table(topic, catalog.known(table))
+        pass_point(FaultPoint.AFTER_CREATE)
+        assignment = _assign(topic, schemas, table, registry, accept_raw=accept_raw)
+    kept = journal.of_table(table)
+    newest = max(assignment.state.versions, key=lambda each: each.version)
+    kept.keep_schemas(topic, registry, newest=newest.version)
+    AuditTrail.of(topic, kept, registry).begin(
+        version=newest.version,
+        fingerprint=newest.fingerprint,
+        table=None if table.is_recalled else table,
+        is_held=config.hold if notes_hold else None,
+    )
+    return OpenedTopic(
+        topic=topic,
+        table=table,
+        row=assignment.row,
+        change=SchemaChange.of(assignment, bloom_filters=filters),
+        journal=kept,
+        bloom_filters=table.bloom_filters if filters is None else filters,
+        key_envelope=schemas.key_envelope,
+        value_envelope=schemas.value_envelope,
+        schema_registry=schemas.schema_registry,
+        news=news,
+    )
+
+
+def load_or_recall(
+    topic: TopicRow,
+    registry: Registry,
+    catalog: TableCatalog,
+    *,
+    load: Callable[[], ArchiveTable | None] | None = None,
+) -> ArchiveTable | None:
+    """The table as it is, and remembered; else, where the catalog doesn't answer, as it was.
+
+    `load` gives it, or raises, as it was loaded a moment ago. Raises CatalogUnreachable where it never was loaded, or
+    its storage wants credentials that only the catalog has.
+    """
+    try:
+        table = catalog.load(topic) if load is None else load()
+    except CatalogUnreachable as error:
+        known = registry.last_known.recall_table(topic)
+        if known is None:
+            raise CatalogUnreachable(
+                f"{error.message} Only tables that were loaded before can be archived without it", **error.context
+            ) from error
+        return catalog.recall(topic, known)
+    if table is not None:
+        registry.last_known.remember_table(topic, catalog.known(table))
+    return table
+
+
+class _Columns(TypedDict):
+    """What a topic's columns are assigned by."""
+
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
+    options: MappingOptions
+    partition_source: PartitionSource
+    accept_raw: bool
+
+
+def _assign(
+    topic: TopicRow,
+    schemas: TopicSchemas,
+    table: ArchiveTable | None,
+    registry: Registry,
+    *,
+    seen: SeenLedger | None = None,
+    accept_raw: bool,
+) -> Assignment:
+    columns: _Columns = {
+        "key": schemas.key,
+        "value": schemas.value,
+        "options": mapping_options(schemas.config),
+        "partition_source": partition_source(schemas.config, table),
+        "accept_raw": accept_raw,
+    }
+    if seen is not None and table is not None:
+        unchanged = unchanged_columns(seen, table=table, **columns)
+        if unchanged is not None:
+            return unchanged
+    return registry.ledger.assign(topic, table=table, **columns)
+
+
+def store_of(table: ArchiveTable) -> ObjectStore:
+    """The object store with the credentials the catalog gave for this table."""
+    return ObjectStore.of_table(table.iceberg)

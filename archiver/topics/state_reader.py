@@ -1,0 +1,325 @@
+"""Reads the state of topics from table, registry and brokers; archives nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archiver.commit.retention_consent import missing_consent
+from archiver.commit.table_check import TableCheck, check_archive
+from archiver.config import TopicConfig
+from archiver.errors import NotArchived, SourceError
+from archiver.kafka.broker import BrokerClient, TopicDescription
+from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka.losses import check_topic_id
+from archiver.kafka.open_transactions import open_transactions
+from archiver.topics.catalog_pool import CatalogPool
+from archiver.topics.inspection import PartitionInspector
+from archiver.topics.log_bounds import LogBounds, no_leaders
+from archiver.topics.owner_status import open_erasures, owner_remarks
+from archiver.topics.partitioning import check_partitioning
+from archiver.topics.seen_partition import SeenPartition, check_continuity, furthest
+from catalog.errors import RegistryBehind, RolledBack
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.iceberg_format import check_writable
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.registry import Registry
+from catalog.registry.missing_objects import first_offsets
+from catalog.registry.overview import TopicOverview
+from catalog.registry.retention_consents import RetentionConsent
+from schema_mapping.errors import ContextError
+
+if TYPE_CHECKING:
+    from archiver.storage.formats import SegmentFormats
+    from archiver.topics.archive_reader import ArchiveReader
+
+from archiver.topics.state import PartitionStatus, TopicStatus
+from archiver.wire.first_time import first_time
+
+
+class StatusReader:
+    """Looks at topics of one cluster. What can be asked for all topics together is asked so."""
+
+    def __init__(
+        self,
+        *,
+        brokers: BrokerClient,
+        registry: Registry,
+        catalogs: CatalogPool,
+        formats: SegmentFormats | None = None,
+    ) -> None:
+        self._brokers = brokers
+        self._registry = registry
+        self._catalogs = catalogs
+        self._formats = formats
+        self._cluster_id = brokers.cluster_id()
+
+    def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
+        """The topics as they are now; what keeps from looking at one is its problem."""
+        rows = {row.topic: row for row in self._registry.topics.every() if row.cluster_id == self._cluster_id}
+        known = [rows[config.name] for config in configs if config.name in rows]
+        overviews = self._registry.topics.overview(known)
+        consents = {row.topic: found for row, found in self._consents(configs, known).items()}
+        with suppress(SourceError):  # the first topic that asks by itself says so
+            self._brokers.refresh([config.name for config in configs])
+        found: dict[str, TopicStatus] = {}
+        asked: list[_Asked] = []
+        for config in configs:
+            row = rows.get(config.name)
+            try:
+                described = self._brokers.described(config.name)
+            except ContextError as error:
+                found[config.name] = _unseen(config, error)
+            else:
+                asked.append(_Asked(config, described, row, overviews[row.id] if row else TopicOverview()))
+        archives: dict[str, _Archive] = {}
+        for one, answer in self._catalogs.each(asked, self._archive, threading.Event()):
+            try:
+                archives[one.config.name] = answer.result()
+            except ContextError as error:
+                found[one.config.name] = _unseen(one.config, error)
+        logs = self._logs(archives)
+        for name, archive in archives.items():
+            try:
+                found[name] = self._look(archive, logs.get(name))
+            except ContextError as error:
+                found[name] = _unseen(archive.config, error)
+        return [
+            replace(found[config.name], consent=missing_consent(config, consents.get(config.name, {})))
+            for config in configs
+        ]
+
+    def _consents(
+        self, configs: Sequence[TopicConfig], known: Sequence[TopicRow]
+    ) -> dict[TopicRow, Mapping[str, RetentionConsent]]:
+        """The consents to limits of topics that are retired automatically."""
+        names = {config.name for config in configs if config.expire == "auto" and config.retention_limits}
+        rows = [row for row in known if row.topic in names]
+        found = self._registry.consents.of_topics(rows) if rows else {}
+        return {row: found[row.id] for row in rows}
+
+    def _archive(self, asked: _Asked, catalog: TableCatalog) -> _Archive:
+        """What registry and table say of a topic. Called in threads of their own."""
+        config, described, row, overview = asked.config, asked.described, asked.row, asked.overview
+        if row is None:
+            self._refuse_unknown_table(config, described, catalog)
+            return _Archive(config, described, None, overview, TableCheck())
+        check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
+        found = check_archive(row, self._registry, partial(self._load, row, catalog), formats=self._formats)
+        archived = found.table.offsets if found.table else {}
+        return _Archive(
+            config,
+            described,
+            row,
+            overview,
+            found,
+            missing=tuple(self._registry.missing.load(row, table_offsets=archived)) if overview.has_missing else (),
+            waiting=Counter(one.partition for one in self._registry.files.pending(row)) if overview.staged_ends else {},
+        )
+
+    def _load(self, row: TopicRow, catalog: TableCatalog) -> ArchiveTable | None:
+        """The topic's table. RegistryBehind where it is not the one that the registry knows, or is gone."""
+        table = catalog.load(row)
+        self._registry.ledger.check_table(row, table)
+        return table
+
+    def _refuse_unknown_table(self, config: TopicConfig, described: TopicDescription, catalog: TableCatalog) -> None:
+        """RegistryBehind where the registry doesn't know the topic, and there is an archive of it."""
+        row = TopicRow(
+            id=0, cluster_id=self._cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
+        )
+        table = catalog.load(row)
+        if table is not None:
+            raise RegistryBehind(
+                "the topic has an archive, and the registry knows nothing of it: its database is new, or the dsn is"
+                " that of another one. Run `archiver registry rebuild`, or correct the dsn",
+                topic=config.name,
+                table=config.table,
+                table_version=table.ledger_version,
+            )
+
+    def _logs(self, archives: Mapping[str, _Archive]) -> dict[str, _Logs]:
+        """Where the logs begin and end, asked after the archives. Topics that can't be asked so are left out."""
+        wanted = {
+            name: sorted(one.described.partitions.keys() - no_leaders(name, one.described.partitions, one.known).keys())
+            for name, one in archives.items()
+        }
+        wanted = {name: partitions for name, partitions in wanted.items() if partitions}
+        bounds = LogBounds.ask_at_once(wanted, {name: archives[name].known for name in wanted}, self._brokers)
+        ends = self._brokers.list_offsets_at_once({name: wanted[name] for name in bounds}, "high_watermark")
+        return {name: _Logs(bounds[name], found) for name, found in ends.items()}
+
+    def _look(self, archive: _Archive, logs: _Logs | None) -> TopicStatus:
+        config, overview = archive.config, archive.overview
+        fits = overview.recognition.parts if config.on_unrecognized != "ignore" else {}
+        return TopicStatus(
+            topic=config.name,
+            table=config.table,
+            partitions=tuple(
+                replace(
+                    _with_staged(each, overview.staged_ends, archive.waiting),
+                    first_offset=archive.first_offsets.get(each.partition),
+                )
+                for each in self._partitions(archive, logs)
+            ),
+            files=overview.counts,
+            lost_offsets=overview.lost_offsets,
+            holes=archive.found.holes,
+            altered=archive.found.altered,
+            uncompared_rows=archive.found.uncompared_rows,
+            unseen_before=archive.found.unseen_before,
+            gone=overview.gone,
+            holds=overview.holds + config.hold,
+            recognition=overview.recognition,
+            uncounted_rows=overview.uncounted_rows,
+            doubts={part: doubt for part, fit in fits.items() if (doubt := fit.doubt) is not None},
+            erasures=open_erasures(overview.erasures, archive.found.table),
+            owner_remarks=owner_remarks(archive.found.table, config.snapshot_retention),
+            problem=_problem(config, archive.found),
+        )
+
+    def _partitions(self, archive: _Archive, logs: _Logs | None) -> list[PartitionStatus]:
+        config, row, described, missing = archive.config, archive.row, archive.described, archive.missing
+        topic, known, archived = config.name, archive.known, archive.offsets
+        away = no_leaders(topic, described.partitions, known)
+        led = sorted(described.partitions.keys() - away.keys())
+        if logs is None:
+            bounds = LogBounds.ask(topic, led, known, self._brokers)
+            logs = _Logs(bounds, self._brokers.list_offsets(topic, led, "high_watermark"))
+        bounds, ends = logs.bounds, logs.ends
+        inspector = PartitionInspector(
+            name=topic,
+            topic_id=described.topic_id,
+            topic=row,
+            start_from=config.start_from,
+            brokers=self._brokers,
+            registry=self._registry,
+            archived=lambda: self._archived(archive),
+            keeps=False,
+        )
+        inspected = inspector.inspect(bounds, described.partitions, known, missing)
+        held_back = [partition for partition in led if bounds.ends[partition] < ends[partition]]
+        transactions = open_transactions(self._brokers, topic, held_back) if held_back else {}
+        statuses: list[PartitionStatus] = []
+        for partition in sorted(described.partitions):
+            archived_to = archived[partition].next_offset if partition in archived else None
+            if partition in away:
+                statuses.append(PartitionStatus(partition=partition, archived_to=archived_to, problem=away[partition]))
+                continue
+            seen, problem = inspected[partition].seen, inspected[partition].problem
+            try:
+                check_continuity(topic, seen)
+            except ContextError as error:
+                problem = problem or error
+            lag, seconds = self._lag(topic, seen, archived_to)
+            statuses.append(
+                PartitionStatus(
+                    partition=partition,
+                    archived_to=archived_to,
+                    log_start=seen.log_start,
+                    last_stable=seen.last_stable,
+                    high_watermark=ends[partition],
+                    lag_records=lag,
+                    lag_seconds=seconds,
+                    open_transactions=transactions.get(partition, ()),
+                    problem=problem,
+                )
+            )
+        return statuses
+
+    def _archived(self, archive: _Archive) -> ArchiveReader:
+        from archiver.storage.formats import FORMATS
+        from archiver.topics.archive_reader import ArchiveReader
+
+        if archive.found.table is None:
+            raise NotArchived("The topic is not archived yet")
+        with self._catalogs.one() as catalog:
+            return ArchiveReader.of(archive.found.table, self._registry, catalog, self._formats or FORMATS)
+
+    def _lag(self, topic: str, seen: SeenPartition, archived_to: int | None) -> tuple[int, float | None]:
+        """How many offsets wait, and the age of the oldest."""
+        oldest = max(seen.next_offset if archived_to is None else archived_to, seen.log_start)
+        lag = max(0, seen.last_stable - oldest)
+        return lag, self._age(topic, seen.partition, oldest) if lag else None
+
+    def _age(self, topic: str, partition: int, offset: int) -> float | None:
+        """Seconds since the time of the first batch from `offset` on, None where the brokers don't give one."""
+        try:
+            first = PartitionFetcher(self._brokers, topic, None, partition).fetch(offset, max_bytes=1, committed=False)
+        except SourceError:
+            return None
+        time_ms = first_time(first.data)
+        return None if time_ms is None else max(0.0, time.time() - time_ms / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    config: TopicConfig
+    described: TopicDescription
+    row: TopicRow | None
+    overview: TopicOverview
+
+
+@dataclass(frozen=True, slots=True)
+class _Archive:
+    """What brokers, registry and table say of a topic, before its logs are asked."""
+
+    config: TopicConfig
+    described: TopicDescription
+    row: TopicRow | None
+    overview: TopicOverview
+    found: TableCheck
+    missing: tuple[TranslatedRange, ...] = ()
+    waiting: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def first_offsets(self) -> Mapping[int, int]:
+        """Where partitions begin of which older records were retired."""
+        return self.found.table.first_offsets if self.found.table else {}
+
+    @property
+    def offsets(self) -> Mapping[int, PartitionOffset]:
+        """How far partitions are in the table."""
+        return self.found.table.offsets if self.found.table else {}
+
+    @property
+    def known(self) -> dict[int, PartitionOffset]:
+        """How far partitions are archived or staged."""
+        first = first_offsets(self.missing, self.offsets, self.overview.staged_ends)
+        return furthest({**self.offsets, **first}, self.overview.staged_ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    bounds: LogBounds
+    ends: Mapping[int, int]
+
+
+def _unseen(config: TopicConfig, error: ContextError) -> TopicStatus:
+    return TopicStatus(topic=config.name, table=config.table, problem=error)
+
+
+def _problem(config: TopicConfig, found: TableCheck) -> ContextError | None:
+    """What stops the topic goes before rows that others removed, which are told and don't."""
+    if found.table is None or isinstance(found.error, RolledBack):
+        return found.error
+    try:
+        check_writable(found.table)
+        check_partitioning(config, found.table)
+    except ContextError as stops:
+        return stops
+    return found.error
+
+
+def _with_staged(
+    each: PartitionStatus, staged: Mapping[int, PartitionOffset], waiting: Mapping[int, int]
+) -> PartitionStatus:
+    reached = staged[each.partition].next_offset if each.partition in staged else each.archived_to
+    return replace(each, staged_to=reached, staged_files=waiting.get(each.partition, 0))

@@ -1,0 +1,54 @@
+"""Two commands with one `[metrics]`: the second works without, and takes over."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from urllib.request import urlopen
+
+import pytest
+
+from archiver.errors import ConfigError
+from archiver.telemetry.health import Health
+from archiver.telemetry.instruments import Instruments
+from archiver.telemetry.listener import Listener
+from archiver.telemetry.patient_listener import PatientListener
+
+
+def listener(host: str, port: int) -> Listener:
+    return Listener(host, port, instruments=Instruments(), health=Health(stalled_after=60))
+
+
+def test_a_taken_port_is_a_warning_that_names_it_and_is_taken_over(caplog: pytest.LogCaptureFixture) -> None:
+    with listener("127.0.0.1", 0) as first:
+        port = first.address[1]
+        patient = PatientListener(partial(listener, "127.0.0.1", port), address=f"127.0.0.1:{port}", again=0.05)
+        with caplog.at_level(logging.WARNING):
+            patient.__enter__()
+        assert f"127.0.0.1:{port} is taken" in caplog.text
+    try:
+        end = time.monotonic() + 30
+        while patient._listener is None:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).status == 200
+    finally:
+        patient.__exit__()
+    with listener("127.0.0.1", port):
+        pass  # it was closed
+
+
+def test_it_ends_although_the_port_stays_taken() -> None:
+    with listener("127.0.0.1", 0) as first:
+        port = first.address[1]
+        with PatientListener(partial(listener, "127.0.0.1", port), address="a"):
+            pass
+
+
+def test_an_address_that_is_not_this_machines_stays_an_error() -> None:
+    with (
+        pytest.raises(ConfigError, match="can't be listened on"),
+        PatientListener(partial(listener, "203.0.113.1", 9464), address="a"),
+    ):
+        pass

@@ -1,0 +1,55 @@
+"""A command's output when nobody reads it any more: the job goes on, and the command knows."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+
+import pytest
+
+from archiver.ingest.events import JobEvent
+from archiver.observer import all_of
+from archiver.terminal.archive_json import archive_lines
+from archiver.terminal.archive_screen import ArchiveScreen
+from archiver.terminal.console import Terminal
+from archiver.terminal.output import Output
+from tests.support.archive.job_events import play, run
+
+
+@contextmanager
+def closed_pipe() -> Iterator[None]:
+    """Standard output into a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    out = os.fdopen(writer, "w")
+    with redirect_stdout(out):
+        yield
+    with suppress(BrokenPipeError):
+        out.close()
+
+
+def output(*, as_json: bool) -> Output[JobEvent]:
+    return Output(as_json=as_json, lines_of=archive_lines, screen=lambda: ArchiveScreen(Terminal()))
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_closed_pipe_ends_the_output_and_nothing_else(as_json: bool, caplog: pytest.LogCaptureFixture) -> None:
+    others: list[JobEvent] = []
+    with closed_pipe(), output(as_json=as_json) as told, caplog.at_level(logging.ERROR):
+        play(all_of(told, others.append))
+    assert told.failed
+    assert [type(event) for event in others] == [type(event) for event in run()]
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_is_shown_has_not_failed(as_json: bool) -> None:
+    out = io.StringIO()
+    with redirect_stdout(out), output(as_json=as_json) as told:
+        play(told)
+    assert not told.failed
+    assert ('"event": "topics_opened"' in out.getvalue()) is as_json
+    assert "orders" in out.getvalue()
