@@ -26,7 +26,6 @@ __all__ = [
     "orphans_json",
     "orphans_screen",
     "output",
-    "owner_words",
     "replay_screen",
     "reprocess_json",
     "reprocess_screen",
