@@ -237,10 +237,10 @@ class ServedLake:
 
 
 class Wire:
-    """A client that writes and reads frames itself."""
+    """A client that writes and reads frames itself, from a loopback `address`."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+    def __init__(self, port: int, *, address: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS, source_address=(address, 0))
         self._number = 0
 
     def __enter__(self) -> Self:
