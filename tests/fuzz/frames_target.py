@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from uuid import UUID
 
 from kio.index import load_request_schema, load_response_schema
@@ -23,7 +23,10 @@ from kio.serial.errors import DecodeError
 
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import APIS, api_of, fallback
+from archiver.serve.kafka.closing_log import ClosingLog
+from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.frames import LEAST_BYTES, head_of, read_rest, read_size, request_of, response_head
+from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.kafka.messages import answer, encoded
 from archiver.serve.kafka.service import Client
 from archiver.serve.security import OpenDoor
@@ -32,7 +35,14 @@ from tests.support.schemas.random_choices import SeededChoices
 from tests.support.servers.served_lake import framed, request, shape, written
 
 VERSIONS = [(api.key, version) for api in APIS.values() for version in range(api.least, api.most + 1)]
-CLIENT = Client(address="here", login=OpenDoor().session(None))
+CLIENT = Client(
+    address="here:1",
+    login=OpenDoor().session(None),
+    turns=cast("ClientTurns", None),  # reading a frame needs no turn
+    closing_log=ClosingLog(),
+    sessions=FetchSessions(),
+)
+
 MOST_BYTES = 1 << 20
 MOST_ELEMENTS = 3
 MILLISECOND = timedelta(milliseconds=1)
