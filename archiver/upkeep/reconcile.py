@@ -15,9 +15,10 @@ from archiver.archive.table_files import ManifestReader
 from archiver.commit.commit_staged import StagedTopic, commit_pending, settle_staged
 from archiver.config import Config
 from archiver.errors import ObjectMissing, TopicBusy
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import known_topics
-from archiver.upkeep.file_rewrite import settle_rewrites
 from catalog.errors import TableMissing
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
@@ -106,7 +107,7 @@ def _commit(
     kept = journal.of_table(table)
     kept.keep_schemas(topic, registry)
     settle_staged(topic, registry, catalog, kept, load=partial(catalog.reload, table), landed=landed.extend)
-    settle_rewrites(table, registry, catalog, ManifestReader(), kept)
+    settle_rewrites(TableWork(registry=registry, catalog=catalog, manifests=ManifestReader(), journal=kept), table)
     errors: list[ContextError] = []
     if waiting := (*registry.files.pending(topic), *registry.missing.load(topic, table_offsets=table.offsets)):
         change = newest_columns(registry.ledger.load(topic), {one.schema_version for one in waiting})

@@ -18,6 +18,7 @@ from archiver.config import load_config
 from archiver.errors import InjectedFault, UpkeepError
 from archiver.ingest.job import ArchiveJob
 from archiver.records.where import Where
+from archiver.rewrite.upload_claims import UploadClaims
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import KEPT
 from archiver.upkeep.compact.job import Compact as CompactJob
@@ -34,7 +35,6 @@ from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate
 from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.retire.job import Expire
-from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import RecordsHeld
 from catalog.ranges.holes import GoneRows
 from tests.support.archive.forgotten import NAME, acts, objects_with_her, registry_with_her

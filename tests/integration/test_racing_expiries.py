@@ -12,8 +12,8 @@ import pytest
 from archiver.audit.trails import find_trails
 from archiver.config import load_config
 from archiver.fault_points import FaultPoint
+from archiver.rewrite import in_place
 from archiver.storage.journal import Journal
-from archiver.upkeep import file_rewrite
 from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.retire.report import TopicRetired
@@ -36,9 +36,9 @@ class Race:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, waits: bool) -> None:
         self.is_planned, self.is_committed, self.is_settled = (threading.Event() for _ in range(3))
         self._waits = waits
-        self._put, self._settle = file_rewrite.pass_point, file_rewrite.settle_rewrites
-        monkeypatch.setattr(file_rewrite, "pass_point", self._pass)
-        monkeypatch.setattr(file_rewrite, "settle_rewrites", self._settled)
+        self._put, self._settle = in_place.pass_point, in_place.settle_rewrites
+        monkeypatch.setattr(in_place, "pass_point", self._pass)
+        monkeypatch.setattr(in_place, "settle_rewrites", self._settled)
 
     def run(self, config: Path, topic: str, before: int) -> tuple[TopicRetired, TopicRetired]:
         """Both runs retire the records below an offset."""

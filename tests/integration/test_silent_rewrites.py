@@ -10,7 +10,7 @@ import pytest
 from archiver.config import load_config
 from archiver.errors import InjectedFault
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.upkeep import file_rewrite
+from archiver.rewrite import in_place
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.retire.job import Expire
 from catalog.errors import RewriteRefused
@@ -97,7 +97,7 @@ def test_one_that_was_only_slow_is_refused_or_recorded(
             expire(config, topic)
         pass_point(point)
 
-    monkeypatch.setattr(file_rewrite, "pass_point", slow)
+    monkeypatch.setattr(in_place, "pass_point", slow)
     with Workshop.of(config) as shop:
         wanted = FaultPoint.BEFORE_COMMIT
         with pytest.raises(RewriteRefused, match="gave this rewrite up"):

@@ -21,6 +21,7 @@ from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
+from archiver.rewrite.table_work import TableWork
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
@@ -35,7 +36,7 @@ from archiver.upkeep.compact.report import (
     GroupFailed,
     TopicCompaction,
 )
-from archiver.upkeep.compact.rounds import Rounds, Upkeep
+from archiver.upkeep.compact.rounds import Rounds
 from archiver.upkeep.compact.target import CompactTarget, NewPlaces
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
@@ -146,7 +147,7 @@ class Compact:
         engine: Callable[[], Engine],
     ) -> Rounds:
         """The work in one topic."""
-        upkeep = Upkeep(
+        work = TableWork(
             registry=registry,
             catalog=catalog,
             manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
@@ -164,7 +165,7 @@ class Compact:
         report.target_bytes = limits.target_bytes
         report.partitioned_by = places.by if places else None
         target = self._target(archived, registry, limits, places)
-        return Rounds(target, limits, self._budget, upkeep, report=report, observer=self._observer, engine=engine)
+        return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engine=engine)
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
         """The table's current partitions.

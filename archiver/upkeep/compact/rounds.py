@@ -9,15 +9,18 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
 from archiver.archive.deletes import DeleteFiles
-from archiver.archive.table_files import ManifestReader, TableFile
+from archiver.archive.table_files import TableFile
 from archiver.engine.runner import Engine
 from archiver.errors import blamed_file
-from archiver.storage.journal import TableJournal
+from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.upload_claims import UploadClaims
 from archiver.upkeep.compact.budget import Budget
 from archiver.upkeep.compact.choice import FileGroup, Limits, SourceFile, SourceRange, choose
 from archiver.upkeep.compact.report import (
@@ -31,12 +34,9 @@ from archiver.upkeep.compact.report import (
 )
 from archiver.upkeep.compact.target import CompactTarget
 from archiver.upkeep.compact.task import CompactTask, GroupResult, compact_group
-from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
-from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import PartitioningChanged, RegistryBehind, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
-from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
 from catalog.ranges.rewrite import Rewrite
 from catalog.registry import Registry
@@ -51,16 +51,6 @@ _Merges: TypeAlias = list[tuple[FileGroup, GroupResult]]
 _One = TypeVar("_One")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
-    """What rewriting a topic's files needs."""
-
-    registry: Registry
-    catalog: TableCatalog
-    manifests: ManifestReader
-    journal: TableJournal
-
-
 class Rounds:
     """The rounds of one run in one topic. `report` grows with them."""
 
@@ -69,7 +59,7 @@ class Rounds:
         target: CompactTarget,
         limits: Limits,
         budget: Budget,
-        upkeep: Upkeep,
+        work: TableWork,
         *,
         report: TopicCompaction,
         observer: CompactObserver,
@@ -78,7 +68,7 @@ class Rounds:
         self._target = target
         self._limits = limits
         self._budget = budget
-        self._upkeep = upkeep
+        self._work = work
         self._report = report
         self._observer = observer
         self._engine = engine
@@ -91,18 +81,18 @@ class Rounds:
 
         Unless it `settles` what is in the table and not yet recorded, files of that count as files of others.
         """
-        topic, upkeep = table.topic, self._upkeep
+        topic, work = table.topic, self._work
         self._check_spec(table)
-        files = list(upkeep.manifests.files(table.iceberg))
+        files = list(work.manifests.files(table.iceberg))
         if not self._report.files:
             self._report.files = len(files)
         # Only after the table is read: what it has was staged before, or is recorded by settling it.
         if settles:
-            settle_rewrites(table, upkeep.registry, upkeep.catalog, upkeep.manifests, upkeep.journal)
-            _check_registry(table, upkeep.registry)
+            settle_rewrites(work, table)
+            _check_registry(table, work.registry)
         ranges: dict[str, list[SourceRange]] = defaultdict(list)
         for some_files in _portions(files, PATHS_AT_ONCE):
-            for held in upkeep.registry.files.held_ranges(topic, [file.path for file in some_files]):
+            for held in work.registry.files.held_ranges(topic, [file.path for file in some_files]):
                 ranges[held.path].append(
                     SourceRange(
                         partition=held.partition,
@@ -136,8 +126,8 @@ class Rounds:
 
     def run(self, table: ArchiveTable) -> None:
         """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
-        with UploadClaims.of_run(self._upkeep.registry, table.topic) as claims:
-            table = self._upkeep.catalog.reload(table)  # an erasure waits for runs only that began before it
+        with UploadClaims.of_run(self._work.registry, table.topic) as claims:
+            table = self._work.catalog.reload(table)  # an erasure waits for runs only that began before it
             for _ in range(ROUNDS):
                 groups = self.plan(table, settles=True)
                 if not self._report.planned:
@@ -145,7 +135,7 @@ class Rounds:
                 self._observer(GroupsChosen(topic=table.topic.topic, groups=groups))
                 if not groups or not self._round(table, groups, claims):
                     return
-                table = self._upkeep.catalog.reload(table)
+                table = self._work.catalog.reload(table)
 
     def _round(self, table: ArchiveTable, groups: Sequence[FileGroup], claims: UploadClaims) -> bool:
         """Merge and commit these groups; return whether to choose again."""
@@ -243,16 +233,7 @@ class Rounds:
             schema_version=max(each.schema_version for _, each in merged),
             groups=tuple(each.rewritten for _, each in merged),
         )
-        return put_in_place(
-            table,
-            rewrite,
-            known,
-            change=None,
-            registry=self._upkeep.registry,
-            catalog=self._upkeep.catalog,
-            manifests=self._upkeep.manifests,
-            journal=self._upkeep.journal,
-        )
+        return put_in_place(self._work, table, rewrite, known)
 
     def _fail(self, group: FileGroup, error: ContextError) -> None:
         """Leave a group alone. Of one file that is at fault only this: the others are chosen again."""

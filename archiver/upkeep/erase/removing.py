@@ -12,18 +12,18 @@ from archiver.archive.table_files import TableFile
 from archiver.commit.find_holes import search
 from archiver.commit.known_rows import named
 from archiver.errors import UpkeepError
+from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.upload_claims import UploadClaims
 from archiver.upkeep.erase.candidates import may_match, retired_components, unknown_rows
 from archiver.upkeep.erase.consent import ErasureConsent
 from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched, RecordsFound
 from archiver.upkeep.erase.spans import are_known, counted, in_order, left_of
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
-from archiver.upkeep.file_rewrite import put_in_place
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
 from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
 from archiver.upkeep.removal.target import places_of, removal_target
-from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.rewrite_commit import Rewritten
 from catalog.model import new_id
@@ -168,16 +168,7 @@ def _commit(
             groups=tuple(each.group for each in batch if each.group),
             erased=tuple(span for each in batch for span in each.removed),
         )
-        done = put_in_place(
-            table,
-            rewrite,
-            known,
-            change=None,
-            registry=work.registry,
-            catalog=work.catalog,
-            manifests=work.manifests,
-            journal=work.journal(table),
-        )
+        done = put_in_place(work.on(table), table, rewrite, known)
         if not isinstance(done, Rewritten):
             return False
         report.commits.append(done.commit_id)

@@ -13,10 +13,11 @@ from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.errors import TopicBusy
 from archiver.observer import ignore
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.upkeep.erase.report import EraseObserver
-from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.reconcile import reconcile
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.deletion_gate import refuse_shared
@@ -57,8 +58,7 @@ class TopicErasure:
             pending = self.registry.files.pending(self.topic)
             waiting = [one for one in pending if one.start_offset < ends.get(one.partition, 0)]
             if not waiting:
-                journal = self.journal(self.table)
-                settle_rewrites(self.table, self.registry, self.catalog, self.manifests, journal)
+                settle_rewrites(self.on(self.table), self.table)
                 self.trail.note_hold(is_held=self.config.topic(self.topic.topic).hold)
                 return
             if attempt:
@@ -79,6 +79,11 @@ class TopicErasure:
     def journal(self, table: ArchiveTable) -> TableJournal:
         """The table's journal."""
         return Journal.of(self.config).of_table(table)
+
+    def on(self, table: ArchiveTable) -> TableWork:
+        """Return what changes of the table need."""
+        journal = self.journal(table)
+        return TableWork(registry=self.registry, catalog=self.catalog, manifests=self.manifests, journal=journal)
 
     def now_ms(self) -> int:
         """The time by the clock of Postgres, in ms since 1970."""

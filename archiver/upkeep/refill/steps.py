@@ -17,11 +17,12 @@ from archiver.engine.runner import Engine
 from archiver.errors import DataLoss, UnknownTopic
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.task.work import MODULES
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.topics.seen_partition import furthest
-from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
 from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.report import Fate, Mended
@@ -105,7 +106,8 @@ class RefillWork:
     def settle(self) -> None:
         """Settle what earlier runs left, as the table was before it was set back."""
         journal = self._journal(self.table)
-        settle_rewrites(self.table, self.registry, self.catalog, ManifestReader(), journal)
+        work = TableWork(registry=self.registry, catalog=self.catalog, manifests=ManifestReader(), journal=journal)
+        settle_rewrites(work, self.table)
         AuditTrail.of(self.topic, journal, self.registry).begin(table=self.catalog.reload(self.table))
 
     def look(self) -> Found:

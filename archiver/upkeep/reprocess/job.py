@@ -14,7 +14,6 @@ from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
-from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.config.model import RawFormat, TopicConfig
 from archiver.engine.runner import Engine
@@ -23,13 +22,14 @@ from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.observer import all_of, ignore
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
 from archiver.schemas import bloom_columns, mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
-from archiver.upkeep.file_rewrite import settle_rewrites
 from archiver.upkeep.reprocess.file import ReprocessTarget
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
@@ -137,8 +137,9 @@ class Reprocess:
         """Settle what an earlier run left, and store the columns in registry and journal. Not in a dry run."""
         manifests = ManifestReader(countable_ids(archived.table.schema), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
+        work = TableWork(registry=registry, catalog=catalog, manifests=manifests, journal=journal)
         if not self._dry_run:
-            settle_rewrites(archived.table, registry, catalog, manifests, journal)
+            settle_rewrites(work, archived.table)
         assignment = self._assign(schemas, archived, registry)
         pass_point(FaultPoint.AFTER_ASSIGN)
         if not self._dry_run:
@@ -146,21 +147,17 @@ class Reprocess:
                 registry.last_known.remember_schemas(archived.topic, schemas.schema_registry, schemas.news)
             journal.keep_schemas(archived.topic, registry)
             newest = max(assignment.state.versions, key=lambda each: each.version)
-            trail = AuditTrail.of(archived.topic, journal, registry)
-            trail.begin(version=newest.version, fingerprint=newest.fingerprint)
+            work.trail(archived.topic).begin(version=newest.version, fingerprint=newest.fingerprint)
         clean_spool(self._config.archive.spool)
-        work = Rounds(
+        rounds = Rounds(
             _target(self._config, self._formats, schemas, archived, assignment),
             self._wanted,
+            work,
             engine=engine,
-            registry=registry,
-            catalog=catalog,
-            manifests=manifests,
-            journal=journal,
             observer=self._observer,
             dry_run=self._dry_run,
         )
-        return work, assignment
+        return rounds, assignment
 
     def _assign(self, schemas: TopicSchemas, archived: ArchivedTopic, registry: Registry) -> Assignment:
         settings = schemas.config

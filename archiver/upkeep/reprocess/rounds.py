@@ -7,25 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
+from archiver.archive.table_files import TableFile, TableFiles
 from archiver.engine.runner import Engine
 from archiver.errors import UpkeepError
-from archiver.storage.journal import TableJournal
-from archiver.upkeep.file_rewrite import put_in_place
+from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.upload_claims import UploadClaims
 from archiver.upkeep.reprocess.file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
 from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
-from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import can_compute, partitioning_of
 from catalog.iceberg.rewrite_commit import Rewritten
 from catalog.iceberg.schema_change import SchemaChange
-from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
 from catalog.partitioning import Partitioning
 from catalog.ranges.rewrite import Rewrite
-from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 ROUNDS = 5
@@ -41,22 +39,16 @@ class Rounds:
         self,
         target: ReprocessTarget,
         wanted: RowFilter,
+        work: TableWork,
         *,
         engine: Callable[[int], Engine],
-        registry: Registry,
-        catalog: TableCatalog,
-        manifests: ManifestReader,
-        journal: TableJournal,
         observer: ReprocessObserver,
         dry_run: bool,
     ) -> None:
         self._target = target
         self._wanted = wanted
         self._engine = engine
-        self._registry = registry
-        self._catalog = catalog
-        self._manifests = manifests
-        self._journal = journal
+        self._work = work
         self._observer = observer
         self._dry_run = dry_run
         self._read: dict[str, TableFile] = {}
@@ -65,9 +57,9 @@ class Rounds:
 
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
         """Read, write and commit; return the commit id. None where there is nothing to commit."""
-        with UploadClaims.of_run(self._registry, table.topic) as claims:
+        with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             # an erasure waits for runs only that began before it
-            return self._run(self._catalog.reload(table), change, claims)
+            return self._run(self._work.catalog.reload(table), change, claims)
 
     def _run(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
         for _ in range(ROUNDS):
@@ -81,20 +73,11 @@ class Rounds:
                 schema_version=self._target.decoding.row.schema_version,
                 groups=groups,
             )
-            done = put_in_place(
-                table,
-                rewrite,
-                self._read,
-                change=change,
-                registry=self._registry,
-                catalog=self._catalog,
-                manifests=self._manifests,
-                journal=self._journal,
-            )
+            done = put_in_place(self._work, table, rewrite, self._read, change=change)
             if isinstance(done, Rewritten):
                 return done.commit_id
             self.results = {path: each for path, each in self.results.items() if path not in done.paths}
-            table = self._catalog.reload(table)
+            table = self._work.catalog.reload(table)
         raise CatalogUnreachable(
             "Others rewrite the table's files faster than they can be reprocessed; nothing was changed. Run it again"
             " when they are done",
@@ -103,7 +86,7 @@ class Rounds:
 
     def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
         """Reprocess files that may have such rows and weren't read yet; forget files that are gone."""
-        files = self._manifests.files(table.iceberg)
+        files = self._work.manifests.files(table.iceberg)
         there = files.named(self.results.keys() | self.failures.keys())
         self.results = {path: each for path, each in self.results.items() if path in there}
         self.failures = {path: each for path, each in self.failures.items() if path in there}

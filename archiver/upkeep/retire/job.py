@@ -25,11 +25,14 @@ from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError, blamed_file
 from archiver.observer import all_of, ignore
+from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.upload_claims import UploadClaims
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from archiver.upkeep.consent import GIVEN, Consent
-from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.components import Component
@@ -51,7 +54,6 @@ from archiver.upkeep.retire.report import (
     RetirementPlanned,
     TopicRetired,
 )
-from archiver.upkeep.upload_claims import UploadClaims
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Rewritten
@@ -200,7 +202,7 @@ class TopicExpiry:
         trail = AuditTrail.of(self.archived.topic, journal, self.registry)
         if not dry_run:
             holds_in_force(self.archived.topic, journal, self.registry, recalls=True)  # the purge asks the registry
-            settle_rewrites(table, self.registry, self.catalog, self.manifests, journal, ends_silent=True)
+            settle_rewrites(self._work(journal), table, ends_silent=True)
             trail.note_hold(is_held=self.archived.config.hold)
         if not limits.is_none:
             self._retire(limits, report, journal, rows=rows, dry_run=dry_run)
@@ -330,17 +332,11 @@ class TopicExpiry:
             groups=groups,
             first_offsets=first_offsets,
         )
-        done = put_in_place(
-            table,
-            rewrite,
-            known,
-            change=None,
-            registry=self.registry,
-            catalog=self.catalog,
-            manifests=self.manifests,
-            journal=Journal.of(self.config).of_table(table),
-        )
+        done = put_in_place(self._work(Journal.of(self.config).of_table(table)), table, rewrite, known)
         return isinstance(done, Rewritten)
+
+    def _work(self, journal: TableJournal) -> TableWork:
+        return TableWork(registry=self.registry, catalog=self.catalog, manifests=self.manifests, journal=journal)
 
     def _edges(
         self, planned: Retirement, table: ArchiveTable, report: TopicRetired, claims: UploadClaims

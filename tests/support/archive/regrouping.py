@@ -17,13 +17,14 @@ from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.config import Config, load_config
+from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.table_work import TableWork
 from archiver.storage.file_names import DataFileName
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import RowRange, SegmentLayout
 from archiver.storage.spool import TaskSpool
-from archiver.upkeep.file_rewrite import put_in_place
 from archiver.wire.record_digest import RecordDigest
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
@@ -126,16 +127,9 @@ class Workshop:
         table, manifests = self.table, ManifestReader()
         known = {file.path: file for file in manifests.files(table.iceberg)}
         rewrite = Rewrite(commit_id=new_id(), reason=reason, schema_version=1, groups=groups)
-        return put_in_place(
-            table,
-            rewrite,
-            known,
-            change=None,
-            registry=self.registry,
-            catalog=self.catalog,
-            manifests=manifests,
-            journal=Journal.of(self.config).of_table(table),
-        )
+        journal = Journal.of(self.config).of_table(table)
+        work = TableWork(registry=self.registry, catalog=self.catalog, manifests=manifests, journal=journal)
+        return put_in_place(work, table, rewrite, known)
 
     def _new(self, paths: Sequence[str], start: int, end: int) -> NewFile:
         info = self.written(paths, start, end)

@@ -1,7 +1,4 @@
-"""Commit a rewrite and record it, and settle rewrites that a kill interrupted.
-
-A rewrite is remembered in the registry, committed to the table, then recorded. A kill at any step loses nothing: before
-the commit the new files are orphans, after it the next run records the rewrite.
+"""Commit a rewrite and record it: remembered in the registry, committed to the table, then recorded.
 
 Ranges that a killed commit left unconfirmed are settled before any rewrite touches them. Else the journal would get an
 entry for that commit without the ranges that were rewritten meanwhile.
@@ -17,47 +14,41 @@ from typing import Final
 
 from archiver.archive.deletion_vectors import vector_place
 from archiver.archive.table_files import ManifestReader, TableFile
-from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import settle_staged
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.storage.journal import TableJournal
+from archiver.rewrite.endings import check_goes_on
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.rewrite_endings import check_goes_on, end_silent
-from archiver.upkeep.rewrite_outcomes import Outcome, outcome_of
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.commit import Unresolved, find_commit
+from catalog.iceberg.commit import Unresolved
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.schema_change import SchemaChange
-from catalog.iceberg.table_catalog import TableCatalog
 from catalog.ranges.rewrite import Rewrite
-from catalog.registry import Registry
 
 LOOKS_AT_ONCE: Final = 16
 _NAMED: Final = 5
 
 
 def put_in_place(
+    work: TableWork,
     table: ArchiveTable,
     rewrite: Rewrite,
     known: Mapping[str, TableFile],
     *,
-    change: SchemaChange | None,
-    registry: Registry,
-    catalog: TableCatalog,
-    manifests: ManifestReader,
-    journal: TableJournal,
+    change: SchemaChange | None = None,
 ) -> Rewritten | Displaced:
     """Commit a rewrite and record it. `known` are the old files as they were read, with their delete files.
 
     RewriteRefused where the new files don't account for all records of the old ones. CatalogUnreachable (retryable)
     where the outcome of the commit is not known. ObjectMissing where a new file was gone before the commit.
     """
-    topic = table.topic
+    topic, registry, catalog, journal = table.topic, work.registry, work.catalog, work.journal
     _check_counts(rewrite, known)
     settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, table), after_rollback=True)
-    changed = _changed(rewrite, known, manifests)
+    changed = _changed(rewrite, known, work.manifests)
 
     def obstacle(loaded: ArchiveTable) -> tuple[str, ...]:
         check_goes_on(rewrite, topic, registry)
@@ -82,16 +73,16 @@ def put_in_place(
         case Rewritten(snapshot_id=snapshot_id):
             pass_point(FaultPoint.AFTER_COMMIT)
             journal.keep_rewrite(rewrite)
-            AuditTrail.of(topic, journal, registry).rewrote(rewrite, snapshot_id=snapshot_id)
+            work.trail(topic).rewrote(rewrite, snapshot_id=snapshot_id)
             registry.rewrites.finish(topic, rewrite)
             pass_point(FaultPoint.AFTER_CONFIRM)
             if any(_takes_place_of(rewrite, each) for each in registry.rewrites.unfinished(topic)):
                 # Left by a killed run. While it is open, nobody deletes its files, old or new.
-                settle_rewrites(table, registry, catalog, manifests, journal)
+                settle_rewrites(work, table)
             return done
         case Displaced():
             # It can't land any more: the table has moved past the snapshots that its attempts were made on.
-            undecided = settle_rewrites(table, registry, catalog, manifests, journal)
+            undecided = settle_rewrites(work, table)
             if rewrite.commit_id in {each.commit_id for each in undecided}:
                 registry.rewrites.abandon(topic, rewrite)
             return done
@@ -101,52 +92,6 @@ def put_in_place(
                 table=topic.table,
                 reason=reason,
             )
-
-
-def settle_rewrites(
-    known: ArchiveTable,
-    registry: Registry,
-    catalog: TableCatalog,
-    manifests: ManifestReader,
-    journal: TableJournal,
-    *,
-    ends_silent: bool = False,
-) -> tuple[Rewrite, ...]:
-    """Record the outcome of staged ranges, then of rewrites that were begun; return those that may still land.
-
-    `known` says which table is meant; it is loaded again. TableMissing where it was dropped or made anew. With
-    `ends_silent` those that nobody goes on with are ended.
-    """
-    topic = known.topic
-    trail = AuditTrail.of(topic, journal, registry)
-    trail.begin()
-    settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, known), after_rollback=True)
-    begun = registry.rewrites.unfinished(topic)
-    if not begun:
-        return ()
-    over = end_silent(begun, topic, registry, partial(catalog.reload, known)) if ends_silent else frozenset()
-    table = catalog.reload(known)
-    # After the table: what another run has put into it is among these, or is recorded.
-    unfinished = registry.rewrites.unfinished(topic)
-    paths = {path for rewrite in unfinished for path in (*rewrite.old_paths, *rewrite.new_paths)}
-    files = manifests.files(table.iceberg).named(paths)
-    snapshots = {each.commit_id: find_commit(table, each.commit_id) for each in unfinished}
-    undecided: list[Rewrite] = []
-    for rewrite in sorted(unfinished, key=lambda each: snapshots[each.commit_id] is None):
-        snapshot_id = snapshots[rewrite.commit_id]
-        is_named = snapshot_id is not None
-        match Outcome.LANDED if is_named else outcome_of(rewrite, table, files, registry, journal):
-            case Outcome.LANDED:
-                journal.keep_rewrite(rewrite)
-                trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
-                registry.rewrites.finish(topic, rewrite)
-            case Outcome.DISPLACED:
-                registry.rewrites.abandon(topic, rewrite)
-            case Outcome.OPEN if rewrite.commit_id in over:
-                registry.rewrites.abandon(topic, rewrite)
-            case Outcome.OPEN:
-                undecided.append(rewrite)
-    return tuple(undecided)
 
 
 def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from archiver.upkeep.upload_claims import RENEW_SECONDS, UploadClaims
+from archiver.rewrite.upload_claims import RENEW_SECONDS, UploadClaims
 from catalog.errors import RegistryUnreachable
 from tests.support.catalog.memory import TOPIC
 
@@ -53,7 +53,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("archiver.upkeep.upload_claims.time", made)
+    monkeypatch.setattr("archiver.rewrite.upload_claims.time", made)
     return made
 
 

@@ -11,7 +11,9 @@ import pytest
 
 from archiver.archive.table_files import TableFile
 from archiver.errors import ObjectMissing
-from archiver.upkeep.file_rewrite import put_in_place, settle_rewrites
+from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.table_work import TableWork
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
@@ -130,22 +132,16 @@ class World:
         return {path: each for path, each in self.there.items() if path in paths}
 
     def put(self, known: TableFile | None = None) -> Rewritten | Displaced:
-        me = cast("Any", self)
-        return put_in_place(
-            self.memory.load(),
-            self.rewrite_,
-            {OLD: known or table_file(OLD)},
-            change=None,
-            registry=self.registry,
-            catalog=me,
-            manifests=me,
-            journal=me,
-        )
+        return put_in_place(self.work, self.memory.load(), self.rewrite_, {OLD: known or table_file(OLD)})
 
     def settle_all(self) -> list[str]:
-        me = cast("Any", self)
-        settle_rewrites(self.memory.load(), self.registry, me, me, me)
+        settle_rewrites(self.work, self.memory.load())
         return self.told
+
+    @property
+    def work(self) -> TableWork:
+        me = cast("Any", self)
+        return TableWork(registry=self.registry, catalog=me, manifests=me, journal=me)
 
     def kill_after_commit(self) -> None:
         """Two ranges are in the table, and nobody recorded it."""
