@@ -131,8 +131,12 @@ def _condition(where: str | None, offsets: Sequence[str], file: Path | None) -> 
         return Where.parse(sys.stdin.read() if where == "-" else where)
     if not offsets and file is None:
         return None
-    found = OffsetList.parse(offsets)
-    return found if file is None else found.joined_with(_listed(file))
+    named = OffsetList.parse(offsets)
+    if file is not None:
+        named = named.joined_with(_listed(file))
+    if not named.spans:
+        raise ConfigError("the list names no records: nothing is erased", option="--offsets-file")
+    return named
 
 
 def _listed(file: Path) -> OffsetList:
@@ -148,8 +152,9 @@ def _listed(file: Path) -> OffsetList:
 
 
 def _show(config: Config, report: EraseReport) -> None:
+    from archiver.archive.topic_archive import open_archive
     from archiver.cli.replay_export import standard_output
     from archiver.upkeep.erase.shown_records import shown_records
 
     with standard_output() as stream:
-        stream.writelines(shown_records(config, report.topic, report.spans))
+        stream.writelines(shown_records(open_archive(config, report.topic, coerces=False), report.spans))

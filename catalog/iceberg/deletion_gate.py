@@ -68,7 +68,7 @@ class TableObjects:
         self._table = table
         self._clock = clock
         self._lock = Lock()
-        self._read: tuple[float, Mapping[str, str]] | None = None
+        self._read: tuple[float, Mapping[str, str] | TableError] | None = None
 
     @classmethod
     def of(cls, load: Callable[[], ArchiveTable], table: ArchiveTable) -> Self:
@@ -78,11 +78,20 @@ class TableObjects:
     def check(self) -> None:
         """Raise FilesShared if the owner forbids the deletion of files now. Raises what reading them raises, too."""
         with self._lock:
-            now = self._clock()
-            if self._read is None or now - self._read[0] >= FRESH_SECONDS:
-                self._read = (now, self._properties())
+            if self._read is None or self._clock() - self._read[0] >= FRESH_SECONDS:
+                properties = self._properties_or_error()
+                self._read = (self._clock(), properties)
             properties = self._read[1]
+        if isinstance(properties, TableError):
+            raise properties
         refuse_shared(properties, self._table)
+
+    def _properties_or_error(self) -> Mapping[str, str] | TableError:
+        """Read the properties. An error is kept as they are: workers that wait for the lock don't read one by one."""
+        try:
+            return self._properties()
+        except TableError as error:
+            return error
 
 
 @dataclass(frozen=True, slots=True)

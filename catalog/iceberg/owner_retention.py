@@ -7,6 +7,7 @@ that would go otherwise.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -62,7 +63,7 @@ class OwnerRetention:
             for one in metadata.snapshots
             if self.age_ms is not None and one.timestamp_ms >= now_ms - self.age_ms
         )
-        newest = (one.snapshot_id for one in islice(history(metadata), max(0, self.least or 0)))
+        newest = (one.snapshot_id for one in islice(history(metadata), min(max(0, self.least or 0), sys.maxsize)))
         return frozenset((*young, *newest))
 
 

@@ -53,6 +53,10 @@ class Cover:
         place = bisect_right(self._starts[partition], end - 1)
         return place > 0 and self._spans[partition][place - 1][1] > start
 
+    def beyond(self, spans: Iterable[tuple[int, int, int]]) -> bool:
+        """Whether one of the spans has offsets that the cover hasn't."""
+        return any(uncovered([(start, end)], self._spans.get(partition, ())) for partition, start, end in spans)
+
     def from_ends(self, ends: Mapping[int, int]) -> tuple[tuple[int, int, int], ...]:
         """What the cover has of each partition from its end on; all where a partition has no end."""
         return tuple(

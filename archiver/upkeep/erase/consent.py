@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from archiver.archive.topic_archive import open_archive
 from archiver.config import Config
 from archiver.errors import ConsentMissing
 from archiver.upkeep.consent import Consent, Question
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.erase.shown_records import shown_records
 from archiver.upkeep.erase.spans import Span
+from catalog.ranges.spans import Cover
 
 SAMPLE: Final = 3
 _WIDTH: Final = 300
@@ -36,6 +38,8 @@ class ErasureConsent:
         """Ask about what was found. Raises ConsentMissing if the answer isn't yes."""
         if not report.spans or report.spans == self.agreed:
             return
+        if report.commits and self.agreed is not None and not Cover(self.agreed).beyond(report.spans):
+            return  # the rest of what was agreed on
         question = Question(
             topic=self.topic,
             verb="erase",
@@ -46,11 +50,12 @@ class ErasureConsent:
             is_repeated=self.agreed is not None,
         )
         if not self.consent(question):
-            raise ConsentMissing("the question was not answered with yes: nothing was erased", topic=self.topic)
+            what = "nothing more is erased" if self.agreed is not None else "nothing was erased"
+            raise ConsentMissing(f"the question was not answered with yes: {what}", topic=self.topic)
         self.agreed = report.spans
 
     def _facts(self, report: EraseReport) -> Iterator[str]:
-        for line in islice(shown_records(self.config, self.topic, report.spans), SAMPLE):
+        for line in islice(shown_records(open_archive(self.config, self.topic, coerces=False), report.spans), SAMPLE):
             text = line.decode().rstrip()
             yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
         if unjudged := sum(report.unjudged_records.values()):

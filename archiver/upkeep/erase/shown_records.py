@@ -6,19 +6,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 from archiver.archive.records import AS_DECODED
-from archiver.archive.topic_archive import open_archive
-from archiver.config import Config
+from archiver.archive.topic_archive import TopicArchive
 from archiver.replay.jsonl import render_decoded
 from archiver.upkeep.erase.spans import Span
 
 
-def shown_records(config: Config, topic: str, spans: Iterable[Span]) -> Iterator[bytes]:
+def shown_records(archive: TopicArchive, spans: Iterable[Span]) -> Iterator[bytes]:
     """Give the records of these spans that the table has, as JSON lines.
 
     Records that only retired files in the store have are not among them. Raises what TopicArchive raises.
     """
-    archive = open_archive(config, topic, coerces=False)
-    for partition, start, end in spans:
+    for partition, first, end in spans:
+        start = max(first, archive.first_offset(partition))
         with closing(archive.records(partition, start, end, shape=AS_DECODED)) as batches:
             for batch in batches:
-                yield from render_decoded(topic, batch)
+                yield from render_decoded(archive.topic, batch)

@@ -151,6 +151,8 @@ class _Deletion:
         ]
 
     def _note(self, outcomes: Sequence[tuple[tuple[Orphan, int], BaseException | None]]) -> None:
+        """Note what became of each, then raise the first error that stops the work: others were deleted beside it."""
+        stops: BaseException | None = None
         for (each, _), error in outcomes:
             if error is None:
                 self.deleted.append(each)
@@ -161,4 +163,6 @@ class _Deletion:
             elif isinstance(error, StorageError):
                 self.errors[each.path] = error
             else:
-                raise error
+                stops = stops or error
+        if stops is not None:
+            raise stops

@@ -19,6 +19,7 @@ from archiver.upkeep.removal.components import Component
 from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.retire.plan import Retirement
 from catalog.model import TopicRow
+from catalog.ranges.spans import Cover
 from catalog.registry import Registry
 
 
@@ -61,6 +62,12 @@ class PlannedRemoval:
             other.spans,
             other.paths,
         )
+
+    def is_within(self, other: PlannedRemoval | None) -> bool:
+        """Whether all that goes is part of the other removal: the rest of it, after a part was committed."""
+        if other is None or self.records > other.records or not self.paths <= other.paths:
+            return False
+        return not Cover(other.spans).beyond(self.spans)
 
 
 def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
@@ -152,7 +159,8 @@ class RetirementConsent:
         if reasons and self.configured is not None:
             self.registry.consents.request(self.topic, self.configured, why)
         if self.consent.asks:
-            raise ConsentMissing("the question was not answered with yes: nothing was retired", topic=self.topic.topic)
+            what = "nothing more is retired" if is_repeated else "nothing was retired"
+            raise ConsentMissing(f"the question was not answered with yes: {what}", topic=self.topic.topic)
         if self.configured is not None:
             raise consent_missing(self.topic.topic, why)
         raise ConsentMissing(

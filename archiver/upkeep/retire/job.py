@@ -23,7 +23,7 @@ from archiver.config.model import TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
-from archiver.errors import ConfigError, blamed_file
+from archiver.errors import ConfigError, ConsentMissing, blamed_file
 from archiver.observer import all_of, ignore
 from archiver.rewrite.in_place import put_in_place
 from archiver.rewrite.settling import settle_rewrites
@@ -204,8 +204,12 @@ class TopicExpiry:
             holds_in_force(self.archived.topic, journal, self.registry, recalls=True)  # the purge asks the registry
             settle_rewrites(self._work(journal), table, ends_silent=True)
             trail.note_hold(is_held=self.archived.config.hold)
+        missing: ConsentMissing | None = None
         if not limits.is_none:
-            self._retire(limits, report, journal, rows=rows, dry_run=dry_run)
+            try:
+                self._retire(limits, report, journal, rows=rows, dry_run=dry_run)
+            except ConsentMissing as error:
+                missing = error  # what was retired before had consent, and goes all the same
             if dry_run:
                 return
         if not dry_run:
@@ -220,6 +224,8 @@ class TopicExpiry:
             )
             report.stopped |= report.purged.stopped
             report.journal = sum_up_journal(journal, report.topic, self.is_over)
+        if missing is not None:
+            raise missing
 
     def _retire(
         self, limits: Limits, report: TopicRetired, journal: TableJournal, *, rows: bool, dry_run: bool
@@ -240,7 +246,7 @@ class TopicExpiry:
                     _tell(report, planned)
                     report.needs_consent = self.consent.reasons(removal)
                     return
-                if not removal.is_same(agreed):
+                if not (removal.is_same(agreed) or (report.commits and removal.is_within(agreed))):
                     self.consent.check(removal, is_repeated=agreed is not None)
                     agreed = removal
                     if self.consent.consent.asks and removal.spans:  # the table may have changed meanwhile

@@ -80,6 +80,15 @@ def test_options_that_contradict_each_other(config: Path, words: list[str], mess
     assert message in " ".join(done.stderr.split())
 
 
+def test_a_list_without_records_is_refused(config: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "none.csv"
+    empty.write_text("partition,offset\n")
+    words = ["erase", "orders", "--offsets-file", str(empty), "--yes", "--config", str(config), "--no-json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "the list names no records" in done.output
+
+
 def answered(config: Path, keys: bytes) -> Seen:
     """What `users remove` prints on a terminal on which someone types this."""
     typed: list[bytes] = []

@@ -100,6 +100,20 @@ def test_nothing_is_deleted_while_the_table_cannot_be_read(tmp_path: Path, paths
     assert left(tmp_path) == ["a", "b", "c"]
 
 
+def test_a_table_that_cannot_be_read_is_not_read_by_one_worker_after_the_other(paths: list[str]) -> None:
+    reads: list[None] = []
+
+    def away() -> Mapping[str, str]:
+        reads.append(None)
+        raise CatalogUnreachable("gone for a while")
+
+    gate = permit(away)
+    for path in paths:
+        with pytest.raises(CatalogUnreachable):
+            delete(IO, path, gate)
+    assert len(reads) == 1
+
+
 def test_leftovers_of_attempts_are_those_that_are_named(tmp_path: Path, paths: list[str]) -> None:
     attempt = NeverLanded(paths[:2])
     delete_all(IO, paths[:2], attempt)

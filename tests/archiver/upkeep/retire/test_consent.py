@@ -157,3 +157,12 @@ def test_rows_at_an_edge_count_at_most() -> None:
     assert not found.is_most
     assert found.is_same(PlannedRemoval.of(planned, [*whole.files, *edge.files, file("c", 5, 110)], {}))
     assert not found.is_same(PlannedRemoval.of(planned, [*whole.files, *edge.files], {0: 3}))
+
+
+def test_rest_of_a_removal_is_within_it() -> None:
+    whole = PlannedRemoval(records=20, spans=((0, 0, 20), (1, 5, 10)), paths=frozenset({"a", "b"}))
+    assert PlannedRemoval(records=10, spans=((0, 10, 20),), paths=frozenset({"b"})).is_within(whole)
+    assert not PlannedRemoval(records=10, spans=((0, 10, 21),), paths=frozenset({"b"})).is_within(whole)
+    assert not PlannedRemoval(records=10, spans=((0, 10, 20),), paths=frozenset({"c"})).is_within(whole)
+    assert not PlannedRemoval(records=21, spans=((0, 10, 20),), paths=frozenset({"b"})).is_within(whole)
+    assert not whole.is_within(None)
