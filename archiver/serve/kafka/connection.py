@@ -242,8 +242,8 @@ class Connection:
 
     async def _end(self) -> None:
         """Close the connection: what was written is sent on first, if the client takes it."""
+        self._turns.end()
         self._client.sessions.close()
-        self._turns.end_long_work()
         if self._is_ending and not (self._is_answering or self._is_writing):
             self._writer.close()
             with suppress(ConnectionError, TimeoutError):
