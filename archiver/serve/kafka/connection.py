@@ -172,11 +172,11 @@ class Connection:
 
     async def _write(self, parts: Sequence[bytes | memoryview]) -> None:
         """Write an answer. A long one waits until there is room for it in the memory of answers."""
+        self._turns.end_long_work()
         with self._answers.hold(self._turns.name) as room:
             size = sum(len(part) for part in parts if isinstance(part, bytes))  # other parts are in the cache
             if size > SMALL:
                 await room.grow(size)
-            self._turns.end_long_work()
             self._is_writing = True
             await write_frame(self._writer, parts, slice_seconds=self._limits.answer_seconds)
             self._is_writing = self._is_answering = False

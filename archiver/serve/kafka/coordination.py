@@ -220,6 +220,8 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
     if own or not (refused or answers):
         answers += _told(await handler(service, _about(request, several, own)), several)
+    if waits:
+        request.client.turns.end_long_work()
     await late(waits, service.ending)  # once for all groups
     return {several.told: [*answers, *refused]}
 

@@ -73,6 +73,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
 
 async def _keep(service: Service, request: Request, offsets: CommittedOffsets) -> None:
     """Keep offsets within the budget of their client, which waits if it writes more than the registry has time for."""
+    request.client.turns.end_long_work()  # what waits for the registry holds up no other request
     budget = service.budget(request)
     size = sum(_ROW_BYTES + len(offset.metadata) for offset in offsets.values())
     wait = service.quotas.commit_wait(budget.owner, size, asyncio.get_running_loop().time())
