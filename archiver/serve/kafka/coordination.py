@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups import JOINING_EPOCH, is_group_id
 from archiver.serve.kafka.guards import Handler
 from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.offset_requests import commit_in_time
 from archiver.serve.kafka.refused_offsets import late, no_offsets, no_offsets_here, refused_here
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Need, Standing
@@ -149,6 +150,8 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     """Have a request about one group answered by its coordinator; why that isn't this node."""
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
+    if request.api_key == _OFFSET_COMMIT:
+        await commit_in_time(service, request)
     work = partial(handler, service, request)
     budget = service.budget(request)
     found = await service.cluster.coordinating(

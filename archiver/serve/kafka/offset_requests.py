@@ -71,13 +71,24 @@ async def offset_commit(service: Service, request: Request) -> Values:
     return {"topics": told}
 
 
+async def commit_in_time(service: Service, request: Request) -> None:
+    """Wait if the client of an OffsetCommit writes more than the registry has time for.
+
+    That comes before the commit has its place among those of the group: commits of other clients don't wait for it.
+    """
+    size = 0
+    for topic in request.body.topics:
+        async for partition in request.in_turns(topic.partitions):
+            size += _ROW_BYTES + len(partition.committed_metadata or "")
+    request.client.turns.end_long_work()
+    wait = service.quotas.commit_wait(service.budget(request).owner, size, asyncio.get_running_loop().time())
+    await late(wait, service.ending)
+
+
 async def _keep(service: Service, request: Request, offsets: CommittedOffsets) -> None:
-    """Keep offsets within the budget of their client, which waits if it writes more than the registry has time for."""
+    """Keep offsets within the budget of their client."""
     request.client.turns.end_long_work()  # what waits for the registry holds up no other request
     budget = service.budget(request)
-    size = sum(_ROW_BYTES + len(offset.metadata) for offset in offsets.values())
-    wait = service.quotas.commit_wait(budget.owner, size, asyncio.get_running_loop().time())
-    await late(wait, service.ending)
     commit = partial(service.offsets.commit, budget=budget.offsets)
     try:
         await service.commits.commit(partial(service.kept, commit), request.body.group_id, offsets, owner=budget.owner)

@@ -136,10 +136,11 @@ def test_a_commit_that_waits_for_the_registry_holds_up_no_long_answer(tmp_path: 
         begun = long_work_begins(endpoint)
         first.send(framed(commit("g"), 1))
         assert slow.came.wait(10)
-        assert len(begun) == 1
+        before = len(begun)
+        assert before > 0
         with Wire(endpoint.port) as second:
             answer = second.ask(earliest())
         assert len(answer.topics[0].partitions) == PARTITIONS
-        assert len(begun) == 2
+        assert len(begun) > before
         slow.gate.set()
         first.receive()
