@@ -6,10 +6,9 @@ this node's; the others get the error by which clients look for their coordinato
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
@@ -152,7 +151,10 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
         return ErrorCode.invalid_group_id
     if request.api_key == _OFFSET_COMMIT:
         await commit_in_time(service, request)
-    work = partial(handler, service, request)
+
+    def work() -> Awaitable[Answer]:  # in a task of its own, whose time is the client's too
+        return request.client.turns.run(_handled(handler, service, request))
+
     budget = service.budget(request)
     found = await service.cluster.coordinating(
         group_id,
@@ -165,10 +167,16 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     if found is Standing.OVER_BUDGET:
         service.budgets.reached(budget.owner, "groups")
     if found is Standing.UNUSED and request.api_key not in _ENDING:
-        answer = await work()  # nothing is known of the group: the answer says so, and leaves no trace of it
+        answer = await handler(
+            service, request
+        )  # nothing is known of the group: the answer says so, and leaves no trace of it
         standing = service.cluster.standing(group_id)
         return answer if standing is Standing.COORDINATOR else _ERRORS[standing]
     return _ERRORS[found] if isinstance(found, Standing) else found
+
+
+async def _handled(handler: Handler, service: Service, request: Request) -> Answer:
+    return await handler(service, request)
 
 
 def _need(service: Service, request: Request) -> Need:

@@ -361,8 +361,11 @@ class ClientTurns:
         except BaseException:
             payer.long_work.release()
             raise
+        self._take_long_work(payer)
+
+    def _take_long_work(self, payer: Payer) -> None:
         self._long_work_of = payer
-        if self._has_ended:
+        if self._has_ended:  # while it waited
             self.end_long_work()
 
     async def in_thread(self, work: Callable[[], _Value]) -> _Value:
