@@ -42,6 +42,8 @@ SASL: Final = frozenset({17, 36})
 _FETCH: Final = 1
 _IN_TIME: Final = SASL | {API_VERSIONS, 8, 11, 12, 13, 14, 68}
 """What is answered at once whatever its client owes: a group's members are lost, or go back, where these are late."""
+_ENCODED_AT_ONCE: Final = 500
+"""Answers with more elements are encoded in a thread."""
 BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS}) | SASL
 """What a client may ask for before it has shown who it is."""
 
@@ -141,13 +143,25 @@ async def answered(service: Service, api: Api, head: Head, request: Request) -> 
 
 
 async def _encoded(request: Request, head: Head, found: Values) -> bytes:
-    """Encode an answer. What took long to put together takes long to encode, and that is done in a thread."""
+    """Encode an answer. If it has many elements, or took long to put together, that is done in a thread."""
 
     def work() -> bytes:
         return encoded(answer(head.api_key, head.version, found))
 
     turns = request.client.turns
-    return await turns.in_thread(work) if turns.is_long else work()
+    return await turns.in_thread(work) if turns.is_long or _has_many_elements(found) else work()
+
+
+def _has_many_elements(found: Values) -> bool:
+    values, count = [found], 0
+    while values:
+        for value in values.pop().values():
+            if isinstance(value, list | tuple):
+                count += len(value)
+                if count > _ENCODED_AT_ONCE:
+                    return True
+                values += [element for element in value if isinstance(element, Mapping)]
+    return False
 
 
 async def _found(service: Service, api: Api, request: Request) -> Values | list[bytes | memoryview]:

@@ -34,6 +34,7 @@ async def metadata(service: Service, request: Request) -> Values:
     else:
         found = [await _asked(service, request, each) async for each in request.in_turns(wanted)]
     if any(_is_away(each) for each in found):
+        request.client.turns.end_long_work()
         await late(_AWAY_SECONDS, service.ending)
     members = service.cluster.told  # after all that was waited for: nodes may have come and gone meanwhile
     return {

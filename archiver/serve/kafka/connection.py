@@ -33,15 +33,17 @@ class ConnectionLimits:
     """What a client may do: the bytes of a request, and the seconds that it may be idle, or take for a part of a frame.
 
     A part is 64 KiB that it sends, or 256 KiB of an answer that it takes: slow clients go on, those that stop don't.
-    A whole frame has to come at 128 KiB a second. Before a client has shown who it is, its requests are small and few,
-    and it has `handshake_seconds` in all. The work for a client that sends no more is given up after
-    `half_closed_seconds`.
+    A whole frame has to come at 128 KiB a second. An answer that takes memory of its own, unlike records, has to be
+    taken at `answer_bytes_per_second`: other answers wait for its room, for `answer_seconds` at most. Before a client
+    has shown who it is, its requests are small and few, and it has `handshake_seconds` in all. The work for a client
+    that sends no more is given up after `half_closed_seconds`.
     """
 
     most_request_bytes: int
     idle_seconds: float
     frame_seconds: float = 10.0
     answer_seconds: float = 120.0
+    answer_bytes_per_second: int = 128 << 10
     most_unauthenticated_bytes: int = 64 << 10
     most_unauthenticated_requests: int = 20
     handshake_seconds: float = 10.0
@@ -85,6 +87,7 @@ class Connection:
         self._turns = client.turns
         self._shown: Callable[[], None] = lambda: None
         self._is_shown = False
+        self._late = "it didn't show who it is in time"
         self._is_writing = False
         self._is_answering = False
         self._is_ending = False
@@ -125,8 +128,7 @@ class Connection:
         except BadRequest as error:
             log.write(self._client.address, error)
         except TimeoutError:
-            why = "it takes no answers" if self._is_writing else "it didn't show who it is in time"
-            log.write(self._client.address, why)
+            log.write(self._client.address, self._late)
         except ConnectionError:
             _LOG.debug("connection of %s ended", self._client.address)
         finally:
@@ -171,15 +173,24 @@ class Connection:
         return not self._client.login.is_over
 
     async def _write(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Write an answer. A long one waits until there is room for it in the memory of answers."""
+        """Write an answer. A long one waits until there is room for it in the memory of answers.
+
+        TimeoutError if there is none in time, or the client doesn't take the answer in time.
+        """
+        seconds = self._limits.answer_seconds
+        late, self._late = self._late, "there was no room for its answer in time"
+        self._turns.end_long_work()
         with self._answers.hold(self._turns.name) as room:
             size = sum(len(part) for part in parts if isinstance(part, bytes))  # other parts are in the cache
             if size > SMALL:
-                await room.grow(size)
-            self._turns.end_long_work()
-            self._is_writing = True
-            await write_frame(self._writer, parts, slice_seconds=self._limits.answer_seconds)
+                async with asyncio.timeout(seconds):
+                    await room.grow(size)
+            self._is_writing, self._late = True, "it takes no answers"
+            in_all = seconds + sum(map(len, parts)) / self._limits.answer_bytes_per_second
+            async with asyncio.timeout(in_all if size > SMALL else None):
+                await write_frame(self._writer, parts, slice_seconds=seconds)
             self._is_writing = self._is_answering = False
+        self._late = late
 
     async def _frame(self, held: Held) -> _Frame | None:
         login, limits = self._client.login, self._limits
@@ -242,13 +253,16 @@ class Connection:
 
     async def _end(self) -> None:
         """Close the connection: what was written is sent on first, if the client takes it."""
+        self._turns.end()
         self._client.sessions.close()
-        self._turns.end_long_work()
         if self._is_ending and not (self._is_answering or self._is_writing):
             self._writer.close()
-            with suppress(ConnectionError, TimeoutError):
-                async with asyncio.timeout(_FLUSH_SECONDS):
-                    await self._writer.wait_closed()
+            try:
+                with suppress(ConnectionError, TimeoutError):
+                    async with asyncio.timeout(_FLUSH_SECONDS):
+                        await self._writer.wait_closed()
+            finally:
+                self._writer.transport.abort()
         elif self._client.login.is_over:
             self._writer.close()
         else:

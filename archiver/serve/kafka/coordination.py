@@ -6,10 +6,9 @@ this node's; the others get the error by which clients look for their coordinato
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kio.schema.errors import ErrorCode
@@ -17,6 +16,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups import JOINING_EPOCH, is_group_id
 from archiver.serve.kafka.guards import Handler
 from archiver.serve.kafka.messages import Values
+from archiver.serve.kafka.offset_requests import commit_in_time
 from archiver.serve.kafka.refused_offsets import late, no_offsets, no_offsets_here, refused_here
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Need, Standing
@@ -149,7 +149,12 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     """Have a request about one group answered by its coordinator; why that isn't this node."""
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
-    work = partial(handler, service, request)
+    if request.api_key == _OFFSET_COMMIT:
+        await commit_in_time(service, request)
+
+    def work() -> Awaitable[Answer]:  # in a task of its own, whose time is the client's too
+        return request.client.turns.run(_handled(handler, service, request))
+
     budget = service.budget(request)
     found = await service.cluster.coordinating(
         group_id,
@@ -162,10 +167,16 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     if found is Standing.OVER_BUDGET:
         service.budgets.reached(budget.owner, "groups")
     if found is Standing.UNUSED and request.api_key not in _ENDING:
-        answer = await work()  # nothing is known of the group: the answer says so, and leaves no trace of it
+        answer = await handler(
+            service, request
+        )  # nothing is known of the group: the answer says so, and leaves no trace of it
         standing = service.cluster.standing(group_id)
         return answer if standing is Standing.COORDINATOR else _ERRORS[standing]
     return _ERRORS[found] if isinstance(found, Standing) else found
+
+
+async def _handled(handler: Handler, service: Service, request: Request) -> Answer:
+    return await handler(service, request)
 
 
 def _need(service: Service, request: Request) -> Need:
@@ -220,6 +231,8 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
     if own or not (refused or answers):
         answers += _told(await handler(service, _about(request, several, own)), several)
+    if waits:
+        request.client.turns.end_long_work()
     await late(waits, service.ending)  # once for all groups
     return {several.told: [*answers, *refused]}
 

@@ -138,6 +138,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     if not isinstance(begun, Begun):
         return fetch_response.packed(request.version, (), error=begun)
     sources = await _sources(service, request, begun, topics)
+    request.client.turns.end_long_work()  # what waits for records holds up no other request of its principal
     found = await _gathered(service, request, sources, is_slow=None if soon is None else soon < CHUNK_BYTES)
     for source in sources:
         if source.is_ahead and source.topic is not None:

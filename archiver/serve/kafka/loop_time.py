@@ -265,6 +265,7 @@ class ClientTurns:
         self._request_seconds = 0.0
         self._has_budget = True
         self._long_work_of: Payer | None = None
+        self._has_ended = False
         self.name = name
         self.payer = loop_time.payer(name)
         self.start = 0.0
@@ -345,16 +346,27 @@ class ClientTurns:
             self._time.long_work.release()
             self._long_work_of = None
 
+    def end(self) -> None:
+        """End with the connection. Work that goes on after it, as a commit does, gets turns, but no long work."""
+        self._has_ended = True
+        self.end_long_work()
+
     async def _begin_long_work(self) -> None:
         payer = self.payer
-        if self._long_work_of is None:
-            await payer.long_work.acquire()
-            try:
-                await self._time.long_work.acquire()
-            except BaseException:
-                payer.long_work.release()
-                raise
-            self._long_work_of = payer
+        if self._has_ended or self._long_work_of is not None:
+            return
+        await payer.long_work.acquire()
+        try:
+            await self._time.long_work.acquire()
+        except BaseException:
+            payer.long_work.release()
+            raise
+        self._take_long_work(payer)
+
+    def _take_long_work(self, payer: Payer) -> None:
+        self._long_work_of = payer
+        if self._has_ended:  # while it waited
+            self.end_long_work()
 
     async def in_thread(self, work: Callable[[], _Value]) -> _Value:
         """Do long work outside the loop."""

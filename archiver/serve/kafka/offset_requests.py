@@ -71,12 +71,24 @@ async def offset_commit(service: Service, request: Request) -> Values:
     return {"topics": told}
 
 
-async def _keep(service: Service, request: Request, offsets: CommittedOffsets) -> None:
-    """Keep offsets within the budget of their client, which waits if it writes more than the registry has time for."""
-    budget = service.budget(request)
-    size = sum(_ROW_BYTES + len(offset.metadata) for offset in offsets.values())
-    wait = service.quotas.commit_wait(budget.owner, size, asyncio.get_running_loop().time())
+async def commit_in_time(service: Service, request: Request) -> None:
+    """Wait if the client of an OffsetCommit writes more than the registry has time for.
+
+    That comes before the commit has its place among those of the group: commits of other clients don't wait for it.
+    """
+    size = 0
+    for topic in request.body.topics:
+        async for partition in request.in_turns(topic.partitions):
+            size += _ROW_BYTES + len(partition.committed_metadata or "")
+    request.client.turns.end_long_work()
+    wait = service.quotas.commit_wait(service.budget(request).owner, size, asyncio.get_running_loop().time())
     await late(wait, service.ending)
+
+
+async def _keep(service: Service, request: Request, offsets: CommittedOffsets) -> None:
+    """Keep offsets within the budget of their client."""
+    request.client.turns.end_long_work()  # what waits for the registry holds up no other request
+    budget = service.budget(request)
     commit = partial(service.offsets.commit, budget=budget.offsets)
     try:
         await service.commits.commit(partial(service.kept, commit), request.body.group_id, offsets, owner=budget.owner)
@@ -160,13 +172,14 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
             if topic is None and service.topics.is_away(name):
                 return _away(request, asked, name)
             if topic is not None:
-                told.append(_offsets({"name": name, "topic_id": topic.topic_id}, topic, numbers[name], known))
+                named = {"name": name, "topic_id": topic.topic_id}
+                told.append(await _offsets(request, named, topic, numbers[name], known))
     else:
         async for each in request.in_turns(topics):
             topic = await _topic(service, request, each)
             if topic is None and _is_owed(service, request, each, known):
                 return _away(request, asked, _named(each)["name"] or _named(each)["topic_id"])
-            told.append(_offsets(_named(each), topic, each.partition_indexes, known, by_id=request.version >= _BY_ID))
+            told.append(await _offsets(request, _named(each), topic, each.partition_indexes, known))
     return {"group_id": group_id, "error_code": ErrorCode.none, "topics": told}
 
 
@@ -182,12 +195,13 @@ def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
     return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
 
 
-def _offsets(
-    named: dict[str, Any], topic: ServedTopic | None, partitions: Sequence[int], known: Any, *, by_id: bool = False
+async def _offsets(
+    request: Request, named: dict[str, Any], topic: ServedTopic | None, partitions: Sequence[int], known: Any
 ) -> dict[str, Any]:
-    error = ErrorCode.unknown_topic_id if topic is None and by_id else ErrorCode.none
+    is_unknown = topic is None and request.version >= _BY_ID
+    error = ErrorCode.unknown_topic_id if is_unknown else ErrorCode.none
     told = []
-    for number in partitions:
+    async for number in request.in_turns(partitions):
         kept = known.get((topic.name, number)) if topic is not None else None
         if kept is not None and topic is not None and kept.topic_id != topic.topic_id:
             kept = None  # of another topic of this name

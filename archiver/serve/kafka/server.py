@@ -194,7 +194,6 @@ class Server:
         try:
             await turns.run(self._serve_client(client, address, turns))
         except asyncio.CancelledError:
-            client.close()
             _LOG.debug("a connection was ended by the server")
         except Exception as error:  # noqa: BLE001 - one client's request must not end the server
             self.closing_log.write(address, "a request failed", error=error)
@@ -206,10 +205,14 @@ class Server:
         reader = ClientReader(limit=_READ_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
-            async with asyncio.timeout_at(until):
-                if context is not None:  # what TLS needs is only made for clients that say something
-                    await _readable(client)
-                await turns.begin()
+            try:
+                async with asyncio.timeout_at(until):
+                    if context is not None:  # what TLS needs is only made for clients that say something
+                        await _readable(client)
+                    await turns.begin()
+            except BaseException:
+                client.close()  # from here on, the transport does that
+                raise
             if context is not None:
                 turns.spend(_TLS_SECONDS)
             transport, _ = await loop.connect_accepted_socket(
@@ -220,7 +223,6 @@ class Server:
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS if context else None,
             )
         except OSError as error:  # also those of TLS, and its time-out
-            client.close()
             self.closing_log.write(address, f"it isn't let in: {error or 'it said nothing'}")
             return
         try:

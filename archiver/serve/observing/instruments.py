@@ -81,7 +81,7 @@ class _Read(Collector):
         yield _gauge("leased", "1 while this node may coordinate groups", float(at.is_leased()))
         yield _counter("loop_seconds", "Seconds of the event loop that requests took", at.loop_seconds())
         yield _gauge("turns_waiting", "Connections that wait for a turn", at.turns_waiting())
-        yield _counter("over_budget", "Times that a client had to wait, as it was over its budget", at.over_budget())
+        yield _counter("turns_over_budget", "Times that a client over its budget had to wait", at.over_budget())
         yield _counter("closed_connections", "Connections closed as their client did something wrong", at.closed())
         yield _gauge("fetch_sessions", "Fetch sessions of all connections", at.fetch_sessions())
         yield _counter("access_log_left_out", "Lines that the access log had no time for", at.left_out())

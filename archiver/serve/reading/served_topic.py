@@ -20,7 +20,7 @@ from archiver.archive.plan import TopicSnapshot
 from archiver.archive.table_files import TableFile
 from archiver.archive.topic_archive import TopicArchive
 from archiver.archive.watermarks import high_watermark, record_ends
-from archiver.errors import ReplayError
+from archiver.errors import RecordsRetired, ReplayError
 from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk
 from archiver.serve.reading.spilled_chunks import SpilledChunk, SpilledChunks
 from archiver.serve.reading.workers import Workers
@@ -290,19 +290,21 @@ class ServedTopic:
         return None if found is None else await self._workers.lookup(self._described, partition, found[1])
 
     async def epoch_end(self, partition: int, epoch: int) -> tuple[int, int]:
-        """The largest archived leader epoch up to `epoch`, and where it ends; (-1, -1) if there is none.
+        """The largest archived leader epoch up to `epoch`, and where it ends; (-1, -1) for a negative one.
 
+        An epoch below all archived ones ends where they begin, as in Kafka: its records were retired, not cut off.
         The newest one, and those that may still be archived, have no end: who is beyond the archive's end waits there.
         """
+        if epoch < 0:
+            return -1, -1
         if epoch >= self.leader_epoch(partition):
             return epoch, NO_END
         known = self._epoch_ends.get((partition, epoch))
         if known is None:
             known = await self._workers.lookup(self._first_above, partition, epoch)
             self._epoch_ends[partition, epoch] = known
-        if known == 0:
-            return -1, -1
-        return await self._workers.lookup(self._epoch_before, partition, known), known
+        before = await self._workers.lookup(self._epoch_before, partition, known) if known else -1
+        return before if before >= 0 else epoch, known
 
     async def close(self) -> None:
         """Close all files."""
@@ -418,10 +420,17 @@ class ServedTopic:
 
     def _epoch_at(self, partition: int, start: int, end: int) -> tuple[int, int] | None:
         """The first record from `start` up to `end`: its offset and leader epoch."""
-        start = max(start, self._archive.first_offset(partition))
-        for records in self._archive.records(partition, start, end, shape=_ONE_RECORD):
-            return records.column("offset")[0].as_py(), records.column("leader_epoch")[0].as_py()
-        return None
+        while True:
+            start = max(start, self._archive.first_offset(partition))
+            try:
+                for records in self._archive.records(partition, start, end, shape=_ONE_RECORD):
+                    return records.column("offset")[0].as_py(), records.column("leader_epoch")[0].as_py()
+            except RecordsRetired as error:  # since the first offset was looked up
+                if error.first_offset <= start:
+                    raise
+                start = error.first_offset
+            else:
+                return None
 
 
 def begins_below(file: TableFile, ends: Mapping[int, int]) -> bool:

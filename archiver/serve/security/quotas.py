@@ -6,6 +6,7 @@ is bounded too, and always: clients that are anonymous have that by address.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,18 +39,20 @@ class Quota:
 
 
 class Bucket:
-    """So much a second, and as much at once. More may be taken: it has to be waited for."""
+    """So much a second, and as much at once. More may be taken: that is waited for, `most_owed` seconds at most."""
 
-    __slots__ = ("_at", "_level", "_rate")
+    __slots__ = ("_at", "_least", "_level", "_rate")
 
-    def __init__(self, rate: float, now: float) -> None:
+    def __init__(self, rate: float, now: float, *, most_owed: float = math.inf) -> None:
         self._rate = rate
+        self._least = -most_owed * rate
         self._level = rate * _BURST_SECONDS
         self._at = now
 
     def take(self, amount: float, now: float) -> float:
         """Take an amount; return the seconds to wait."""
-        self._level = min(self._rate * _BURST_SECONDS, self._level + (now - self._at) * self._rate) - amount
+        level = min(self._rate * _BURST_SECONDS, self._level + (now - self._at) * self._rate) - amount
+        self._level = max(level, self._least)
         self._at = now
         return max(0.0, -self._level / self._rate)
 
@@ -94,7 +97,7 @@ class Quotas:
         if bucket is None:
             while len(self._commits) >= _MOST_BUCKETS and next(iter(self._commits.values())).is_full(now):
                 self._commits.popitem(last=False)
-            bucket = self._commits[owner] = Bucket(_COMMITTED_BYTES_PER_SECOND, now)
+            bucket = self._commits[owner] = Bucket(_COMMITTED_BYTES_PER_SECOND, now, most_owed=MOST_WAIT)
         self._commits.move_to_end(owner)
         return min(MOST_WAIT, bucket.take(size, now))
 

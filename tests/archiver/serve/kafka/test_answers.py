@@ -110,7 +110,7 @@ def test_offsets_by_name_and_by_time(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "told"), [(0, (0, 10)), (1, (0, 10)), (3, (3, NO_END)), (9, (9, NO_END)), (-1, (-1, 2))]
+    ("epoch", "told"), [(0, (0, 10)), (1, (0, 10)), (3, (3, NO_END)), (9, (9, NO_END)), (-1, (-1, -1))]
 )
 def test_where_leader_epochs_end(wire: Wire, epoch: int, told: tuple[int, int]) -> None:
     (found,) = wire.ask(request(23, 4, topic=ORDERS, partition=0, leader_epoch=epoch)).topics[0].partitions

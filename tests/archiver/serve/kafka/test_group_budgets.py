@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,10 +13,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.security import Quota, Quotas
+from archiver.serve.security.quotas import MOST_WAIT
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.nodes_in_memory import NodesInMemory
-from tests.support.servers.served_lake import ServedLake, Wire, request
+from tests.support.servers.served_lake import ServedLake, Wire, framed, request
 
 ORDERS = "orders"
 
@@ -52,7 +55,7 @@ def join(wire: Wire, group_id: str, *, version: int = 9, **changes: Any) -> Any:
     return wire.ask(request(11, version, **values | changes))
 
 
-def commit(wire: Wire, group_id: str, **changes: Any) -> ErrorCode:
+def commit_of(group_id: str, **changes: Any) -> Any:
     values = {
         "group_id": group_id,
         "name": ORDERS,
@@ -63,7 +66,11 @@ def commit(wire: Wire, group_id: str, **changes: Any) -> ErrorCode:
         "member_id": "",
         "group_instance_id": None,
     }
-    (found,) = wire.ask(request(8, 9, **values | changes)).topics[0].partitions
+    return request(8, 9, **values | changes)
+
+
+def commit(wire: Wire, group_id: str, **changes: Any) -> ErrorCode:
+    (found,) = wire.ask(commit_of(group_id, **changes)).topics[0].partitions
     error: ErrorCode = found.error_code
     return error
 
@@ -124,6 +131,23 @@ def test_offsets_of_groups_beyond_the_budget_are_refused(wire: Wire, endpoint: S
 def test_metadata_is_bounded_by_its_bytes(wire: Wire) -> None:
     assert commit(wire, "g", committed_metadata="ü" * 2048) == ErrorCode.none
     assert commit(wire, "g", committed_metadata="ü" * 2049) == ErrorCode.offset_metadata_too_large
+
+
+def test_commits_of_a_group_do_not_wait_for_a_client_that_wrote_too_much(endpoint: ServedLake, wire: Wire) -> None:
+    async def write_too_much() -> None:
+        now = asyncio.get_running_loop().time()
+        assert endpoint._quotas.commit_wait("User:ANONYMOUS at 127.0.0.1", 1 << 30, now) > 0
+
+    endpoint.call(write_too_much())
+    waits = commit_of("g", committed_offset=7)
+    wire.send(framed(waits, 1))
+    with Wire(endpoint.port, address="127.0.0.2") as other:
+        began = time.monotonic()
+        assert commit(other, "g", committed_offset=5) == ErrorCode.none
+        assert time.monotonic() - began < MOST_WAIT / 2
+    wire.socket.settimeout(0.1)
+    with pytest.raises(TimeoutError):
+        wire.receive()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import _LONG_AT_ONCE, ClientTurns, LoopTime
 
 
 class Work:
@@ -178,5 +178,44 @@ def test_one_request_of_a_payer_has_its_long_answer_put_together_at_a_time() -> 
         await asyncio.gather(answers("a1", "a"), answers("a2", "a"), answers("b", "b"))
         assert order.index("a1") < order.index("a2")
         assert order.index("b") < order.index("a2")
+
+    asyncio.run(play())
+
+
+def long_work_is_free(loop_time: LoopTime, payer: str) -> bool:
+    return not loop_time.payer(payer).long_work.locked() and loop_time.long_work._value == _LONG_AT_ONCE
+
+
+@pytest.mark.parametrize("ends_while", ["before", "waiting for the payer", "waiting for a place"])
+def test_work_that_outlives_its_connection_keeps_no_long_work(ends_while: str) -> None:
+    async def play() -> None:
+        work = Work()
+        loop_time = LoopTime(clock=work)
+        others = [ClientTurns(loop_time, f"other{number}") for number in range(_LONG_AT_ONCE)]
+        first = ClientTurns(loop_time, "a")
+        if ends_while == "waiting for the payer":
+            await first._begin_long_work()
+        elif ends_while == "waiting for a place":
+            for other in others:
+                await other._begin_long_work()
+        turns = ClientTurns(loop_time, "a")
+
+        async def keeps() -> int:
+            kept = 0
+            async for _ in turns.each(range(100)):
+                work.now += 0.001
+                kept += 1
+            return kept
+
+        if ends_while == "before":
+            turns.end()
+        task = asyncio.ensure_future(keeps())
+        await asyncio.sleep(0.01)
+        assert task.done() is (ends_while == "before")
+        turns.end()
+        for client in (first, *others):
+            client.end_long_work()
+        assert await asyncio.wait_for(task, 5) == 100
+        assert long_work_is_free(loop_time, "a")
 
     asyncio.run(play())

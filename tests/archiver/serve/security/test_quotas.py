@@ -53,3 +53,12 @@ def test_what_is_owed_is_known_before_more_is_asked_for() -> None:
     assert quotas.owed(ALICE, 18.9999) == (0.0, 0.0)
     assert quotas.owed(BOB, 0.0) == (0.0, 0.0)
     assert Quotas().owed(ALICE, 0.0) == (0.0, 0.0)
+
+
+def test_commits_of_one_owner_are_waited_for_no_longer_than_once() -> None:
+    quotas = Quotas()
+    for _ in range(100):
+        assert quotas.commit_wait("a", 1 << 30, 0.0) == MOST_WAIT
+    assert quotas.commit_wait("a", 0, MOST_WAIT / 2) == pytest.approx(MOST_WAIT / 2)
+    assert quotas.commit_wait("a", 0, MOST_WAIT) == 0.0
+    assert quotas.commit_wait("b", 1 << 20, 0.0) == 0.0

@@ -1,0 +1,121 @@
+"""Long answers share memory: a client that takes its answer too slowly, or waits for room too long, is let go."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from archiver.serve.kafka.connection import Connection, ConnectionLimits
+from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.request_memory import SMALL, RequestMemory
+
+
+class Writer:
+    """Takes a slice of an answer in so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.transport = self
+        self.size = 0
+        self.acts: list[str] = []
+
+    def get_extra_info(self, _: str) -> None:
+        return None
+
+    def get_write_buffer_size(self) -> int:
+        return 1
+
+    def write(self, data: Any) -> None:
+        self.size += len(data)
+
+    async def drain(self) -> None:
+        await asyncio.sleep(self._seconds)
+
+    def close(self) -> None:
+        self.acts.append("close")
+
+    async def wait_closed(self) -> None:
+        await asyncio.sleep(60)
+
+    def abort(self) -> None:
+        self.acts.append("abort")
+
+
+def connection(writer: Writer, answers: RequestMemory, *, bytes_per_second: int = 1 << 30) -> Connection:
+    anything: Any = SimpleNamespace()
+    client: Any = SimpleNamespace(turns=ClientTurns(LoopTime(), "a"), sessions=SimpleNamespace(close=lambda: None))
+    stream: Any = writer
+    return Connection(
+        anything,
+        stream,
+        client,
+        service=anything,
+        limits=ConnectionLimits(
+            most_request_bytes=1, idle_seconds=1.0, answer_seconds=0.2, answer_bytes_per_second=bytes_per_second
+        ),
+        memory=RequestMemory(1),
+        answers=answers,
+    )
+
+
+def test_an_answer_waits_for_room_for_a_limited_time() -> None:
+    async def play() -> None:
+        answers = RequestMemory(4 * SMALL)
+        writer = Writer(0.0)
+        with answers.hold("b") as other:
+            await other.grow(4 * SMALL)
+            served = connection(writer, answers)
+            with pytest.raises(TimeoutError):
+                await served._write([bytes(2 * SMALL)])
+            assert served._late == "there was no room for its answer in time"
+            assert answers.bytes == 4 * SMALL
+        await connection(writer, answers)._write([bytes(2 * SMALL)])
+        assert answers.bytes == 0
+
+    asyncio.run(play())
+
+
+def test_an_answer_that_is_taken_slice_by_slice_but_too_slowly_is_given_up() -> None:
+    async def play() -> None:
+        answers = RequestMemory(1 << 30)
+        served = connection(Writer(0.1), answers)
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            await served._write([bytes(8 << 20)])
+        assert time.monotonic() - began < 1.5, "each of its 32 slices is taken in time"
+        assert served._late == "it takes no answers"
+        assert answers.bytes == 0
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("parts", "bytes_per_second"), [([bytes(1 << 20)], 1 << 20), ([memoryview(bytes(1 << 20))], 1 << 30)]
+)
+def test_slow_clients_get_an_answer_at_the_least_rate_and_records_at_any(parts: Any, bytes_per_second: int) -> None:
+    async def play() -> None:
+        writer = Writer(0.15)
+        await connection(writer, RequestMemory(1 << 30), bytes_per_second=bytes_per_second)._write(parts)
+        assert writer.size == (1 << 20) + 4
+
+    asyncio.run(play())
+
+
+def test_a_connection_that_is_cut_off_while_it_ends_leaves_no_transport() -> None:
+    async def play() -> None:
+        writer = Writer(0.0)
+        served = connection(writer, RequestMemory(1))
+        served.end_after_answer()
+        ending = asyncio.ensure_future(served._end())
+        await asyncio.sleep(0.01)
+        assert writer.acts == ["close"]
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        assert writer.acts == ["close", "abort"]
+
+    asyncio.run(play())

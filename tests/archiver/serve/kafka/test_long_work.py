@@ -1,0 +1,146 @@
+"""A request that waits, for records or the registry, holds up no long answer to its principal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from tests.support.archive.archived_batches import archived
+from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.served_lake import OffsetsInMemory, ServedLake, Wire, framed, request
+
+PARTITIONS = 40
+
+
+def lake(folder: Path) -> Any:
+    return archived(folder / "lake", build([Record(value=b"x")] * 10), end=10)
+
+
+def begins() -> dict[int, int]:
+    return dict.fromkeys(range(PARTITIONS), 0)
+
+
+def make_slow(endpoint: ServedLake) -> None:
+    """Let each look at the clock take longer than a turn: all requests with many elements are long."""
+    ticks = count(1)
+    endpoint.server.loop_time.clock = lambda: next(ticks) * 0.005
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def many(message: Any) -> Any:
+    """Ask about all partitions instead of one."""
+    (topic,) = message.topics
+    (partition,) = topic.partitions
+    name = "partition" if hasattr(partition, "partition") else "partition_index"
+    partitions = tuple(replace(partition, **{name: number}) for number in range(PARTITIONS))
+    return replace(message, topics=(replace(topic, partitions=partitions),))
+
+
+def waiting_fetch() -> Any:
+    """Fetch from the end of each partition: only the first one has records."""
+    fetch = many(
+        request(
+            1,
+            11,
+            replica_id=-1,
+            topic="orders",
+            partition=0,
+            fetch_offset=10,
+            max_wait=timedelta(seconds=60),
+            min_bytes=1,
+            max_bytes=1 << 20,
+            partition_max_bytes=1 << 20,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            current_leader_epoch=-1,
+            forgotten_topics_data=(),
+        )
+    )
+    (topic,) = fetch.topics
+    partitions = tuple(replace(each, fetch_offset=10 if each.partition == 0 else 0) for each in topic.partitions)
+    return replace(fetch, topics=(replace(topic, partitions=partitions),))
+
+
+def earliest() -> Any:
+    return many(request(2, 5, replica_id=-1, name="orders", isolation_level=0, timestamp=-2, current_leader_epoch=-1))
+
+
+def commit(group_id: str) -> Any:
+    return many(
+        request(
+            8,
+            7,
+            group_id=group_id,
+            name="orders",
+            committed_offset=1,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            group_instance_id=None,
+        )
+    )
+
+
+def long_work_begins(endpoint: ServedLake) -> list[str]:
+    """Note who begins long work from now on."""
+    begun: list[str] = []
+    real = endpoint.server.loop_time.long_work.acquire
+
+    async def noted() -> bool:
+        begun.append("long")
+        return await real()
+
+    endpoint.server.loop_time.long_work.acquire = noted  # type: ignore[method-assign]
+    return begun
+
+
+def test_a_fetch_that_waits_for_records_holds_up_no_long_answer(tmp_path: Path) -> None:
+    with ServedLake(lake(tmp_path), begins=begins) as endpoint, Wire(endpoint.port) as first:
+        make_slow(endpoint)
+        begun = long_work_begins(endpoint)
+        first.send(framed(waiting_fetch(), 1))
+        until(lambda: bool(begun))
+        with Wire(endpoint.port) as second:
+            answer = second.ask(earliest())
+        assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.none}
+        assert len(begun) == 2
+
+
+def test_a_commit_that_waits_for_the_registry_holds_up_no_long_answer(tmp_path: Path) -> None:
+    class Slow(OffsetsInMemory):
+        gate = threading.Event()
+        came = threading.Event()
+
+        def commit(self, group_id: str, offsets: Any, budget: Any = None) -> None:
+            self.came.set()
+            assert self.gate.wait(20)
+            super().commit(group_id, offsets, budget)
+
+    slow = Slow()
+    with ServedLake(lake(tmp_path), begins=begins, offsets=slow) as endpoint, Wire(endpoint.port) as first:
+        make_slow(endpoint)
+        begun = long_work_begins(endpoint)
+        first.send(framed(commit("g"), 1))
+        assert slow.came.wait(10)
+        before = len(begun)
+        assert before > 0
+        with Wire(endpoint.port) as second:
+            answer = second.ask(earliest())
+        assert len(answer.topics[0].partitions) == PARTITIONS
+        assert len(begun) > before
+        slow.gate.set()
+        first.receive()

@@ -1,0 +1,76 @@
+"""Work for a client is measured in whichever task it is done, and large answers are encoded in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from archiver.serve.kafka import apis, coordination
+from archiver.serve.kafka.frames import Head
+from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+
+HEARTBEAT, OFFSET_FETCH = 12, 9
+
+
+def test_work_on_a_group_counts_for_its_client() -> None:
+    async def play() -> None:
+        now = 0.0
+        loop_time = LoopTime(clock=lambda: now)
+        turns = ClientTurns(loop_time, "a")
+
+        async def coordinating(_: str, work: Callable[[], Awaitable[Any]], **__: Any) -> Any:
+            async def task() -> Any:
+                return await work()
+
+            return await asyncio.create_task(task())
+
+        async def handler(*_: Any) -> Any:
+            nonlocal now
+            now += 0.1
+            await asyncio.sleep(0)
+            now += 0.2
+            return {"error_code": 0}
+
+        service: Any = SimpleNamespace(
+            budget=lambda _: None, cluster=SimpleNamespace(coordinating=coordinating), budgets=None
+        )
+        request: Any = SimpleNamespace(
+            api_key=HEARTBEAT, body=SimpleNamespace(group_id="g"), client=SimpleNamespace(turns=turns)
+        )
+        answer = await turns.run(coordination._by_coordinator(service, request, handler, "g"))
+        assert answer == {"error_code": 0}
+        assert loop_time.seconds == pytest.approx(0.3)
+        assert loop_time.payer("a").level < 5.0 - 0.29
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("partitions", "is_threaded"), [(1, False), (400, False), (1000, True)])
+def test_an_answer_with_many_elements_is_encoded_in_a_thread(partitions: int, is_threaded: bool) -> None:
+    async def play() -> tuple[bytes, bool]:
+        loop_time = LoopTime(clock=lambda: 0.0)
+        turns = ClientTurns(loop_time, "a")
+        request: Any = SimpleNamespace(client=SimpleNamespace(turns=turns))
+        told = [
+            {
+                "partition_index": number,
+                "committed_offset": number,
+                "committed_leader_epoch": -1,
+                "metadata": "",
+                "error_code": 0,
+            }
+            for number in range(partitions)
+        ]
+        found = {"topics": [{"name": "orders", "partitions": told}], "error_code": 0}
+        frame = await apis._encoded(request, Head(OFFSET_FETCH, 5, 1), found)
+        has_thread = loop_time._thread is not None
+        loop_time.close()
+        return frame, has_thread
+
+    frame, was_threaded = asyncio.run(play())
+    assert len(frame) > partitions * 16
+    assert was_threaded is is_threaded
