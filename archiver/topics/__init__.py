@@ -1,10 +1,10 @@
 """A topic as the jobs see it: opened with its table, the state of its partitions, and what `archiver status` reports.
 
-`opening` makes topic and table ready for tasks, `inspection` compares table, registry and brokers for each partition,
-`state_reader` gives the `state` of topics. `inspection` gets the bounds of logs from `log_bounds` and the beginning of
-archives from `start_offsets`; `continuity` says whether a log still is the archived one, with `divergence` and
-`archive_reader`. `owner_status` says what the table's owner keeps. `catalog_pool` and `ledgers_ahead` read many topics
-together. Nothing here archives a record.
+`opening` makes topic and table ready for tasks, `inspection` reads how far a topic is archived and inspects its
+partitions, `state_reader` gives the `state` of topics. `partition_inspector` gets the bounds of logs from `log_bounds`
+and the beginning of archives from `start_offsets`; `continuity` says whether a log still is the archived one, with
+`divergence` and `archive_reader`. `owner_status` says what the table's owner keeps. `catalog_pool` and `ledgers_ahead`
+read many topics together. Nothing here archives a record.
 """
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "log_bounds",
     "opening",
     "owner_status",
+    "partition_inspector",
     "partitioning",
     "seen_partition",
     "state",

@@ -20,9 +20,9 @@ from archiver.kafka.fetch import PartitionFetcher
 from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import open_transactions
 from archiver.topics.catalog_pool import CatalogPool
-from archiver.topics.inspection import PartitionInspector
 from archiver.topics.log_bounds import LogBounds, no_leaders
 from archiver.topics.owner_status import open_erasures, owner_remarks
+from archiver.topics.partition_inspector import PartitionInspector
 from archiver.topics.partitioning import check_partitioning
 from archiver.topics.seen_partition import SeenPartition, check_continuity, furthest
 from catalog.errors import RegistryBehind, RolledBack

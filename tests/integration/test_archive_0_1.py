@@ -177,11 +177,11 @@ def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
     The refused one has left uploads. They are deleted once they are old: at the end the clock says that they are.
     """
     assert compacted
-    refused = upgraded.run("erase", "customers", "--where", "key = 'carl'")
+    refused = upgraded.run("erase", "customers", "--where", "key = 'carl'", "--yes")
     tagged = upgraded.run("erase", "customers", "--finish")
     with table_of(upgraded.archive.stack, upgraded.config, "customers").manage_snapshots() as manage:
         manage.remove_tag("audited")
-    held = upgraded.run("erase", "customers", "--where", "key = 'dora' and offset < 40")
+    held = upgraded.run("erase", "customers", "--where", "key = 'dora' and offset < 40", "--yes")
     (topic,) = json.loads(upgraded.run("hold", "--list", "customers").text)["topics"]
     for hold in topic["holds"]:
         assert upgraded.run("hold", "customers", "--release", hold["id"], "--reason", "closed").code == 0
@@ -189,8 +189,8 @@ def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
         load_config(upgraded.config), "customers", None, engine=InlineEngine(), clock=lambda: time.time() + 9 * DAY
     ).run()
     done = [
-        upgraded.run("erase", "shipments", "--where", "key = 'k3'"),
-        upgraded.run("erase", "orders", "--where", "offset = 20"),
+        upgraded.run("erase", "shipments", "--where", "key = 'k3'", "--yes"),
+        upgraded.run("erase", "orders", "--where", "offset = 20", "--yes"),
     ]
     upgraded.gone += [
         lambda topic, record: topic == "customers" and record.key == b"dora" and record.offset < 40,

@@ -164,7 +164,7 @@ def test_records_retired_before_they_were_moved_stop_a_transfer(stack: Stack, ar
     error = json.loads(result.stderr.splitlines()[-1])
     context = error["context"]
     assert (error["error"], context["transfer"]) == ("RecordsRetired", f"{topic}-to-{target}")
-    assert (context["position"], context["first_offset"]) == (100, 400)
+    assert (context["position"], context["first_offset"]) == ("100", "400")
     assert len(copied(stack, target)) == 100 * PARTITIONS
 
     rest = unique("rest")

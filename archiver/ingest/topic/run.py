@@ -30,12 +30,12 @@ from archiver.topics.archive_reader import ArchiveReader
 from archiver.topics.continuity import same_log
 from archiver.topics.inspection import (
     ArchivedOffsets,
-    PartitionInspector,
     SeenTopic,
     archived_offsets,
     inspect_partitions,
 )
 from archiver.topics.opening import OpenedTopic
+from archiver.topics.partition_inspector import PartitionInspector
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.table_catalog import TableCatalog

@@ -1,0 +1,87 @@
+"""Compares the archive of partitions with their logs: where they begin, and whether a log is the archived one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from archiver.kafka.broker import BrokerClient, PartitionDescription
+from archiver.kafka.fetch import log_reader
+from archiver.topics.continuity import Continuity
+from archiver.topics.log_bounds import LogBounds
+from archiver.topics.seen_partition import SeenPartition
+from archiver.topics.start_offsets import StartFrom, StartOffsets
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.registry import Registry
+from schema_mapping.errors import ContextError
+
+if TYPE_CHECKING:
+    from archiver.topics.archive_reader import ArchiveReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectedPartition:
+    """A partition as it is now. With a `problem`, `seen` is what is known without judging its log."""
+
+    seen: SeenPartition
+    problem: ContextError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionInspector:
+    """Compares what is archived of one topic with its logs. `topic` is None before the registry knows the topic.
+
+    `archived` opens the archive; it is called only if records must be compared. `proven` is what `Continuity` remembers
+    from one inspection to the next. If `keeps` is false, the registry stays as it is.
+    """
+
+    name: str
+    topic_id: UUID | None
+    topic: TopicRow | None
+    start_from: StartFrom
+    brokers: BrokerClient
+    registry: Registry
+    archived: Callable[[], ArchiveReader]
+    proven: MutableMapping[int, PartitionOffset] = field(default_factory=dict)
+    keeps: bool = True
+
+    def inspect(
+        self,
+        bounds: LogBounds,
+        described: Mapping[int, PartitionDescription],
+        known: Mapping[int, PartitionOffset],
+        missing: Sequence[TranslatedRange] = (),
+    ) -> dict[int, InspectedPartition]:
+        """Inspect the partitions of `bounds`. `known` is how far partitions are archived or staged.
+
+        Raises subclasses of SourceError and RegistryError if nothing can be said of any partition.
+        """
+        topic = self.topic
+        starts = StartOffsets(
+            topic=topic,
+            name=self.name,
+            start_from=self.start_from,
+            brokers=self.brokers,
+            remembered=self.registry.starts,
+            keeps=self.keeps,
+        ).of(bounds.new(known, described), is_first=not known)
+        continuity = Continuity(
+            self.name,
+            epochs=self.brokers,
+            log=log_reader(self.brokers, self.name, self.topic_id),
+            archived=self.archived,
+            starts=lambda: self.registry.starts.decide(topic) if topic is not None else {},
+            proven=self.proven,
+        )
+        inspected: dict[int, InspectedPartition] = {}
+        for partition in bounds.starts:
+            seen = bounds.seen(partition, known.get(partition), starts.get(partition), missing=missing)
+            try:
+                judged = continuity.judged(seen, bounds.epoch_ends.get(partition))
+            except ContextError as error:
+                inspected[partition] = InspectedPartition(seen=seen, problem=error)
+            else:
+                inspected[partition] = InspectedPartition(seen=judged)
+        return inspected
