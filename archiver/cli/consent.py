@@ -15,7 +15,7 @@ from archiver.terminal.amounts import counted, size
 from archiver.terminal.console import TextConsole
 
 if TYPE_CHECKING:
-    from archiver.upkeep.consent import Consent, Question
+    from archiver.upkeep.consent import Consent, RemovalQuestion
 
 _SHOWN: Final = 10
 
@@ -29,7 +29,7 @@ class Prompt(Protocol):
     def is_there(self) -> bool:
         """Whether a person reads and can answer."""
 
-    def ask(self, question: Question) -> bool:
+    def ask(self, question: RemovalQuestion) -> bool:
         """Show the question and return whether the answer is yes."""
 
 
@@ -41,7 +41,7 @@ class TerminalPrompt:
         """Whether both are a terminal."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
-    def ask(self, question: Question) -> bool:
+    def ask(self, question: RemovalQuestion) -> bool:
         """Print the facts and ask. Only `y` and `yes` mean yes."""
         console = TextConsole(stderr=True)
         if question.is_repeated:
@@ -52,7 +52,7 @@ class TerminalPrompt:
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def deed(question: Question) -> str:
+def deed(question: RemovalQuestion) -> str:
     """Say what is about to happen: `Erase 35 records of orders, in 25 files (3.1 MB)`."""
     if question.things:
         return f"{question.verb.capitalize()} {question.things}"
@@ -68,7 +68,7 @@ def deed(question: Question) -> str:
     return f"{question.verb.capitalize()} {', '.join(parts)}{size_text}"
 
 
-def _spans(question: Question) -> list[str]:
+def _spans(question: RemovalQuestion) -> list[str]:
     lines = [f"partition {partition}: offsets {start:,} to {end - 1:,}" for partition, start, end in question.spans]
     more = len(lines) - _SHOWN
     return [*lines[:_SHOWN], f"and {counted(more, 'more span')} of offsets"] if more > 0 else lines
@@ -82,7 +82,7 @@ class TerminalConsent:
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
 
-    def __call__(self, question: Question) -> bool:
+    def __call__(self, question: RemovalQuestion) -> bool:
         """Ask."""
         return self._prompt.ask(question)
 

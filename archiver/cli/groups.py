@@ -18,7 +18,7 @@ from archiver.errors import ConfigError, ConsentMissing
 if TYPE_CHECKING:
     from archiver.kafka.group_resets import ResetTo
     from archiver.kafka.groups import ConsumerGroups
-    from archiver.upkeep.consent import Consent, Question
+    from archiver.upkeep.consent import Consent, RemovalQuestion
 
 groups_app = typer.Typer(help="Consumer groups of `archiver serve kafka`.", no_args_is_help=True)
 
@@ -167,7 +167,7 @@ def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None
     """Ask about the groups' offsets until they are still the same afterwards. Raises ConsentMissing."""
     from archiver.terminal.groups_screen import deletion_question
 
-    agreed: dict[str, Question] = {}
+    agreed: dict[str, RemovalQuestion] = {}
     is_changed = True
     while is_changed:
         is_changed = False

@@ -71,11 +71,11 @@ def remove(
     """
     from archiver.cli.consent import consent_to
     from archiver.config import load_config
-    from archiver.upkeep.consent import Question
+    from archiver.upkeep.consent import RemovalQuestion
 
     with reported(as_json=as_json):
         dsn = load_config(config).registry.dsn
-        if not consent_to("users remove", yes=yes)(Question(verb="remove", things=f"the user {name}")):
+        if not consent_to("users remove", yes=yes)(RemovalQuestion(verb="remove", things=f"the user {name}")):
             raise ConsentMissing("the question was not answered with yes: nothing was removed", user=name)
         from archiver.serve.security import UserAccounts
 

@@ -16,7 +16,7 @@ from archiver.kafka.groups import Described, Progress
 from archiver.terminal.amounts import counted
 from archiver.terminal.console import TextConsole
 from archiver.terminal.listing import NOTHING, Column, Listing
-from archiver.upkeep.consent import Question
+from archiver.upkeep.consent import RemovalQuestion
 
 
 def printed(told: Mapping[str, Any], screen: Callable[[], RenderableType], *, as_json: bool) -> None:
@@ -96,10 +96,10 @@ def delete_screen(names: Sequence[str], *, dry_run: bool) -> RenderableType:
     return Text("\n".join(f"{each}: {'would be deleted (dry run)' if dry_run else 'deleted'}" for each in names))
 
 
-def deletion_question(group: Described) -> Question:
+def deletion_question(group: Described) -> RemovalQuestion:
     """Ask whether a group may be forgotten, with the offsets that it has committed."""
     committed = [place for place in group.progress if place.committed is not None]
-    return Question(
+    return RemovalQuestion(
         verb="forget",
         things=f"the group {group.group} with {counted(len(committed), 'committed offset')}",
         facts=tuple(f"{place.topic}, partition {place.partition}: at {place.committed:,}" for place in committed),

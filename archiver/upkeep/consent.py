@@ -1,6 +1,6 @@
 """The question before records, files or offsets are removed, and who answers it.
 
-A job shows what it is about to remove in a `Question`. The command line answers by `--yes`, or asks on a terminal.
+A job shows what it is about to remove in a `RemovalQuestion`. The command line answers by `--yes`, or asks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class RemovalQuestion:
     """What is about to be removed from a topic: records, files, and spans of offsets (partition, start, end).
 
     `verb` is what happens to them, such as "erase". `things` names what is none of these, such as "the user jane".
@@ -37,7 +37,7 @@ class Consent(Protocol):
     def asks(self) -> bool:
         """Whether a person is asked."""
 
-    def __call__(self, question: Question) -> bool:
+    def __call__(self, question: RemovalQuestion) -> bool:
         """Return whether the removal may begin."""
 
 
@@ -48,7 +48,7 @@ class FixedConsent:
     answer: bool
     asks: bool = False
 
-    def __call__(self, question: Question) -> bool:
+    def __call__(self, question: RemovalQuestion) -> bool:
         """Return the answer to any question."""
         del question
         return self.answer

@@ -10,7 +10,7 @@ from typing import Final
 from archiver.archive.topic_archive import open_archive
 from archiver.config import Config
 from archiver.errors import ConsentMissing
-from archiver.upkeep.consent import Consent, Question
+from archiver.upkeep.consent import Consent, RemovalQuestion
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.erase.shown_records import shown_records
 from archiver.upkeep.erase.spans import Span
@@ -40,7 +40,7 @@ class ErasureConsent:
             return
         if report.commits and self.agreed is not None and not Cover(self.agreed).beyond(report.spans):
             return  # the rest of what was agreed on
-        question = Question(
+        question = RemovalQuestion(
             topic=self.topic,
             verb="erase",
             records=sum(end - start for _, start, end in report.spans),

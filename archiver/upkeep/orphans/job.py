@@ -19,7 +19,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived_topic import known_topics
-from archiver.upkeep.consent import GIVEN, Consent, Question
+from archiver.upkeep.consent import GIVEN, Consent, RemovalQuestion
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.orphans.ended import forget_ended
 from archiver.upkeep.orphans.noted import noted_deletion
@@ -139,7 +139,7 @@ class Orphans:
 
     def _ask(self, report: TopicOrphans) -> None:
         """Ask before files are deleted. Each is looked at again afterwards; none is added."""
-        question = Question(
+        question = RemovalQuestion(
             topic=report.topic,
             verb="delete",
             files=len(report.orphans),

@@ -18,7 +18,7 @@ from archiver.errors import ConsentMissing, SourceError, TopicBusy
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
-from archiver.upkeep.consent import GIVEN, Consent, Question
+from archiver.upkeep.consent import GIVEN, Consent, RemovalQuestion
 from archiver.upkeep.refill.from_kafka import Fetched
 from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.originals import originals
@@ -133,7 +133,7 @@ class RefillJob:
         going = report.of(Fate.ERASED, Fate.LOST)
         if not going or self._agreed == frozenset(going):
             return
-        question = Question(
+        question = RemovalQuestion(
             topic=self._name,
             verb="note as erased" if self._accept_removed else "note as lost",
             records=rows_of(going),

@@ -14,7 +14,7 @@ from archiver.archive.table_files import TableFile
 from archiver.commit.retention_consent import consent_missing, short_retention
 from archiver.config.model import SHORT_RETENTION, TopicConfig
 from archiver.errors import ConsentMissing
-from archiver.upkeep.consent import Consent, Question
+from archiver.upkeep.consent import Consent, RemovalQuestion
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.retire.plan import Retirement
@@ -140,7 +140,7 @@ class RetirementConsent:
             if self.configured is not None:
                 self.registry.consents.withdraw_requests(self.topic)
             return
-        question = Question(
+        question = RemovalQuestion(
             topic=self.topic.topic,
             verb="retire",
             records=removal.records,

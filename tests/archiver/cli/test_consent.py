@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.cli.consent import TerminalConsent, consent_or_none, consent_to, deed
 from archiver.errors import ConsentMissing
-from archiver.upkeep.consent import GIVEN, Question
+from archiver.upkeep.consent import GIVEN, RemovalQuestion
 from tests.support.terminal.consent_answers import Answers
 from tests.support.terminal.pseudo_terminal import ARCHIVER, Seen, run
 
@@ -128,15 +128,18 @@ def test_who_answers() -> None:
 @pytest.mark.parametrize(
     ("question", "text"),
     [
-        (Question(verb="erase", topic="orders", records=35, files=25), "Erase 35 records of orders, in 25 files"),
         (
-            Question(verb="retire", topic="orders", records=1, of_records=2_000, files=1, size_bytes=3_100_000),
+            RemovalQuestion(verb="erase", topic="orders", records=35, files=25),
+            "Erase 35 records of orders, in 25 files",
+        ),
+        (
+            RemovalQuestion(verb="retire", topic="orders", records=1, of_records=2_000, files=1, size_bytes=3_100_000),
             "Retire 1 of 2,000 records of orders, in 1 file (3.1 MB)",
         ),
-        (Question(verb="delete", topic="orders", files=3), "Delete 3 files of orders"),
-        (Question(verb="note as lost", topic="orders", records=7), "Note as lost 7 records of orders"),
-        (Question(verb="forget", things="the group readers"), "Forget the group readers"),
+        (RemovalQuestion(verb="delete", topic="orders", files=3), "Delete 3 files of orders"),
+        (RemovalQuestion(verb="note as lost", topic="orders", records=7), "Note as lost 7 records of orders"),
+        (RemovalQuestion(verb="forget", things="the group readers"), "Forget the group readers"),
     ],
 )
-def test_a_question_names_topic_and_number(question: Question, text: str) -> None:
+def test_a_question_names_topic_and_number(question: RemovalQuestion, text: str) -> None:
     assert deed(question) == text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from archiver.upkeep.consent import Question
+from archiver.upkeep.consent import RemovalQuestion
 
 
 @dataclass
@@ -14,10 +14,10 @@ class Answers:
 
     deeds: list[Callable[[], object]] = field(default_factory=list)
     answer: bool = True
-    asked: list[Question] = field(default_factory=list)
+    asked: list[RemovalQuestion] = field(default_factory=list)
     is_there: bool = True
 
-    def ask(self, question: Question) -> bool:
+    def ask(self, question: RemovalQuestion) -> bool:
         self.asked.append(question)
         if self.deeds:
             self.deeds.pop(0)()
