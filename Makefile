@@ -17,7 +17,7 @@ LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 FAULTS ?= 200
 SEED ?= 1
-OUT ?= docs/faults.json
+OUT ?= build/faults.json
 MINUTES ?= 1
 SERVE_OUT ?= build/serve-soak.json
 
@@ -46,7 +46,7 @@ catalogs: setup  ## The same on another catalog: Iceberg's own in Java
 test-slow: setup  ## The tests that take minutes each
 	$(PY) -m pytest -m "slow and not interop" --timeout 1800
 
-soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; goes on where OUT (docs/faults.json) ends
+soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; continues where OUT (build/faults.json) ends
 	$(PY) -m tests.fault.soak --faults $(FAULTS) --seed $(SEED) --out $(OUT) --resume
 
 serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalances, MINUTES (1) each; counts go to SERVE_OUT

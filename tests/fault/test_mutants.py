@@ -61,9 +61,6 @@ def test_outcomes_are_kept_and_told(tmp_path: Path) -> None:
     assert Outcomes.open(path).is_seen("a")
 
 
-def test_the_documentation_has_the_outcome_of_every_mutant() -> None:
-    outcomes = Outcomes.open(DOCS / "mutants.json")
-    assert outcomes.table() in (DOCS / "faults.md").read_text(encoding="utf-8")
-    known = json.loads((DOCS / "mutants.json").read_text(encoding="utf-8"))
-    assert known.keys() == {each.name for each in mutants()}
-    assert all(map(outcomes.is_seen, known))
+def test_the_documentation_lists_every_hole() -> None:
+    page = (DOCS / "faults.md").read_text(encoding="utf-8")
+    assert [mutant.hole for mutant in mutants() if f"- {mutant.hole}\n" not in page] == []

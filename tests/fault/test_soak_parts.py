@@ -111,23 +111,3 @@ def test_a_log_is_cut_at_a_batch(tmp_path: Path, before: int, ends: int) -> None
     assert cut_log(tmp_path, before) == ends
     assert segment.read_bytes() == b"".join(batches[: ends // 10])
     assert {each.name for each in tmp_path.iterdir()} == {segment.name, "leader-epoch-checkpoint"}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "faults.json",
-        "faults-compaction.json",
-        "faults-removals.json",
-        "faults-removals-54.json",
-        "faults-removals-61.json",
-        "faults-journals.json",
-    ],
-)
-def test_what_the_documentation_says_is_what_the_results_say(name: str) -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    kept = json.loads((docs / name).read_text(encoding="utf-8"))
-    results = Results.open(docs / name, seed=kept["seed"], resume=True)
-    assert results.totals() == {name: kept[name] for name in results.totals()}
-    assert [one["number"] for one in results.rounds] == list(range(len(results.rounds)))
-    assert results.table() in (docs / "faults.md").read_text(encoding="utf-8")

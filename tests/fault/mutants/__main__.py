@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     """Try mutants, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.fault.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these, by the names of their patches")
-    parser.add_argument("--out", type=Path, default=Path("docs/mutants.json"), help="where results are kept")
+    parser.add_argument("--out", type=Path, default=Path("build/mutants.json"), help="where results are kept")
     parser.add_argument("--stack", type=Path, help="a folder for the servers, left running (default: a fresh one)")
     given = parser.parse_args(arguments)
     wanted = [each for each in mutants() if not given.names or each.name in given.names]

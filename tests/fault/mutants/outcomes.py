@@ -27,6 +27,7 @@ class Outcomes:
         known = {name: value for name, value in self._known.items() if name != outcome.name}
         self._known = known | {outcome.name: {name: v for name, v in asdict(outcome).items() if name != "name"}}
         text = json.dumps(dict(sorted(self._known.items())), indent=2, ensure_ascii=False)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(f"{text}\n", encoding="utf-8")
 
     def is_seen(self, name: str) -> bool:

@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fault.soak", description=__doc__)
     parser.add_argument("--faults", type=int, default=200, help="rounds in all, those that are kept included")
     parser.add_argument("--seed", type=int, default=1, help="which rounds these are")
-    parser.add_argument("--out", type=Path, default=Path("docs/faults.json"), help="where results are kept")
+    parser.add_argument("--out", type=Path, default=Path("build/faults.json"), help="where results are kept")
     parser.add_argument("--resume", action="store_true", help="go on where the file's results end")
     parser.add_argument("--minutes", type=float, help="end after about so long")
     parser.add_argument(

@@ -1,6 +1,6 @@
 """What can befall an archiver, as values: a closed union, each kind with its parameters.
 
-A round of the soak is one or two of them. Names of kinds and parameters are those of `docs/faults.json`.
+A round of the soak is one or two of them. The results of rounds keep the names of kinds and parameters: don't rename them.
 """
 
 from __future__ import annotations

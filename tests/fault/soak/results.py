@@ -63,6 +63,7 @@ class Results:
     def add(self, result: RoundResult) -> None:
         """Keep a round; a kill leaves the file of before or of after."""
         self.rounds.append(result.to_json())
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         fresh.write_text(self.text(), encoding="utf-8")
         fresh.replace(self._path)
