@@ -55,11 +55,12 @@ serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalan
 mutants: setup  ## Each mended hole put back: a round of faults, or a test, must turn red
 	$(PY) -m tests.fault.mutants
 
-check: setup  ## Lint, format, types, import contracts
+check: setup  ## Lint, format, types, import contracts, prose
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	$(PY) scripts/prose.py
 
 hooks: setup  ## Run the checks before each commit that changes code (pre-commit)
 	.venv/bin/pre-commit install
