@@ -14,24 +14,26 @@ from archiver.light_start import quick_imports, spare_pandas
 
 
 def archive(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones where none is named.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all configured topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
-    once: Annotated[bool, typer.Option("--once", help="To the end of every topic, then stop (the default).")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Archive to the end of every topic, then stop (the default).")
+    ] = False,
     every: Annotated[
-        str | None, typer.Option("--every", help="Run again at this interval (60s, 5m), without end.")
+        str | None, typer.Option("--every", help="Repeat at this interval (60s, 5m) until stopped.")
     ] = None,
     accept_gap: Annotated[
         bool,
-        typer.Option("--accept-gap", help="Where a log lost offsets before they were archived, record it and go on."),
+        typer.Option("--accept-gap", help="Record offsets that the log lost before they were archived, and continue."),
     ] = False,
     accept_raw: Annotated[
         bool,
-        typer.Option("--accept-raw", help="Archive keys or values that had a schema without one from now on."),
+        typer.Option("--accept-raw", help="Archive keys or values as bytes that had a schema before."),
     ] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Archive Kafka topics into their Iceberg tables, exactly once. Start it again after any interruption."""
+    """Archive Kafka topics to Iceberg tables, exactly once. Restart it after any interruption."""
     with quick_imports():
         from archiver.config import load_config
         from archiver.engine.java_ahead import java_ahead

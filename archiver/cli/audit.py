@@ -15,19 +15,23 @@ from archiver.terminal.amounts import counted
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import write_line
 
-audit_app = typer.Typer(help="The audit trail: what was done to each table.", no_args_is_help=True)
+audit_app = typer.Typer(help="The audit trail: every act on each table.", no_args_is_help=True)
 
 _SHOWN: Final = 20
 
 PublicKeys = Annotated[
     list[Path] | None,
-    typer.Option("--public-key", "-k", help="A PEM file with a key that signed checkpoints; several after a change."),
+    typer.Option(
+        "--public-key",
+        "-k",
+        help="PEM file with a public key that signed checkpoints. Repeatable, after a change of keys.",
+    ),
 ]
 
 
 @audit_app.callback()
 def root() -> None:
-    """The audit trail: what was done to each table."""
+    """The audit trail: every act on each table."""
 
 
 @audit_app.command()
@@ -35,15 +39,15 @@ def show(
     topic: Annotated[str, typer.Argument(help="A topic.")],
     config: ConfigPath = DEFAULT_CONFIG,
     kind: Annotated[
-        list[str] | None, typer.Option("--act", help="Only these acts: append, compact, erase, …; may be repeated.")
+        list[str] | None, typer.Option("--act", help="Only these acts: append, compact, erase, …. Repeatable.")
     ] = None,
-    since: Annotated[str | None, typer.Option("--from", help="Only from this time on (2026-01-31T00:00:00Z).")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Only before this time.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the last so many entries.")] = None,
+    since: Annotated[str | None, typer.Option("--from", help="First time (2026-01-31T00:00:00Z).")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="Time after the last entry.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Print only the last N entries.")] = None,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Print the entries of a topic's trail, the oldest first: what was done, when and by whom. Checks nothing."""
+    """Print the entries of a topic's trail, oldest first: act, time and principal. Checks nothing."""
     from archiver.audit.trails import find_trails
     from archiver.config import load_config
     from archiver.terminal.audit_screen import Wanted, entry_listing
@@ -62,25 +66,25 @@ def show(
 
 @audit_app.command()
 def check(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; every trail in the journal otherwise.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: every trail in the journal.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     public_key: PublicKeys = None,
     checkpoint: Annotated[
-        list[Path] | None, typer.Option("--checkpoint", help="A checkpoint that was kept elsewhere; may be repeated.")
+        list[Path] | None, typer.Option("--checkpoint", help="A checkpoint that was stored elsewhere. Repeatable.")
     ] = None,
     max_age: Annotated[
-        str | None, typer.Option("--max-age", help="It is wrong if the last signed checkpoint is older (2d).")
+        str | None, typer.Option("--max-age", help="Fail if the last signed checkpoint is older (2d).")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Check what `archiver audit export` wrote; needs no configuration.")
+        Path | None, typer.Option("--folder", help="Check a folder of `archiver audit export`; needs no configuration.")
     ] = None,
     registry: Annotated[
-        bool, typer.Option("--registry", help="The registry has to know the same end of each trail.")
+        bool, typer.Option("--registry", help="Also compare the end of each trail with the registry.")
     ] = False,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Check trails: no entry changed, dropped, moved or cut off. Needs the journal's store and the public key alone.
+    """Check that no entry of a trail was changed, dropped, moved or cut off. Needs the journal and the public key.
 
     Without a public key no signature is checked. Entries after the last checkpoint aren't signed yet: that some of them
     were cut off can be seen only with --registry.
@@ -117,12 +121,12 @@ def check(
 
 @audit_app.command()
 def checkpoint(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all archived ones where none is named.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all archived topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Sign how far trails go, with the configured key. Jobs do this by themselves each `checkpoint_every`."""
+    """Sign the ends of trails with the configured key. Jobs do this every `checkpoint_every`."""
     from archiver.cli.audit_checks import sign_all
     from archiver.config import load_config
 
@@ -176,11 +180,11 @@ def export(
 
 @audit_app.command()
 def keygen(
-    path: Annotated[Path, typer.Argument(help="Where the private key goes; the public one beside it, as PATH.pub.")],
+    path: Annotated[Path, typer.Argument(help="File for the private key. The public key is written to PATH.pub.")],
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Make a key that signs, and its public key. Keep the private one away from the journal's store."""
+    """Create a signing key and its public key. Keep the private key away from the journal's store."""
     from archiver.audit.signing import SigningKey
 
     with reported(as_json=as_json):

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def check(
     config: ConfigPath = DEFAULT_CONFIG,
-    no_spark: Annotated[bool, typer.Option("--no-spark", help="Don't start Spark, which takes longest.")] = False,
+    no_spark: Annotated[bool, typer.Option("--no-spark", help="Skip the check of Spark, which takes longest.")] = False,
     timeout: Annotated[
-        str, typer.Option("--timeout", help="How long one check may take (30s, 2m); Spark may take four times that.")
+        str, typer.Option("--timeout", help="Time limit of a check (30s, 2m). Spark gets four times as long.")
     ] = "30s",
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Try all that the configuration names: files, spool, Java, Kafka, Postgres, catalog, store, Spark.
+    """Test everything the configuration names: files, spool, Java, Kafka, Postgres, catalog, store, Spark.
 
     Every check runs, also if others fail. What is made for it (a table, objects) is removed again. Exits with 1 if a
     check fails, with 2 if the configuration doesn't load.

@@ -59,7 +59,7 @@ def root(
         bool,
         typer.Option(
             "--version",
-            help="Print the versions of the archiver and its parts, and leave.",
+            help="Print the versions of the archiver and its parts.",
             callback=_print_version,
             is_eager=True,
         ),

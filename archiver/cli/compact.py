@@ -11,39 +11,37 @@ from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Ve
 
 
 def compact(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all archived ones where none is named.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all archived topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this Kafka partition; may be given again.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this Kafka partition. Repeatable.")
     ] = None,
     target_size: Annotated[
-        str | None, typer.Option("--target-size", help="Size of the new files; by default target_file_size.")
+        str | None, typer.Option("--target-size", help="Size of the new files. Default: target_file_size.")
     ] = None,
     min_files: Annotated[
         int | None,
-        typer.Option("--min-files", help="Fewer small files stay as they are; by default compact_min_files.", min=2),
+        typer.Option("--min-files", help="Minimum number of small files to merge. Default: compact_min_files.", min=2),
     ] = None,
     max_size: Annotated[
-        str | None, typer.Option("--max-size", help="Take up no more than so many bytes of old files (20GiB).")
+        str | None, typer.Option("--max-size", help="Rewrite at most this many bytes of existing files (20GiB).")
     ] = None,
     tasks: Annotated[
-        int, typer.Option("--tasks", help="Tasks at a time; by default as many as Spark has slots.", min=0)
+        int, typer.Option("--tasks", help="Number of parallel tasks. 0: the number of Spark's slots.", min=0)
     ] = 0,
-    memory: Annotated[
-        str, typer.Option("--memory", help="What a task keeps in memory of rows that wait for others.")
-    ] = "128MiB",
+    memory: Annotated[str, typer.Option("--memory", help="Memory per task for buffered rows.")] = "128MiB",
     repartition: Annotated[
         bool,
         typer.Option(
             "--repartition",
-            help="Move files of an older partitioning to the table's current one, too.",
+            help="Also move files of older partitionings to the current one.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Put small files together, sort files whose offsets overlap, and apply rows that others deleted.
+    """Merge small files, sort files with overlapping offsets, and apply delete files of other engines.
 
     Records stay the same, byte for byte and in order: each new file is read back, and its digest compared, before it
     takes the place of old ones. May run at the same time as `archiver archive` and other engines.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 10
 
-Yes = Annotated[bool, typer.Option("--yes", help="Remove without a question. Needed where there is no terminal.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Required without a terminal.")]
 
 
 class Prompt(Protocol):

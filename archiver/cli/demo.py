@@ -18,9 +18,11 @@ from archiver.terminal.console import TextConsole
 
 def demo(
     directory: Annotated[
-        Path | None, typer.Option("--dir", "-D", help="An empty folder for the stack; a temporary one if not given.")
+        Path | None, typer.Option("--dir", "-D", help="An empty folder for the stack. Default: a temporary one.")
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the stack up, and say how to connect to it.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the stack running and print how to connect to it.")
+    ] = False,
     _verbose: Verbose = False,
 ) -> None:
     """Send a year of real flights from Kafka to Iceberg to Spark SQL and back, and compare every byte."""

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def erase(
-    topic: Annotated[str, typer.Argument(help="The topic, as Kafka names it.")],
+    topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
     config: ConfigPath = DEFAULT_CONFIG,
     where: Annotated[
         str | None,
         typer.Option(
             "--where",
-            help="Which records, as for `archiver replay`, and by columns: val.customer.id = 'x'; - reads stdin.",
+            help="Condition, as for `archiver replay`, also with columns: val.customer.id = 'x'. - reads stdin.",
         ),
     ] = None,
     offsets: Annotated[
@@ -36,7 +36,7 @@ def erase(
         typer.Option(
             "--offsets",
             metavar="PARTITION:FIRST-LAST",
-            help="Records by offset, both included: 0:1200-1209, or 0:1200; may be given again.",
+            help="Records by offset, first and last included: 0:1200-1209 or 0:1200. Repeatable.",
         ),
     ] = None,
     offsets_file: Annotated[
@@ -44,36 +44,36 @@ def erase(
         typer.Option(
             "--offsets-file",
             metavar="FILE",
-            help="Records by offset, a line each: PARTITION,OFFSET, or those that `archiver replay` wrote; - is stdin.",
+            help="File of records, one per line: PARTITION,OFFSET or the output of `archiver replay`. - reads stdin.",
         ),
     ] = None,
-    finish: Annotated[
-        bool, typer.Option("--finish", help="Go on with erasures of which some objects still have records.")
-    ] = False,
+    finish: Annotated[bool, typer.Option("--finish", help="Continue unfinished erasures.")] = False,
     grace: Annotated[
         str | None,
-        typer.Option("--grace", help="How long readers of older snapshots keep their files (1h); none by default."),
+        typer.Option("--grace", help="How long readers of older snapshots keep their files (1h). Default: no time."),
     ] = None,
     expire_protected: Annotated[
         bool,
         typer.Option(
             "--expire-protected-snapshots",
-            help="Also snapshots that the table's history.expire.* keeps; without it a terminal is asked.",
+            help="Also expire snapshots that the table's history.expire.* keeps. Without it the command asks.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many would go; change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print how many records would be erased and change nothing.")
+    ] = False,
     show: Annotated[
         bool,
         typer.Option(
             "--show",
-            help="With --dry-run: print the records as `archiver replay --decode` does, the report on standard error.",
+            help="With --dry-run: print the records like `archiver replay --decode`, and the report to standard error.",
         ),
     ] = False,
     yes: Yes = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Erase records: from every file, snapshot and copy, for good. Their offsets stay known as erased.
+    """Erase records from every file, snapshot and copy. Their offsets stay recorded as erased.
 
     Files that have some are written anew without them, older snapshots expire at once, and every object that had them
     is deleted. What tags, branches or young uploads keep is named (exit code 1); --finish goes on with it. Records

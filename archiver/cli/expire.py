@@ -12,30 +12,30 @@ from archiver.errors import ConfigError
 
 
 def expire(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones where none is named.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all configured topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     before: Annotated[
         str | None,
-        typer.Option("--before", help="Retire what lies before this offset or time, instead of the configured limits."),
+        typer.Option("--before", help="Retire records before this offset or time instead of by the configured limits."),
     ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be given again.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition. Repeatable.")
     ] = None,
     rows: Annotated[
-        bool, typer.Option("--rows", help="Also rows of files that have younger ones: these are written anew.")
+        bool, typer.Option("--rows", help="Also retire rows of files with younger rows, by rewriting these files.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be removed and change nothing.")] = False,
     yes: Annotated[
         bool,
         typer.Option(
             "--yes",
-            help="Retire without a question, also what needs consent: within a day, or more than half of a topic.",
+            help="Do not ask, and give consent to retire records of the last day or more than half of a topic.",
         ),
     ] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Retire the oldest records, as `retention` and `retention_size` of each topic say, or --before.
+    """Retire the oldest records by `retention` and `retention_size` of each topic, or by --before.
 
     The archive of a partition begins later then; replay, status and verify tell. Whole files go, and are deleted once
     no snapshot needs them. A legal hold keeps what it covers. May run at the same time as `archiver archive`.

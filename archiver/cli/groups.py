@@ -27,16 +27,16 @@ Bootstrap = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="A server of the archive; default: `serve.advertise`, or `serve.listen`.",
+        help="Address of `archiver serve kafka`. Default: `serve.advertise`, or `serve.listen`.",
     ),
 ]
 Options = Annotated[
     Path | None,
-    typer.Option("--kafka-options", metavar="FILE", help="Options of the connection, name=value lines: TLS and SASL."),
+    typer.Option("--kafka-options", metavar="FILE", help="Client options for TLS and SASL, as name=value lines."),
 ]
 OneGroup = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
 ManyGroups = Annotated[list[str], typer.Argument(metavar="GROUP…", help="The groups.")]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 
 
 @groups_app.callback()
@@ -72,7 +72,7 @@ def describe(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Show the members of groups, what each reads, and how far the group has come."""
+    """Show the members, assignments, committed offsets and lag of groups."""
     from archiver.terminal.groups_screen import describe_screen, group_json, printed
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
@@ -86,10 +86,10 @@ def reset(
     config: ConfigPath = DEFAULT_CONFIG,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", help="Only this topic, also one that the group never read; may be given again."),
+        typer.Option("--topic", "-t", help="Only this topic; it may be new to the group. Repeatable."),
     ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this partition of it; may be given again.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition of the topic. Repeatable.")
     ] = None,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
@@ -99,7 +99,7 @@ def reset(
         typer.Option("--to-datetime", metavar="TIME", help="To the first record at or after it: 2026-01-31T12:00:00Z."),
     ] = None,
     shift_by: Annotated[
-        int | None, typer.Option("--shift-by", help="So many offsets on; back if it is negative.")
+        int | None, typer.Option("--shift-by", help="Move by this many offsets; negative moves back.")
     ] = None,
     by_duration: Annotated[
         str | None,
@@ -111,7 +111,7 @@ def reset(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Let a group go on elsewhere, wherever it has offsets or in the topics given. It must have no members.
+    """Move a group's committed offsets, in all its topics or in the given ones. The group must have no members.
 
     Say where to, with one of --to-… , --shift-by and --by-duration. An offset outside of a partition's records
     becomes its nearest end.
@@ -141,7 +141,7 @@ def delete(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Forget groups and their offsets. They must have no members; all are checked before the first is deleted.
+    """Delete groups and their offsets. They must have no members; all are checked before the first is deleted.
 
     It shows the offsets and asks; without a terminal it needs --yes.
     """

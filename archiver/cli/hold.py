@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 def hold(
-    topics: Annotated[list[str] | None, typer.Argument(help="The topic; with --list any, or all by default.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="The topic. With --list: topics; default: all.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
-    start: Annotated[str | None, typer.Option("--from", help="The first offset or time that is held.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="The offset or time before which the hold ends.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="First held offset or time.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Offset or time after the last held record.")] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be given again.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition. Repeatable.")
     ] = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why it is placed, or released.")] = "",
-    show: Annotated[bool, typer.Option("--list", help="Show the holds that are in force; --all shows all.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="With --list: released holds, too.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Reason for placing or releasing the hold.")] = "",
+    show: Annotated[bool, typer.Option("--list", help="List the holds in force.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="With --list: also released holds.")] = False,
     release: Annotated[str | None, typer.Option("--release", help="Release the hold with this id.")] = None,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Place a legal hold on a topic's records: nothing removes them until it is released.
+    """Place a legal hold on a topic's records: no command removes them until it is released.
 
     Without --from and --to it covers everything, also what is archived later. A time means the first offset at or after
     it, found when the hold is placed. --list shows holds, --release ends one.

@@ -20,7 +20,7 @@ def init(
     ] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     base: Annotated[
-        Path | None, typer.Option("--from", help="Take servers and settings from this configuration, not its topics.")
+        Path | None, typer.Option("--from", help="Copy servers and settings, but no topics, from this configuration.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -31,18 +31,18 @@ def init(
         ),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", "-t", help="Only topics of this name or pattern; may be given again.")
+        list[str] | None, typer.Option("--topic", "-t", help="Only topics with this name or pattern. Repeatable.")
     ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=0, max=1_000, help="How many records of each topic to look at; 0: none.")
+        int, typer.Option("--samples", min=0, max=1_000, help="Number of records to sample from each topic.")
     ] = 20,
-    force: Annotated[bool, typer.Option("--force", help="Replace a configuration that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing configuration.")] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Ask the cluster for its topics, and write a configuration with a section for each.
+    """Write a configuration with a section for each topic of the cluster.
 
-    Comments say what a few records of each topic look like. Archives nothing, and changes nothing in the cluster.
+    Comments describe a sample of each topic's records. Archives nothing and changes nothing in the cluster.
     """
     from archiver.setup.write_config import FirstConfig, sections_from
 

@@ -21,16 +21,16 @@ def root() -> None:
 
 @journal_app.command("sum")
 def sum_up(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; every journal in the store otherwise.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: every journal in the store.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Only entries older than this (1d, 36h); by default 1h.")
+        str | None, typer.Option("--older-than", help="Only entries older than this (1d, 36h). Default: 1h.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be summed up; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be merged and change nothing.")] = False,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Sum up old entries of journals: many objects become one that has the very same bytes.
+    """Merge old entries of journals: many objects become one with the same bytes.
 
     Jobs do this by themselves once there are many. Needs the journal's store alone. May run at the same time as
     anything else, and be stopped at any moment.

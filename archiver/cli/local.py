@@ -21,7 +21,7 @@ local_app = typer.Typer(
 
 NOT_READY = 1
 
-Directory = Annotated[Path, typer.Option("--dir", "-D", help="The folder that holds the stack: data, logs, settings.")]
+Directory = Annotated[Path, typer.Option("--dir", "-D", help="The stack's folder: data, logs, settings.")]
 
 
 @local_app.command()
@@ -29,7 +29,7 @@ def up(
     directory: Directory,
     as_json: AsJson = False,
     brokers: Annotated[
-        int | None, typer.Option("--brokers", help="Nodes of Kafka in a new stack: 1, the default, or 3, a cluster.")
+        int | None, typer.Option("--brokers", help="Kafka nodes of a new stack: 1 (the default) or 3.")
     ] = None,
     _verbose: Verbose = False,
 ) -> None:
@@ -64,7 +64,9 @@ def fetch(as_json: AsJson = False, _verbose: Verbose = False) -> None:
 @local_app.command()
 def down(
     directory: Directory,
-    parts: Annotated[list[str] | None, typer.Argument(help="Only these, as `status --json` names them.")] = None,
+    parts: Annotated[
+        list[str] | None, typer.Argument(help="Only these parts, by their names in `status --json`.")
+    ] = None,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
@@ -85,7 +87,7 @@ def down(
 def status(
     directory: Directory,
     as_json: AsJson = False,
-    secrets: Annotated[bool, typer.Option("--secrets", help="With passwords and keys.")] = False,
+    secrets: Annotated[bool, typer.Option("--secrets", help="Also print passwords and keys.")] = False,
     _verbose: Verbose = False,
 ) -> None:
     """Show every server and endpoint. The exit code is 0 only if all are ready."""

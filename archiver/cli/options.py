@@ -19,7 +19,7 @@ Verbose = Annotated[
     bool,
     typer.Option(
         "--verbose",
-        help="Also what other libraries warn of, and tracebacks of errors.",
+        help="Also log warnings of libraries and tracebacks of errors.",
         callback=set_verbose,
         is_eager=True,
         expose_value=False,
@@ -38,7 +38,7 @@ AsJson = Annotated[
     bool,
     typer.Option(
         "--json/--no-json",
-        help="JSON or text; without either text on a terminal, JSON elsewhere.",
+        help="Print JSON or text. Default: text on a terminal, JSON otherwise.",
         callback=_json_elsewhere,
         show_default=False,
     ),
@@ -48,7 +48,7 @@ AsJson = Annotated[
 AsJsonElsewhere = Annotated[
     bool | None,
     typer.Option(
-        "--json/--no-json", help="JSON lines or text; without either text on a terminal, JSON lines elsewhere."
+        "--json/--no-json", help="Print JSON lines or text. Default: text on a terminal, JSON lines otherwise."
     ),
 ]
 """For jobs, whose JSON is a line for each event."""

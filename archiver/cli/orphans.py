@@ -12,18 +12,18 @@ from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Ve
 
 
 def orphans(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all archived ones where none is named.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all archived topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", help="Only files older than this (7d, 36h); by default [archive] orphan_grace."),
+        typer.Option("--older-than", help="Only files older than this (7d, 36h). Default: [archive] orphan_grace."),
     ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete them; otherwise they are only shown.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,
     yes: Yes = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Find uploads and manifests that nothing refers to, left by kills and failed commits. --delete removes them.
+    """List uploads and manifests that nothing refers to. --delete removes them.
 
     Never touches files of other writers, nor anything that a snapshot, branch or tag, the registry, the journal or a
     commit in doubt refers to. May run at the same time as `archiver archive`. --delete asks before it deletes; without

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def reconcile(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all archived ones where none is named.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all archived topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Commit, in order, what was staged while the catalog was unavailable, and settle commits in doubt.
+    """Commit the ranges that were staged while the catalog was unavailable, and settle commits in doubt.
 
     `archiver archive` does the same at its start. This command needs no Kafka.
     """

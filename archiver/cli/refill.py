@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def refill(
-    topic: Annotated[str, typer.Argument(help="The topic, as Kafka names it.")],
+    topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
     config: ConfigPath = DEFAULT_CONFIG,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
     accept_removed: Annotated[
         bool,
-        typer.Option("--accept-removed", help="Bring nothing back: note what is missing as erased on purpose."),
+        typer.Option("--accept-removed", help="Restore nothing; record the missing records as erased on purpose."),
     ] = False,
     accept_lost: Annotated[
-        bool, typer.Option("--accept-lost", help="Note as lost what neither a file nor Kafka has any more.")
+        bool, typer.Option("--accept-lost", help="Record as lost what neither a file nor Kafka has.")
     ] = False,
     yes: Yes = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Bring back records that others removed from a table: by a rollback, deleted rows or overwritten files.
+    """Restore records that other engines removed from a table by a rollback, a DELETE or an overwrite.
 
     They come from the files that held them, else from Kafka, in one commit. No `archiver archive` may run for the topic
     meanwhile. Before rows are noted as gone it asks; without a terminal --accept-removed and --accept-lost need --yes.

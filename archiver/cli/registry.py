@@ -25,15 +25,17 @@ def root() -> None:
 
 @registry_app.command()
 def rebuild(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones that have a table.")] = None,
+    topics: Annotated[
+        list[str] | None, typer.Argument(help="Topics. Default: all configured topics that have a table.")
+    ] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     start: Annotated[
-        list[str] | None, typer.Option(help="PARTITION=OFFSET: where a partition begins, of the one topic named.")
+        list[str] | None, typer.Option(help="PARTITION=OFFSET: the first offset of a partition, for a single topic.")
     ] = None,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Restore the registry from tables, journal and footers, after its database was lost or set back.
+    """Restore the registry from tables, journal and footers after its database was lost or set back.
 
     What the registry knows stays. Uploaded files that continue a table are staged; `archiver archive` commits them.
     """

@@ -14,13 +14,13 @@ from archiver.terminal.json_lines import write_line
 
 
 def repartition(
-    topic: Annotated[str, typer.Argument(help="The topic, as Kafka names it.")],
+    topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
     config: ConfigPath = DEFAULT_CONFIG,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Partition the topic's table by what `partition_by` says now. Only files to come are written by it.
+    """Change the table's partitioning to `partition_by`. It applies to new files.
 
     Files that exist, and those that are staged, keep the partitioning that they were written for, until `archiver
     compact --repartition` moves them.

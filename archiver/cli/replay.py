@@ -24,7 +24,7 @@ class Format(StrEnum):
 
 
 class Compression(StrEnum):
-    """How batches are compressed."""
+    """Compression codec of the batches."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -34,39 +34,43 @@ class Compression(StrEnum):
 
 
 def replay(
-    topic: Annotated[str, typer.Argument(help="The topic, as it is named in Kafka.")],
+    topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
     config: ConfigPath = DEFAULT_CONFIG,
     start: Annotated[
         str | None, typer.Option("--from", help="earliest, an offset, or a time (2026-01-31T00:00:00Z).")
     ] = None,
     end: Annotated[str | None, typer.Option("--to", help="latest, an offset, or a time; not included.")] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be given again.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition. Repeatable.")
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option("--where", help="Only records for which this holds, such as \"offset < 100 and key = 'a'\"."),
+        typer.Option("--where", help="Only records that match, for example \"offset < 100 and key = 'a'\"."),
     ] = None,
     json: AsJsonElsewhere = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A file instead of standard output.", rich_help_panel=_TO_FILE),
+        typer.Option("--output", "-o", help="Write to this file instead of standard output.", rich_help_panel=_TO_FILE),
     ] = None,
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="jsonl (the default), or an Arrow IPC stream.", rich_help_panel=_TO_FILE),
+        typer.Option("--format", help="jsonl (the default), or arrow: an Arrow IPC stream.", rich_help_panel=_TO_FILE),
     ] = None,
     decode: Annotated[
         bool,
-        typer.Option("--decode", help="Keys and values as JSON, by the schema of their row.", rich_help_panel=_TO_FILE),
+        typer.Option(
+            "--decode",
+            help="Print keys and values as JSON, decoded with the schema of their row.",
+            rich_help_panel=_TO_FILE,
+        ),
     ] = False,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="At most so many records.", rich_help_panel=_TO_FILE)
+        int | None, typer.Option("--limit", min=1, help="Maximum number of records.", rich_help_panel=_TO_FILE)
     ] = None,
     to_kafka: Annotated[
         str | None,
         typer.Option(
-            "--to-kafka", metavar="TOPIC", help="Move records to this topic, exactly once.", rich_help_panel=_TO_KAFKA
+            "--to-kafka", metavar="TOPIC", help="Copy records to this topic, exactly once.", rich_help_panel=_TO_KAFKA
         ),
     ] = None,
     bootstrap: Annotated[
@@ -74,7 +78,7 @@ def replay(
         typer.Option(
             "--bootstrap",
             metavar="HOST:PORT",
-            help="Its cluster; default: the one that is archived.",
+            help="Brokers of the target cluster. Default: the archived cluster.",
             rich_help_panel=_TO_KAFKA,
         ),
     ] = None,
@@ -83,39 +87,39 @@ def replay(
         typer.Option(
             "--kafka-options",
             metavar="FILE",
-            help="Its cluster's options, name=value lines.",
+            help="Client options for the target cluster, as name=value lines.",
             rich_help_panel=_TO_KAFKA,
         ),
     ] = None,
     create: Annotated[
-        bool, typer.Option("--create", help="Create the topic if it isn't there.", rich_help_panel=_TO_KAFKA)
+        bool, typer.Option("--create", help="Create the target topic if it does not exist.", rich_help_panel=_TO_KAFKA)
     ] = False,
     topic_setting: Annotated[
         list[str] | None,
         typer.Option(
             "--topic-setting",
             metavar="NAME=VALUE",
-            help="A setting of the topic that --create makes.",
+            help="A setting of the topic that --create creates.",
             rich_help_panel=_TO_KAFKA,
         ),
     ] = None,
     append: Annotated[
         bool,
-        typer.Option("--append", help="Write behind records that others wrote there.", rich_help_panel=_TO_KAFKA),
+        typer.Option("--append", help="Write after records of other producers.", rich_help_panel=_TO_KAFKA),
     ] = False,
     rate: Annotated[
         str | None,
-        typer.Option("--rate", help="At most so much a second: 5000 (records), or 10MiB.", rich_help_panel=_TO_KAFKA),
+        typer.Option("--rate", help="Maximum rate per second: 5000 (records) or 10MiB.", rich_help_panel=_TO_KAFKA),
     ] = None,
     compression: Annotated[
-        Compression, typer.Option("--compression", help="How batches are compressed.", rich_help_panel=_TO_KAFKA)
+        Compression, typer.Option("--compression", help="Compression codec of the batches.", rich_help_panel=_TO_KAFKA)
     ] = Compression.ZSTD,
     offset_map: Annotated[
         Path | None,
         typer.Option(
             "--offset-map",
             metavar="FILE",
-            help="Write which offset became which, as JSON lines.",
+            help="Write the map of old to new offsets as JSON lines.",
             rich_help_panel=_TO_KAFKA,
         ),
     ] = None,
@@ -124,7 +128,7 @@ def replay(
         typer.Option(
             "--translate-groups",
             metavar="GROUP|all",
-            help="Carry this group's offsets over; may be given again.",
+            help="Translate this group's offsets. Repeatable.",
             rich_help_panel=_TO_KAFKA,
         ),
     ] = None,
@@ -133,19 +137,19 @@ def replay(
         typer.Option(
             "--transfer",
             metavar="NAME",
-            help="What the transfer is called; default: of both topics.",
+            help="Name of the transfer. Default: made of both topics' names.",
             rich_help_panel=_TO_KAFKA,
         ),
     ] = None,
     progress_topic: Annotated[
         str | None,
         typer.Option(
-            "--progress-topic", metavar="TOPIC", help="Where its progress is kept.", rich_help_panel=_TO_KAFKA
+            "--progress-topic", metavar="TOPIC", help="Topic that stores the progress.", rich_help_panel=_TO_KAFKA
         ),
     ] = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Write a topic's records from its table: byte for byte, partition by partition and in order.
+    """Write a topic's archived records: byte for byte, partition by partition, in order.
 
     With --to-kafka they go to a Kafka topic instead, each exactly once, however often the command is stopped and
     started again.

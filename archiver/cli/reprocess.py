@@ -12,27 +12,27 @@ from archiver.errors import ConfigError
 
 
 def reprocess(
-    topic: Annotated[str, typer.Argument(help="The topic, as Kafka names it.")],
+    topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
     config: ConfigPath = DEFAULT_CONFIG,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", help="Only this partition; may be given again.")
+        list[int] | None, typer.Option("--partition", "-p", help="Only this partition. Repeatable.")
     ] = None,
-    start: Annotated[int, typer.Option("--from", min=0, help="Only offsets from this one on.")] = 0,
-    end: Annotated[int | None, typer.Option("--to", min=0, help="Only offsets before this one.")] = None,
+    start: Annotated[int, typer.Option("--from", min=0, help="First offset.")] = 0,
+    end: Annotated[int | None, typer.Option("--to", min=0, help="Offset after the last one.")] = None,
     code: Annotated[
-        list[str] | None, typer.Option("--code", help="Only errors of this code (truncated, …); may be given again.")
+        list[str] | None, typer.Option("--code", help="Only errors with this code (truncated, …). Repeatable.")
     ] = None,
     unrecognized: Annotated[
-        bool, typer.Option("--unrecognized", help="Also rows with fields that their schema didn't know.")
+        bool, typer.Option("--unrecognized", help="Also rows with fields that their schema did not have.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="All rows of older schema versions, also those that were archived raw.")
+        bool, typer.Option("--all", help="All rows of older schema versions, including rows archived as bytes.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Decode rows with `__err__` again, with the schema that the configuration names now.
+    """Decode rows with `__err__` again with the configured schema.
 
     The files that hold them are rewritten in one commit. Offsets, order and bytes stay as they are. A row whose columns
     would become poorer stays as it is.

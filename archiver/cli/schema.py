@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 schema_app = typer.Typer(help="The mapping of a topic's messages to columns, and its history.", no_args_is_help=True)
 
-Topic = Annotated[str, typer.Argument(help="The topic, as Kafka names it.")]
+Topic = Annotated[str, typer.Argument(help="The Kafka topic.")]
 
 
 @schema_app.command()
 def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
-    """Print the columns as a tree: id, type, Protobuf field, first version, and which are cut, with the reason."""
+    """Print the columns as a tree: id, type, Protobuf field, first version, and why columns are cut."""
     from archiver.cli.schema_screen import outline_tree
     from schema_mapping.outline import outline
 
@@ -50,7 +50,7 @@ def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = Fa
 def history(
     topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False
 ) -> None:
-    """Tell every schema version in plain words: since when it is used, and what it added, renamed, widened or removed.
+    """List the schema versions: first use, and columns added, renamed, widened or removed.
 
     Values themselves are never changed by a version: each row keeps the one that it was written with.
     """
@@ -83,30 +83,28 @@ def diff(
         Path | None,
         typer.Option("--descriptors", help="A descriptor set or .proto file (default: what the configuration names)."),
     ] = None,
-    message: Annotated[str | None, typer.Option("--message", help="The message in it, where its name changes.")] = None,
+    message: Annotated[str | None, typer.Option("--message", help="The message type, if its name changes.")] = None,
     of_key: Annotated[bool, typer.Option("--key", help="The file describes the key, not the value.")] = False,
     old: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Compare two files instead: this one, and that of --to."),
+        typer.Option("--from", metavar="FILE", help="Compare this file with the file of --to."),
     ] = None,
     new: Annotated[Path | None, typer.Option("--to", metavar="FILE", help="The file that comes after --from.")] = None,
     imports: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--import", metavar="FOLDER", help="With --from: a folder that imports start from; may be given again."
-        ),
+        typer.Option("--import", metavar="FOLDER", help="With --from: a folder for imports. Repeatable."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 if a change breaks a rule for those who query the table.")
+        bool, typer.Option("--check", help="Exit with 1 if a change breaks queries of the table.")
     ] = False,
     allow: Annotated[
-        list[Rule] | None, typer.Option("--allow", help="With --check: a rule that may be broken; may be given again.")
+        list[Rule] | None, typer.Option("--allow", help="With --check: a change to allow. Repeatable.")
     ] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Print what would change in the table if a schema were deployed. Changes nothing.
+    """Print the changes that a schema would make to the table. Changes nothing.
 
     With --from and --to it compares two files, as if all rows had been written with the first. It needs no
     configuration and no server then.

@@ -14,23 +14,23 @@ from archiver.cli.error_output import MISCONFIGURED, SIGNALLED, reported
 from archiver.cli.logs import is_verbose, set_verbose
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
 
-serve_app = typer.Typer(help="Serve archived records to clients that know nothing of tables.", no_args_is_help=True)
+serve_app = typer.Typer(help="Serve archived records to clients of other protocols.", no_args_is_help=True)
 
 
 @serve_app.callback()
 def serve() -> None:
-    """Serve archived records to clients that know nothing of tables."""
+    """Serve archived records to clients of other protocols."""
 
 
 @serve_app.command()
 def kafka(
     config: ConfigPath = DEFAULT_CONFIG,
     listen: Annotated[
-        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen here; default: `serve.listen`.")
+        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on. Default: `serve.listen`.")
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option("--advertise", metavar="HOST:PORT", help="Where clients connect to; default: where it listens."),
+        typer.Option("--advertise", metavar="HOST:PORT", help="Address for clients. Default: the listener's address."),
     ] = None,
     processes: Annotated[
         int,
@@ -39,13 +39,13 @@ def kafka(
             metavar="N",
             min=1,
             max=256,
-            help="So many nodes on this machine, at one port after the other.",
+            help="Number of nodes on this machine, at consecutive ports.",
         ),
     ] = 1,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Serve archived topics to Kafka clients, as a broker would, without Kafka. Ctrl-C ends it."""
+    """Serve archived topics to Kafka clients without Kafka. Ctrl-C stops it."""
     from archiver.serve.heap import share_one_allocator
 
     as_json = wants_json(json)

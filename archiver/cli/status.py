@@ -28,19 +28,17 @@ WATCH_SECONDS = 5.0
 
 
 def status(
-    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all configured ones where none is named.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all configured topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     partitions: Annotated[
-        bool, typer.Option("--partitions", "-p", help="Show every partition; else a line for each topic.")
+        bool, typer.Option("--partitions", "-p", help="Print every partition instead of a line per topic.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
-    every: Annotated[
-        str | None, typer.Option("--every", help="With --watch: the time from look to look (5s by default).")
-    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
+    every: Annotated[str | None, typer.Option("--every", help="With --watch: the interval. Default: 5s.")] = None,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Print how far topics are archived and how far they lag; exits with 1 if one can't go on. Archives nothing."""
+    """Print progress, lag and problems of topics. Exits with 1 if a topic cannot continue. Archives nothing."""
     with quick_imports():
         from archiver.terminal.status_screen import status_json, status_screen
 

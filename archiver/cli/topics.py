@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 
 def topics(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Topics, or patterns with * and ?; all where none is named.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Topics, or patterns with * and ?. Default: all.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """List the cluster's topics: partitions, records, the section that speaks for each, and the table it has.
+    """List the cluster's topics with their partitions, records, configuration section and table.
 
     Topics that are configured or archived and that the cluster doesn't have are listed too. Changes nothing.
     """

@@ -16,13 +16,13 @@ from archiver.errors import ConfigError, ConsentMissing
 
 users_app = typer.Typer(help="Users of `archiver serve kafka`, with their passwords.", no_args_is_help=True)
 
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name; rules call it User:NAME.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name. Access rules use User:NAME.")]
 _PasswordFile = Annotated[
     Path | None,
     typer.Option("--password-file", help="Read the password from this file; `-` is standard input. Default: ask."),
 ]
 _Iterations = Annotated[
-    int, typer.Option("--iterations", help="How often the password is hashed: 4096 to 250000; clients do as much.")
+    int, typer.Option("--iterations", help="Hash iterations, 4096 to 250000. Clients compute as many.")
 ]
 _DEFAULT_ITERATIONS = 16_384
 
@@ -36,7 +36,7 @@ def add(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Add a user. Only salted keys of the password are kept, for SCRAM-SHA-256, SCRAM-SHA-512 and PLAIN."""
+    """Add a user. Only salted keys of the password are stored, for SCRAM-SHA-256, SCRAM-SHA-512 and PLAIN."""
     with reported(as_json=as_json):
         _set(name, config, password_file, iterations, is_new=True)
         _tell(name, "added", f"{name} is added; servers know it within seconds.", as_json=as_json)
@@ -51,7 +51,7 @@ def password(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Give a user another password. Connections that are open stay open."""
+    """Change a user's password. Open connections stay open."""
     with reported(as_json=as_json):
         _set(name, config, password_file, iterations, is_new=False)
         _tell(name, "changed", f"{name} has another password; servers know it within seconds.", as_json=as_json)
@@ -85,7 +85,7 @@ def remove(
 
 @users_app.command(name="list")
 def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
-    """List the users, with their mechanisms and when each got its password."""
+    """List the users with their mechanisms and the time of their last password change."""
     from archiver.config import load_config
 
     with reported(as_json=as_json):

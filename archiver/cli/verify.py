@@ -17,9 +17,7 @@ _REPORT = "The report"
 
 
 def verify(
-    topics: Annotated[
-        list[str] | None, typer.Argument(help="Topics; all that the configuration has where none is named.")
-    ] = None,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all configured topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     start: Annotated[
         str | None,
@@ -30,16 +28,18 @@ def verify(
     ] = None,
     partition: Annotated[
         list[int] | None,
-        typer.Option("--partition", "-p", help="Only this partition; may be given again.", rich_help_panel=_PART),
+        typer.Option("--partition", "-p", help="Only this partition. Repeatable.", rich_help_panel=_PART),
     ] = None,
     sample: Annotated[
-        str | None, typer.Option("--sample", help="Read only this share of the ranges: 10%.", rich_help_panel=_PART)
+        str | None, typer.Option("--sample", help="Read only this share of the ranges (10%).", rich_help_panel=_PART)
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Which ranges --sample takes.", rich_help_panel=_PART)] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of --sample.", rich_help_panel=_PART)] = 0,
     against_kafka: Annotated[
         bool,
         typer.Option(
-            "--against-kafka", help="Also compare with what the brokers still have.", rich_help_panel=_SOURCES
+            "--against-kafka",
+            help="Also compare with the records that the brokers still have.",
+            rich_help_panel=_SOURCES,
         ),
     ] = False,
     metadata: Annotated[
@@ -47,22 +47,22 @@ def verify(
         typer.Option(
             "--metadata",
             metavar="URI",
-            help="The table's metadata file, or the folder of these, in the place of the catalog.",
+            help="The table's metadata file or metadata folder, instead of the catalog.",
             rich_help_panel=_SOURCES,
         ),
     ] = None,
     without_registry: Annotated[
-        bool, typer.Option("--without-registry", help="Don't ask Postgres.", rich_help_panel=_SOURCES)
+        bool, typer.Option("--without-registry", help="Do not use Postgres.", rich_help_panel=_SOURCES)
     ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Read every file, also those that an unfinished run has proven.")
+        bool, typer.Option("--fresh", help="Read every file, including files that an unfinished run has verified.")
     ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the report as JSON, and FILE.md for people; signed with [audit] signing_key.",
+            help="Write the report as JSON and as FILE.md, signed with [audit] signing_key.",
             rich_help_panel=_REPORT,
         ),
     ] = None,
@@ -71,20 +71,20 @@ def verify(
         typer.Option(
             "--check-report",
             metavar="FILE",
-            help="Check a report that was written before, and verify nothing.",
+            help="Check the signature of a report and verify nothing else.",
             rich_help_panel=_REPORT,
         ),
     ] = None,
     public_key: Annotated[
         Path | None,
         typer.Option(
-            "--public-key", metavar="FILE", help="The key that must have signed it (PEM).", rich_help_panel=_REPORT
+            "--public-key", metavar="FILE", help="Public key of the report's signature (PEM).", rich_help_panel=_REPORT
         ),
     ] = None,
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Read tables whole, and show that they have what was archived: record by record, offset by offset.
+    """Read whole tables and prove that they contain every archived record, offset by offset.
 
     Every file is read, its records are given back as a replay gives them, and their digests are held against footers,
     journal, registry and snapshots. Nothing is changed. Kafka isn't needed, nor Postgres, nor the catalog: the journal

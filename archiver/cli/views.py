@@ -21,39 +21,37 @@ _PLACE = "Where it is"
 
 
 def views(
-    topic: Annotated[str, typer.Argument(help="The topic, as it is named in Kafka.")],
-    engine: Annotated[Engine, typer.Option("--engine", "-e", help="Whose SQL to write.")] = Engine.SPARK,
+    topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
+    engine: Annotated[Engine, typer.Option("--engine", "-e", help="SQL dialect.")] = Engine.SPARK,
     latest: Annotated[
-        bool, typer.Option("--latest", help="Only the last record of each key, without keys that a tombstone deleted.")
+        bool, typer.Option("--latest", help="Only the last record of each key, without deleted keys.")
     ] = False,
     errors: Annotated[
-        bool, typer.Option("--errors", help="Only values not decoded or kept raw, with their bytes.")
+        bool, typer.Option("--errors", help="Only values that were not decoded or are kept raw, with their bytes.")
     ] = False,
     apply: Annotated[
         bool,
-        typer.Option("--apply", help="Put the view into the Iceberg catalog, for Spark and Trino in one."),
+        typer.Option("--apply", help="Create the view in the Iceberg catalog, for Spark and Trino."),
     ] = False,
     config: ConfigPath = DEFAULT_CONFIG,
     columns: Annotated[
         list[str] | None,
         typer.Option(
             "--columns",
-            help="Only columns of this name or pattern (customer_*); may be given again.",
+            help="Only columns with this name or pattern (customer_*). Repeatable.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude", help="Leave out columns of this name or pattern; may be given again.", rich_help_panel=_COLUMNS
-        ),
+        typer.Option("--exclude", help="Omit columns with this name or pattern. Repeatable.", rich_help_panel=_COLUMNS),
     ] = None,
     depth: Annotated[
         int | None,
         typer.Option(
             "--depth",
             min=0,
-            help="How many structs below key or value are flattened; by default all.",
+            help="Number of struct levels to flatten below key and value. Default: all.",
             show_default=False,
             rich_help_panel=_COLUMNS,
         ),
@@ -62,49 +60,53 @@ def views(
         ByteForm,
         typer.Option(
             "--bytes",
-            help="Keys, header values and bytes fields as they are, or as text; utf8 shows other bytes as 0x….",
+            help="Form of keys, header values and bytes fields. utf8 prints other bytes as 0x….",
             rich_help_panel=_COLUMNS,
         ),
     ] = ByteForm.RAW,
     technical: Annotated[
         bool,
         typer.Option(
-            "--all", help="The archiver's own columns too, such as unrecognized bytes.", rich_help_panel=_COLUMNS
+            "--all", help="Also the archiver's columns, such as unrecognized bytes.", rich_help_panel=_COLUMNS
         ),
     ] = False,
     present_names: Annotated[
         bool,
         typer.Option(
             "--present-names",
-            help="Name columns as the table does now; else each keeps the first name it had.",
+            help="Use the table's current column names. Default: the first name of each column.",
             rich_help_panel=_COLUMNS,
         ),
     ] = False,
     name: Annotated[
         str | None,
         typer.Option(
-            "--name", help="The view's name; by default TABLE_flat, _latest or _errors.", rich_help_panel=_PLACE
+            "--name",
+            help="Name of the view. Default: TABLE_flat, TABLE_latest or TABLE_errors.",
+            rich_help_panel=_PLACE,
         ),
     ] = None,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", help="Its namespace or schema; by default the table's.", rich_help_panel=_PLACE),
+        typer.Option(
+            "--namespace", help="Namespace or schema of the view. Default: the table's.", rich_help_panel=_PLACE
+        ),
     ] = None,
     catalog: Annotated[
         str | None,
         typer.Option(
             "--catalog",
-            help="What the engine (with --apply: Trino) calls the catalog; by default lake, in Athena awsdatacatalog.",
+            help="Name of the catalog in the engine or, with --apply, in Trino. Default: lake; Athena: awsdatacatalog.",
             rich_help_panel=_PLACE,
         ),
     ] = None,
     temporary: Annotated[
-        bool, typer.Option("--temporary", help="A view of the session alone.", rich_help_panel=_PLACE)
+        bool, typer.Option("--temporary", help="A temporary view of the session.", rich_help_panel=_PLACE)
     ] = False,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Print a view of a topic's table with one plain column for each field, or put it into the catalog by --apply.
+    """Print a view with a plain column for each field of a topic's table. --apply creates it in the catalog.
 
     Columns keep their names whatever the schema becomes. Needs only the catalog; reads no records.
     """
