@@ -6,9 +6,9 @@ that a topic's settings name. How a schema becomes columns, and bytes become row
 
 from archiver.schemas.bloom_columns import bloom_columns
 from archiver.schemas.decode import decode_values, has_errors
-from archiver.schemas.envelope import BodyChoice, EnvelopeReader
 from archiver.schemas.format_settings import SchemaPlace, envelope_reader, mapping_options, source_schema
-from archiver.schemas.schema_files import compile_proto, read_descriptor_set
+from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
+from archiver.schemas.registry.envelope import BodyChoice, EnvelopeReader
 from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from schema_mapping.protobuf.descriptors import SourceSchema
 

@@ -9,11 +9,11 @@ from typing import Final, Literal, TypeAlias
 
 from archiver.config.model import FormatConfig, ProtobufFormat, RawFormat, TopicSection
 from archiver.errors import BadSchema
-from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.message_choice import MessageChoice, write_envelope
-from archiver.schemas.registered_schema import CompiledSchema, indexes_of
-from archiver.schemas.schema_files import compile_proto, read_descriptor_set
-from archiver.schemas.subjects import Subjects
+from archiver.schemas.protobuf.message_choice import MessageChoice, write_envelope
+from archiver.schemas.protobuf.registered_schema import CompiledSchema, indexes_of
+from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
+from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.subjects import Subjects
 from archiver.wire.header_ids import KEY_HEADER, VALUE_HEADER
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.protobuf.descriptors import MessageSchema, SourceSchema, UnionSchema

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from archiver.config.model import FormatConfig, ProtobufFormat, SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError, SchemaRegistryError
-from archiver.schemas.envelope import EnvelopeReader
 from archiver.schemas.format_settings import Part, SchemaPlace, envelope_reader, source_schema
-from archiver.schemas.schema_registry_settings import schema_registry_settings
-from archiver.schemas.subjects import NOTHING, Subjects
+from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.settings import schema_registry_settings
+from archiver.schemas.registry.subjects import NOTHING, Subjects
 from catalog.model import TopicRow
 from catalog.registry.last_known import KnownSchemas
 from schema_mapping.protobuf.descriptors import MessageSchema

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from archiver.config.topics import default_table
-from archiver.schemas.schema_registry import SchemaRegistry
+from archiver.schemas.registry.client import SchemaRegistry
 from archiver.setup.cluster_topics import TopicSize
 from archiver.setup.samples import Look, Sampled
 from schema_mapping.errors import ContextError

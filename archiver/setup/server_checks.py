@@ -9,8 +9,8 @@ from archiver.config import Config, TopicConfig
 from archiver.config.topics import is_pattern
 from archiver.errors import LeaderUnavailable, SchemaRegistryError
 from archiver.kafka import BrokerClient, PartitionFetcher
-from archiver.schemas.schema_registry_http import RegistryHttp
-from archiver.schemas.schema_registry_settings import schema_registry_settings
+from archiver.schemas.registry.http import RegistryHttp
+from archiver.schemas.registry.settings import schema_registry_settings
 from archiver.schemas.topic_schemas import TopicSchemas, schema_registry_name
 from archiver.setup.findings import Finding, Outcome, failure
 from catalog.registry.postgres import Postgres

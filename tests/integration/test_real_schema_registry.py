@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 
 from archiver.config import load_config
 from archiver.errors import UnknownSubject
-from archiver.schemas.schema_registry import SchemaRegistry, SchemaRegistrySettings
+from archiver.schemas.registry.client import SchemaRegistry, SchemaRegistrySettings
 from schema_mapping.protobuf.descriptors import find_descriptor, parse_descriptor_set
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka

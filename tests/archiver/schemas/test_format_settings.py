@@ -7,7 +7,7 @@ import pytest
 from archiver.config.model import ProtobufFormat, SchemaRegistrySection
 from archiver.errors import BadSchema, UnknownSubject
 from archiver.schemas import SchemaPlace, source_schema
-from archiver.schemas.subjects import Subjects
+from archiver.schemas.registry.subjects import Subjects
 from tests.support.schemas.fake_registry import FakeRegistry
 from tests.support.schemas.shop_schemas import MONEY, ORDER, UNIT, order
 

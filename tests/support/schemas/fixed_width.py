@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import StructType
 
-from archiver.schemas.envelope import UNKNOWN_SCHEMA_ID, Verdict, head_bytes
-from archiver.schemas.value_heads import Numbers, ValueHeads
+from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, Verdict, head_bytes
+from archiver.schemas.registry.value_heads import Numbers, ValueHeads
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerEntry, MappingOptions, names, register
 from schema_mapping.columns.arrow import arrow_struct

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archiver.schemas.schema_registry import SchemaRegistry, SchemaRegistrySettings
+from archiver.schemas.registry.client import SchemaRegistry, SchemaRegistrySettings
 from tests.support.schemas.fake_registry import FakeRegistry
 
 MONEY = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'

@@ -14,10 +14,15 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from archiver.errors import BadSchema, SchemaRegistryError, UnknownSubject
-from archiver.schemas.contexts import context_of
-from archiver.schemas.registered_schema import CompiledSchema, RegisteredSchema, compile_registered, is_descriptor
-from archiver.schemas.registry_requests import SERIALIZED, Answer, RegistryRequests, is_refusal
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
+from archiver.schemas.protobuf.registered_schema import (
+    CompiledSchema,
+    RegisteredSchema,
+    compile_registered,
+    is_descriptor,
+)
+from archiver.schemas.registry.contexts import context_of
+from archiver.schemas.registry.requests import SERIALIZED, Answer, RegistryRequests, is_refusal
+from archiver.schemas.registry.settings import SchemaRegistrySettings
 from catalog.model import SchemaNumber
 
 __all__ = ["SchemaRegistry", "SchemaRegistrySettings", "client_of"]

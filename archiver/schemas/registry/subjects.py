@@ -7,10 +7,10 @@ from typing import Final
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
-from archiver.schemas.registered_schema import CompiledSchema
-from archiver.schemas.schema_ids import SchemaRegistryIds, identity_of
-from archiver.schemas.schema_registry import client_of
-from archiver.schemas.schema_registry_settings import schema_registry_settings
+from archiver.schemas.protobuf.registered_schema import CompiledSchema
+from archiver.schemas.protobuf.schema_ids import SchemaRegistryIds, identity_of
+from archiver.schemas.registry.client import client_of
+from archiver.schemas.registry.settings import schema_registry_settings
 from catalog.model import SchemaIdentity
 from catalog.registry.last_known import KnownSchemas
 

@@ -8,9 +8,9 @@ import pytest
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
-from archiver.schemas.schema_ids import SchemaRegistryIds
-from archiver.schemas.schema_registry import SchemaRegistrySettings, client_of
-from archiver.schemas.subjects import Subjects
+from archiver.schemas.protobuf.schema_ids import SchemaRegistryIds
+from archiver.schemas.registry.client import SchemaRegistrySettings, client_of
+from archiver.schemas.registry.subjects import Subjects
 from catalog.model import SchemaIdentity
 from catalog.registry.last_known import KnownSchemas
 from tests.support.schemas.fake_registry import FakeRegistry

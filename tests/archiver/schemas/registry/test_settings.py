@@ -11,8 +11,8 @@ import pytest
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import ConfigError, SchemaRegistryError, SchemaRegistryUnavailable
-from archiver.schemas.schema_registry import SchemaRegistry
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings, schema_registry_settings
+from archiver.schemas.registry.client import SchemaRegistry
+from archiver.schemas.registry.settings import SchemaRegistrySettings, schema_registry_settings
 from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
 from tests.support.servers.certificates import Authority
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from archiver.errors import BadSchema, SchemaRegistryDenied, SchemaRegistryError
-from archiver.schemas.schema_registry import SchemaRegistry
+from archiver.schemas.registry.client import SchemaRegistry
 from tests.support.schemas.fake_registry import FakeRegistry
 from tests.support.schemas.shop_schemas import client
 

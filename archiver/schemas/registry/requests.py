@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError
-from archiver.schemas.contexts import context_of, in_context
-from archiver.schemas.schema_registry_http import RegistryHttp
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
+from archiver.schemas.registry.contexts import context_of, in_context
+from archiver.schemas.registry.http import RegistryHttp
+from archiver.schemas.registry.settings import SchemaRegistrySettings
 
 Answer: TypeAlias = Mapping[str, Any]
 

@@ -19,7 +19,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto,
 from google.protobuf.message import DecodeError
 
 from archiver.errors import BadSchema, ConfigError
-from archiver.schemas.schema_files import compile_files
+from archiver.schemas.protobuf.schema_files import compile_files
 from catalog.model import SchemaNumber
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import SourceSchema

@@ -13,10 +13,10 @@ from uuid import UUID
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-from archiver.schemas.contexts import context_of
-from archiver.schemas.registered_schema import CompiledSchema, Indexes, messages_at
-from archiver.schemas.schema_registry import client_of
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
+from archiver.schemas.protobuf.registered_schema import CompiledSchema, Indexes, messages_at
+from archiver.schemas.registry.client import client_of
+from archiver.schemas.registry.contexts import context_of
+from archiver.schemas.registry.settings import SchemaRegistrySettings
 from catalog.model import SchemaIdentity, SchemaNumber
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
-from archiver.schemas.schema_registry import SchemaRegistry, SchemaRegistrySettings
+from archiver.schemas.registry.client import SchemaRegistry, SchemaRegistrySettings
 from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
 from tests.support.schemas.shop_schemas import client, order
 
