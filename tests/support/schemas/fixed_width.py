@@ -66,6 +66,10 @@ class FixedSchema:
     def format(self) -> str:
         return FORMAT
 
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return (RECORD,)
+
     @classmethod
     def of(cls, **types: str) -> Self:
         return cls(fields=tuple(FixedField(name=name, type=kind) for name, kind in types.items()))
@@ -223,6 +227,9 @@ class FixedWidthFormat:
             options=MappingOptions.from_json(data["options"]),
             keep_raw=data["keep_raw"],
         )
+
+    def load_encoder(self) -> None:
+        """Nothing more than this module."""
 
 
 register(FixedWidthFormat())
