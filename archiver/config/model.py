@@ -7,11 +7,12 @@ import tempfile
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from archiver.codecs import CODEC_WORDS
 from archiver.config.formats import FormatConfig, RawFormat
 from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
@@ -20,6 +21,10 @@ from catalog.partitioning import PartitionTerm, terms_of
 
 MIN_FILE_SIZE = 1 << 20
 MAX_BLOOM_FILTERS = 16
+if TYPE_CHECKING:
+    ServedCompression: TypeAlias = str
+else:
+    ServedCompression = Literal["original", *CODEC_WORDS]
 SHORT_RETENTION = 86400.0
 """A retention of less is likely a mistake."""
 _JOURNAL = "journal."
@@ -226,7 +231,7 @@ class ServeSection(Section):
     node_id: int | None = Field(default=None, ge=0, le=2**31 - 1)
     heartbeat: Seconds = Field(default=1.0, ge=0.05, le=60.0)
     lost_after: Seconds = Field(default=5.0, ge=0.2, le=600.0)
-    compression: Literal["original", "none", "gzip", "snappy", "lz4", "zstd"] = "original"
+    compression: ServedCompression = "original"
     threads: int = Field(default=2, ge=1, le=256)
     cache_size: Bytes = Field(default=256 << 20, ge=1 << 20)
     read_ahead: Bytes = Field(default=4 << 20, ge=0, le=1 << 30)
