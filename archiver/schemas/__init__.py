@@ -8,10 +8,8 @@ from archiver.schemas.bloom_columns import bloom_columns
 from archiver.schemas.decode import decode_values, has_errors
 from archiver.schemas.format_settings import FormatSettings, SchemaPlace, mapping_options
 from archiver.schemas.formats import FORMATS, Formats
-from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
 from archiver.schemas.registry.envelope import BodyChoice, EnvelopeReader
 from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
-from schema_mapping.protobuf.descriptors import SourceSchema
 
 __all__ = [
     "FORMATS",
@@ -21,12 +19,9 @@ __all__ = [
     "Formats",
     "SchemaPlace",
     "SchemaReader",
-    "SourceSchema",
     "TopicSchemas",
     "bloom_columns",
-    "compile_proto",
     "decode_values",
     "has_errors",
     "mapping_options",
-    "read_descriptor_set",
 ]

@@ -10,7 +10,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from archiver.config.formats import ProtobufFormat, RawFormat
 from archiver.config.model import TopicSection
 from archiver.errors import ConfigError
-from archiver.schemas import FORMATS, SchemaPlace, compile_proto, mapping_options, read_descriptor_set
+from archiver.schemas import FORMATS, SchemaPlace, mapping_options
+from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.protobuf.descriptors import find_descriptor
 
