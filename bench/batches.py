@@ -38,7 +38,7 @@ from rich.table import Table
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
 from archiver.archive.topic_archive import TopicArchive
-from archiver.wire import Codec
+from archiver.codecs import Codec
 from tests.support.archive.archived_batches import archived, fetches
 
 PLACES = 16
@@ -80,9 +80,9 @@ def sides(archive: TopicArchive, log: bytes, max_bytes: int) -> dict[str, Callab
 
     return {
         "records": lambda: read_records(archive),
-        **{f"batches, {codec.name.lower()}": fetched(codec) for codec in Codec},
+        **{f"batches, {codec.word}": fetched(codec) for codec in Codec},
         "from anywhere": lambda: fetch_anywhere(archive, max_bytes),
-        **{f"aiokafka writes, {codec.name.lower()}": written(codec) for codec in Codec},
+        **{f"aiokafka writes, {codec.word}": written(codec) for codec in Codec},
     }
 
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.message_choice import MessageChoice
-from archiver.schemas.registered_schema import Indexes
+from archiver.schemas.protobuf.message_choice import MessageChoice
+from archiver.schemas.protobuf.registered_schema import Indexes
+from archiver.schemas.registry.envelope import EnvelopeReader
 from archiver.wire.columns import RECORDS
 from archiver.wire.header_ids import VALUE_HEADER
 from catalog.model import SchemaIdentity, SchemaNumber

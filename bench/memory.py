@@ -37,8 +37,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from rich.console import Console
 from rich.table import Table
 
+from archiver.codecs import CODEC_WORDS, Codec
 from archiver.local import Endpoints
-from archiver.wire import Codec
 from tests.support.servers.stack import Stack, unique
 
 WAYS: dict[str, dict[str, str]] = {"cut": {}, "one": {"task_size": "1TiB", "max_commit_interval": "1h"}}
@@ -72,7 +72,7 @@ def ran(words: list[str], path: Path, log: Path) -> Peaks:
 
 def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> list[dict[str, Any]]:
     """Fill a topic of each size and archive it each way."""
-    parts = batches(Codec[options.codec.upper()])
+    parts = batches(Codec.named(options.codec))
     found: list[dict[str, Any]] = []
     for megabytes in options.megabytes:
         topic = unique("backlog")
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--job", choices=["archive", "compact"], default="archive")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[1_000, 10_000], help="of the partition's log")
     parser.add_argument("--way", choices=WAYS, nargs="+", default=list(WAYS))
-    parser.add_argument("--codec", choices=[each.name.lower() for each in Codec], default="none")
+    parser.add_argument("--codec", choices=CODEC_WORDS, default="none")
     parser.add_argument("--files", type=int, nargs="+", default=[4, 16, 48], help="how many files to put together")
     parser.add_argument("--each", type=int, default=32, help="MB of each file")
     parser.add_argument("--memory", nargs="+", default=["128MiB", "32MiB"], help="for rows that wait for others")

@@ -27,7 +27,7 @@ from tables.flights import field, group_of, months
 
 from archiver.demo.settings import deploy_schema
 from archiver.files.translate import Translator
-from archiver.schemas import compile_proto
+from archiver.schemas.protobuf.schema_files import compile_proto
 from archiver.storage.parquet import ParquetFormat, writer
 from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool_file import SpoolFile

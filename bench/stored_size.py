@@ -27,12 +27,13 @@ from data import Order, message_type, orders
 from rich.console import Console
 from rich.table import Table
 
+from archiver.codecs import Codec
 from archiver.files.grouping import BatchGroup
 from archiver.files.translate import Translator
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
-from archiver.wire import RECORDS, Codec, encode_batches
+from archiver.wire import RECORDS, encode_batches
 from schema_mapping import names
 from schema_mapping.field_ids import LedgerState, assign
 from schema_mapping.protobuf.descriptors import closure

@@ -6,18 +6,25 @@ Formats of this package are imported when the first one asks for them: topics wi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final
 
 from schema_mapping.errors import DescriptorError
-from schema_mapping.raw_mapping import RawFormat
 from schema_mapping.value_format import ValueFormat, ValueMapping
 
 UNNAMED: Final = "protobuf"
 """The format of a mapping whose JSON has no `format`."""
 
-_OURS: Final = (UNNAMED, "protobuf_messages", "raw")
+_OURS: Final[Mapping[str, tuple[str, str]]] = {
+    UNNAMED: ("schema_mapping.protobuf.format", "PROTOBUF"),
+    "protobuf_messages": ("schema_mapping.protobuf.format", "PROTOBUF_MESSAGES"),
+    "raw": ("schema_mapping.raw_mapping", "RAW"),
+}
+"""The formats of this package by name: the module that has each, and its name there."""
 
-_RAW: Final = RawFormat()
+MODULES: Final = tuple(sorted({module for module, _ in _OURS.values()}))
+"""The modules of the formats, for processes that import ahead what decodes."""
+
 _REGISTERED: Final[dict[str, ValueFormat]] = {}
 
 
@@ -45,26 +52,16 @@ def format_called(name: str) -> ValueFormat:
 
 def load_formats() -> None:
     """Load the formats of this package with what encodes them, so that the first values don't wait for it."""
-    from schema_mapping.protobuf.message_mapping import load_encoder
-
     for name in _OURS:
-        _ours(name)
-    load_encoder()
+        format_called(name).load_encoder()
 
 
 def _ours(name: str) -> ValueFormat | None:
-    match name:
-        case "protobuf":
-            from schema_mapping.protobuf.format import PROTOBUF
-
-            return PROTOBUF
-        case "protobuf_messages":
-            from schema_mapping.protobuf.format import PROTOBUF_MESSAGES
-
-            return PROTOBUF_MESSAGES
-        case "raw":
-            return _RAW
-    return None
+    if name not in _OURS:
+        return None
+    module, attribute = _OURS[name]
+    format_: ValueFormat = getattr(import_module(module), attribute)
+    return format_
 
 
 def mapping_from_json(data: Mapping[str, Any]) -> ValueMapping:

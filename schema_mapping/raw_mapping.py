@@ -127,6 +127,12 @@ class RawFormat:
         """Reads a mapping back from its `to_json`."""
         return RawMapping(raw_id=data["raw_id"])
 
+    def load_encoder(self) -> None:
+        """Nothing: raw bytes are encoded by Arrow alone."""
+
+
+RAW: Final = RawFormat()
+
 
 def _by_chunk(
     values: pa.Array | pa.ChunkedArray, convert: Callable[[pa.Array], pa.Array], result: pa.DataType

@@ -64,6 +64,10 @@ class DeclaredSchema(Protocol):
         """The name of the format that reads this schema."""
 
     @property
+    def messages(self) -> tuple[str, ...]:
+        """The names of the types that a value may have, as its mapping has them."""
+
+    @property
     def envelope(self) -> bytes | None:
         """The bytes that a coerced replay puts before values without an envelope; None if it may add none."""
 
@@ -190,3 +194,6 @@ class ValueFormat(Protocol):
 
     def mapping(self, data: Mapping[str, Any]) -> ValueMapping:
         """Reads a mapping back from its `to_json`."""
+
+    def load_encoder(self) -> None:
+        """Import what encodes values, so that the first ones don't wait for it."""

@@ -17,10 +17,10 @@ import typer
 from pydantic import BaseModel
 
 from archiver.cli.app import app
+from archiver.config.formats import ProtobufFormat
 from archiver.config.model import (
     ArchiveSection,
     MetricsSection,
-    ProtobufFormat,
     RegistrySection,
     SchemaRegistrySection,
     ServeSection,

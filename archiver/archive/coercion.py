@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.config.model import FormatConfig, ProtobufFormat, TopicConfig
+from archiver.config.model import TopicConfig
 from schema_mapping import names
 
 WITNESSES: Final = (names.PREFIX, names.ERR)
@@ -31,7 +31,7 @@ class Coercion:
     @classmethod
     def of(cls, config: TopicConfig) -> Coercion:
         """Read it from a topic's settings."""
-        return cls(key=_coerced(config.key), value=_coerced(config.value))
+        return cls(key=config.key.gets_envelopes, value=config.value.gets_envelopes)
 
 
 def with_envelopes(
@@ -50,7 +50,3 @@ def with_envelopes(
         return values
     first, nothing = (pa.scalar(each, values.type) for each in (envelope, b""))
     return pc.if_else(bare, pc.binary_join_element_wise(first, values, nothing), values)
-
-
-def _coerced(settings: FormatConfig) -> bool:
-    return isinstance(settings, ProtobufFormat) and settings.coerce

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.codecs import Codec
 from archiver.light_start import quick_imports, spare_pandas
 
+if TYPE_CHECKING:
+    Compression: TypeAlias = str
+else:
+    Compression = StrEnum("Compression", {codec.name: codec.word for codec in Codec})
 _TO_FILE = "To a file or standard output"
 _TO_KAFKA = "To a Kafka topic"
 
@@ -21,16 +26,6 @@ class Format(StrEnum):
 
     JSONL = "jsonl"
     ARROW = "arrow"
-
-
-class Compression(StrEnum):
-    """Compression codec of the batches."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
 
 
 def replay(
@@ -113,7 +108,7 @@ def replay(
     ] = None,
     compression: Annotated[
         Compression, typer.Option("--compression", help="Compression codec of the batches.", rich_help_panel=_TO_KAFKA)
-    ] = Compression.ZSTD,
+    ] = Codec.ZSTD.word,
     offset_map: Annotated[
         Path | None,
         typer.Option(
@@ -196,7 +191,6 @@ def replay(
         from archiver.cli.replay_to_kafka import move
         from archiver.republish.job import PROGRESS_TOPIC, TransferOrder
         from archiver.republish.rate import Rate
-        from archiver.wire import Codec
 
         order = TransferOrder(
             target=to_kafka,
@@ -207,7 +201,7 @@ def replay(
             topic_settings=topic_settings(topic_setting or []),
             appends=append,
             rate=Rate.parse(rate),
-            codec=Codec[compression.name],
+            codec=Codec.named(compression),
             progress_topic=progress_topic or PROGRESS_TOPIC,
             offset_map=offset_map,
             groups=tuple(translate_groups or ()),

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archiver.config.model import ProtobufFormat, TopicConfig
-from archiver.errors import ConfigError
-from archiver.schemas import compile_proto, mapping_options, read_descriptor_set
+from archiver.config.model import TopicConfig
+from archiver.schemas import FORMATS, mapping_options
+from archiver.schemas.format_settings import ProposedFile
 from schema_mapping import (
     DeclaredSchema,
     LedgerState,
-    SourceSchema,
-    UnionSchema,
     assign,
 )
 from schema_mapping.columns.evolution import Change
@@ -68,45 +66,11 @@ def proposed_schemas(
     the file can't be read or its message isn't known.
     """
     newest = _newest(state)
-    side, now = (settings.key, newest.key) if of_key else (settings.value, newest.value)
-    newest_message = now.messages[0] if len(now.messages) == 1 else None
-    name = message or (side.message if isinstance(side, ProtobufFormat) else None) or newest_message
-    if name is None:
-        what = "has several message types" if now.messages else "has no schema yet"
-        raise ConfigError(f"The topic {what}: name the message with --message", topic=settings.name)
-    if isinstance(side, ProtobufFormat):
-        read = _read(file, name, more=side.proto[1:], imports=side.imports, extensions=side.extensions)
-    else:
-        read = _read(file, name)
     key, value = newest.key_schema, newest.value_schema
-    with_file = _with(read, key if of_key else value, settings.name)
-    return Schemas(key=with_file, value=value) if of_key else Schemas(key=key, value=with_file)
-
-
-def _read(
-    file: Path, message: str, *, more: Sequence[Path] = (), imports: Sequence[Path] = (), extensions: Sequence[str] = ()
-) -> SourceSchema:
-    if file.suffix == ".proto":
-        return compile_proto((file, *more), message, imports, extensions)
-    return read_descriptor_set(file, message, extensions)
-
-
-def _with(read: SourceSchema, today: DeclaredSchema | None, topic: str) -> DeclaredSchema:
-    """Put a message that was read from a file into a side's schema."""
-    match today:
-        case UnionSchema():
-            others = (member for member in today.members if member.message != read.message)
-            return UnionSchema(members=(*others, read))
-        case SourceSchema():
-            return replace(read, envelope=today.envelope)
-        case None:
-            return read
-        case _:
-            raise ConfigError(
-                "the topic's values aren't Protobuf, so a .proto can't be their next schema",
-                topic=topic,
-                format=today.format,
-            )
+    side, today = (settings.key, key) if of_key else (settings.value, value)
+    proposed = ProposedFile(path=file, message=message, topic=settings.name, today=today)
+    read = FORMATS.next_schema(proposed, side)
+    return Schemas(key=read, value=value) if of_key else Schemas(key=key, value=read)
 
 
 def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None = None) -> SchemaDiff:
@@ -133,7 +97,8 @@ def compare_files(old: Path, new: Path, *, message: str, imports: Sequence[Path]
     Each file is a descriptor set or a `.proto` file; `imports` are the folders that its imports start from. Raises
     ConfigError if a file can't be read or lacks the message.
     """
-    first, second = (_read(file, message, imports=imports) for file in (old, new))
+    files = (ProposedFile(path=file, message=message, imports=tuple(imports)) for file in (old, new))
+    first, second = map(FORMATS.next_schema, files)
     return compare(assign(LedgerState(), value=first).state, Schemas(key=None, value=second))
 
 

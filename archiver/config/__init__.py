@@ -4,7 +4,8 @@
 doesn't belong here: other rooms read the values.
 """
 
+from archiver.config.formats import FormatConfig, ProtobufFormat, RawFormat
 from archiver.config.load import Config, load_config
-from archiver.config.model import AuditSection, FormatConfig, ProtobufFormat, RawFormat, TopicConfig
+from archiver.config.model import AuditSection, TopicConfig
 
 __all__ = ["AuditSection", "Config", "FormatConfig", "ProtobufFormat", "RawFormat", "TopicConfig", "load_config"]

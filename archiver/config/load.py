@@ -15,9 +15,7 @@ from archiver.config.model import (
     ArchiveSection,
     AuditSection,
     ConfigFile,
-    FormatConfig,
     MetricsSection,
-    ProtobufFormat,
     RegistrySection,
     SchemaRegistrySection,
     ServeSection,
@@ -119,7 +117,7 @@ class Config:
         if self._file.schema_registry is None:
             _refuse_envelopes(parsed, key_text(key))
         return parsed.model_copy(
-            update={"key": _anchored(parsed.key, self._folder), "value": _anchored(parsed.value, self._folder)}
+            update={"key": parsed.key.anchored(self._folder), "value": parsed.value.anchored(self._folder)}
         )
 
     def table_of(self, topic: str) -> str | None:
@@ -195,23 +193,11 @@ def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
 def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
     """Refuse envelopes without a schema registry: nothing else knows the ids in them."""
     for part, format_ in (("key", topic.key), ("value", topic.value)):
-        if isinstance(format_, ProtobufFormat) and format_.wire_format == "confluent":
+        if (setting := format_.registry_setting) is not None:
             raise ConfigError(
-                'wire_format = "confluent" needs the schema registry: set `url` in [schema_registry]',
-                key=f"{section}.{part}.wire_format",
+                f"{setting} needs the schema registry: set `url` in [schema_registry]",
+                key=f"{section}.{part}.{setting.partition(' ')[0]}",
             )
-
-
-def _anchored(format_: FormatConfig, folder: Path) -> FormatConfig:
-    """Make relative paths of a format relative to the configuration file's folder."""
-    if not isinstance(format_, ProtobufFormat):
-        return format_
-    paths: dict[str, Any] = {
-        key: tuple(folder / value for value in getattr(format_, key)) for key in ("proto", "imports")
-    }
-    if format_.descriptors is not None:
-        paths["descriptors"] = folder / format_.descriptors
-    return format_.model_copy(update=paths)
 
 
 def _anchored_paths(section: Model | None, folder: Path, *names: str) -> Model | None:

@@ -7,20 +7,24 @@ import tempfile
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from archiver.codecs import CODEC_WORDS
+from archiver.config.formats import FormatConfig, RawFormat
 from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
 from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
 from catalog.partitioning import PartitionTerm, terms_of
 
-MAX_DEPTH = 28
-MAX_COLUMNS = 10_000
 MIN_FILE_SIZE = 1 << 20
 MAX_BLOOM_FILTERS = 16
+if TYPE_CHECKING:
+    ServedCompression: TypeAlias = str
+else:
+    ServedCompression = Literal["original", *CODEC_WORDS]
 SHORT_RETENTION = 86400.0
 """A retention of less is likely a mistake."""
 _JOURNAL = "journal."
@@ -49,13 +53,6 @@ def _start_from(value: object) -> object:
 StartFrom = Annotated[Literal["earliest", "latest"] | datetime, BeforeValidator(_start_from)]
 
 
-def _paths(value: object) -> object:
-    return value if isinstance(value, (list, tuple)) else (value,)
-
-
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
-
-
 def _partitions(value: object) -> object:
     """Refuse what is no partition, so that a mistake is told before any work."""
     texts = (value,) if isinstance(value, str) else value
@@ -67,78 +64,6 @@ def _partitions(value: object) -> object:
 
 PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
 """The terms of `partition_by`. One alone may be written as a text."""
-
-
-class RawFormat(Section):
-    """Keys or values that are kept as they are, in one binary column."""
-
-    format: Literal["raw"] = "raw"
-
-
-class ProtobufFormat(Section):
-    """Keys or values that are Protobuf messages, from a descriptor set, `.proto` files or a registry.
-
-    All are of one type, `message`. With a registry they may be of any of `messages`.
-    """
-
-    format: Literal["protobuf"]
-    message: str | None = Field(default=None, min_length=1)
-    messages: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    coerce: bool = False
-    descriptors: Path | None = None
-    proto: Paths = ()
-    imports: tuple[Path, ...] = ()
-    extensions: tuple[str, ...] = ()
-    wire_format: Literal["plain", "confluent"] = "plain"
-    subject: str | None = Field(default=None, min_length=1)
-    subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
-    max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
-    max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if self.wire_format == "confluent":
-            return self._from_registry()
-        if self.messages:
-            raise ValueError(
-                '`messages` goes with wire_format = "confluent": without the envelope of a schema registry nothing in'
-                " a record says which of them it is. Give one `message`"
-            )
-        if self.coerce:
-            raise ValueError('`coerce` goes with wire_format = "confluent": without a registry there is no envelope')
-        if self.message is None:
-            raise ValueError("give `message`, the full name of the message type")
-        if self.subject is not None or self.subject_strategy != "topic_name":
-            raise ValueError('`subject` and `subject_strategy` go with wire_format = "confluent"')
-        if (self.descriptors is None) == (not self.proto):
-            raise ValueError(
-                "give either `descriptors` (a file written by protoc --include_imports --descriptor_set_out) "
-                "or `proto` (a .proto file, or several), and not both"
-            )
-        if self.imports and not self.proto:
-            raise ValueError("`imports` goes with `proto`: a descriptor set holds its imports already")
-        return self
-
-    def _from_registry(self) -> Self:
-        if self.descriptors is not None or self.proto or self.imports:
-            raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no file')
-        if self.messages:
-            self._check_messages()
-        elif self.message is None and self.subject is None and self.subject_strategy != "topic_name":
-            raise ValueError("a subject named after the record needs `message`, the record's full name")
-        return self
-
-    def _check_messages(self) -> None:
-        if self.message is not None:
-            raise ValueError("give either `message` or `messages`")
-        if len(set(self.messages)) < len(self.messages):
-            raise ValueError("`messages` names a message twice")
-        if self.coerce:
-            raise ValueError("`coerce` needs one `message`: without an envelope nothing says which of `messages` it is")
-
-
-FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format")]
-"""How keys or values are read: one of the formats, chosen by `format`."""
 
 
 class TopicSection(Section):
@@ -306,7 +231,7 @@ class ServeSection(Section):
     node_id: int | None = Field(default=None, ge=0, le=2**31 - 1)
     heartbeat: Seconds = Field(default=1.0, ge=0.05, le=60.0)
     lost_after: Seconds = Field(default=5.0, ge=0.2, le=600.0)
-    compression: Literal["original", "none", "gzip", "snappy", "lz4", "zstd"] = "original"
+    compression: ServedCompression = "original"
     threads: int = Field(default=2, ge=1, le=256)
     cache_size: Bytes = Field(default=256 << 20, ge=1 << 20)
     read_ahead: Bytes = Field(default=4 << 20, ge=0, le=1 << 30)

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import message_factory
 
 from archiver.local import Endpoints
-from archiver.schemas import compile_proto
+from archiver.schemas.protobuf.schema_files import compile_proto
 from schema_mapping.protobuf.descriptors import find_descriptor
 
 TOPIC = "flights"

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive.offset_order import offsets_of
+from archiver.codecs import Codec
 from archiver.kafka.transactional_writer import ProducerIdentity
-from archiver.wire import RECORDS, Codec, encode_batches
+from archiver.wire import RECORDS, encode_batches
 from archiver.wire.attributes import TRANSACTIONAL
 
 _CREATE_TIME: Final = 0

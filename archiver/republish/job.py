@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from archiver.archive.topic_archive import TopicArchive
+from archiver.codecs import Codec
 from archiver.errors import ConfigError
 from archiver.kafka.admin import ClusterAdmin
 from archiver.kafka.broker import BrokerClient
@@ -22,7 +23,6 @@ from archiver.republish.rate import UNLIMITED, Rate
 from archiver.republish.report import TransferEvent, TransferFinished, TransferNoted, TransferReport
 from archiver.republish.target import Target, check_progress_topic, check_target, create_target
 from archiver.republish.transfer import Transfer, TransferSettings
-from archiver.wire import Codec
 
 PROGRESS_TOPIC: Final = "archiver-replay-progress"
 

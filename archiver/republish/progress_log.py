@@ -16,13 +16,13 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from archiver.archive.records import RECORDS
+from archiver.codecs import Codec
 from archiver.errors import LeaderUnavailable, ReplayError
 from archiver.kafka.broker import At, BrokerClient
 from archiver.kafka.fetch import log_reader
 from archiver.kafka.transactional_writer import TRANSACTION_SECONDS
 from archiver.republish.batches import ProducedRecords
 from archiver.republish.offset_runs import Runs
-from archiver.wire import Codec
 
 PARTITION: Final = 0
 RUNS_IN_A_RECORD: Final = 10_000

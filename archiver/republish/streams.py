@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from archiver.archive.offset_order import offsets_of
 from archiver.archive.topic_archive import TopicArchive
+from archiver.codecs import Codec
 from archiver.records.selection import Selection
 from archiver.republish.batches import ProducedRecords, split_by_size
 from archiver.storage.segment import RowRange
-from archiver.wire import Codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

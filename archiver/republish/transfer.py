@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from archiver.archive.topic_archive import TopicArchive
+from archiver.codecs import Codec
 from archiver.errors import ConfigError, RecordsRetired
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.transactional_writer import TransactionalWriter
@@ -34,7 +35,6 @@ from archiver.republish.streams import Piece, PieceLimits, pieces_of
 from archiver.republish.target import Target, check_same
 from archiver.republish.transaction import TransferTransaction
 from archiver.storage.segment import RowRange
-from archiver.wire import Codec
 from schema_mapping.errors import ContextError
 
 TRANSACTIONAL_ID: Final = "archiver-replay."

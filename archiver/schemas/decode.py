@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.schemas.envelope import BAD_ENVELOPE, EnvelopeReader, Envelopes, Flags
+from archiver.schemas.registry.envelope import BAD_ENVELOPE, EnvelopeReader, Envelopes, Flags
 from catalog.model import SchemaNumber
 from schema_mapping import names
 from schema_mapping.value_format import NOT_ONE, ValueMapping

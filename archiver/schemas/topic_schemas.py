@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from archiver.config.model import FormatConfig, ProtobufFormat, SchemaRegistrySection, TopicConfig
+from archiver.config.formats import FormatSection
+from archiver.config.model import SchemaRegistrySection, TopicConfig
 from archiver.errors import ConfigError, SchemaRegistryError
-from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.format_settings import Part, SchemaPlace, envelope_reader, source_schema
-from archiver.schemas.schema_registry_settings import schema_registry_settings
-from archiver.schemas.subjects import NOTHING, Subjects
+from archiver.schemas.format_settings import Part, SchemaPlace
+from archiver.schemas.formats import FORMATS, Formats
+from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.settings import schema_registry_settings
+from archiver.schemas.registry.subjects import NOTHING, Subjects
 from catalog.model import TopicRow
 from catalog.registry.last_known import KnownSchemas
-from schema_mapping.protobuf.descriptors import MessageSchema
 from schema_mapping.value_format import DeclaredSchema
 
 if TYPE_CHECKING:
@@ -41,23 +42,30 @@ class TopicSchemas:
     def check(config: TopicConfig, section: SchemaRegistrySection | None = None) -> None:
         """Check all that needs no schema registry. Raises ConfigError with the topic and the file."""
         for part, settings in _parts(config):
-            if not has_envelopes(settings):
-                _read(config, part, settings, None)
+            if not settings.has_envelopes:
+                _read(config, part, settings, None, FORMATS)
             elif section is not None:
                 schema_registry_settings(section)
 
     @classmethod
     def read_or_recall(
-        cls, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
+        cls,
+        config: TopicConfig,
+        section: SchemaRegistrySection | None,
+        *,
+        known: TopicRow | None,
+        registry: Registry,
+        formats: Formats = FORMATS,
     ) -> TopicSchemas:
         """Read the schemas; while the schema registry is down, use the last known ones from `registry` (Postgres).
 
         `known` is the topic's row, None if it was never archived. Raises what `read` raises.
         """
         name = schema_registry_name(config, section)
-        if name is None or known is None:
-            return cls.read(config, section)
-        return cls.read(config, section, registry.last_known.recall_schemas(known, name))
+        remembered = NOTHING
+        if name is not None and known is not None:
+            remembered = registry.last_known.recall_schemas(known, name)
+        return cls.read(config, section, remembered, formats=formats)
 
     @classmethod
     def read(
@@ -65,14 +73,16 @@ class TopicSchemas:
         config: TopicConfig,
         section: SchemaRegistrySection | None = None,
         remembered: KnownSchemas = NOTHING,
+        *,
+        formats: Formats = FORMATS,
     ) -> TopicSchemas:
         """Read the schemas. `remembered` has the last known ones of the schema registry.
 
         Raises ConfigError with the topic and the file, and the subclasses of SchemaRegistryError.
         """
-        uses = section is not None and any(map(has_envelopes, (config.key, config.value)))
+        uses = section is not None and has_envelopes(config)
         subjects = Subjects(section, remembered) if section is not None and uses else None
-        key, value = (_read(config, part, settings, subjects) for part, settings in _parts(config))
+        key, value = (_read(config, part, settings, subjects, formats) for part, settings in _parts(config))
         key_place, value_place = (
             SchemaPlace(topic=config.name, part=part, subjects=subjects) for part, _ in _parts(config)
         )
@@ -80,8 +90,8 @@ class TopicSchemas:
             config=config,
             key=key,
             value=value,
-            key_envelope=envelope_reader(config.key, key, key_place),
-            value_envelope=envelope_reader(config.value, value, value_place),
+            key_envelope=formats.envelope_reader(config.key, key, key_place),
+            value_envelope=formats.envelope_reader(config.value, value, value_place),
             schema_registry=None if subjects is None else subjects.registry_name,
             news=NOTHING if subjects is None else subjects.news,
             schema_registry_down=None if subjects is None else subjects.down,
@@ -97,24 +107,24 @@ class SchemaReader(Protocol):
         """Read the topic's schemas. Raises ConfigError, and the subclasses of SchemaRegistryError."""
 
 
-def _parts(config: TopicConfig) -> tuple[tuple[Part, FormatConfig], ...]:
+def _parts(config: TopicConfig) -> tuple[tuple[Part, FormatSection], ...]:
     return ("key", config.key), ("value", config.value)
 
 
-def _read(config: TopicConfig, part: Part, settings: FormatConfig, subjects: Subjects | None) -> MessageSchema | None:
+def _read(
+    config: TopicConfig, part: Part, settings: FormatSection, subjects: Subjects | None, formats: Formats
+) -> DeclaredSchema | None:
     try:
-        return source_schema(settings, SchemaPlace(topic=config.name, part=part, subjects=subjects))
+        return formats.source_schema(settings, SchemaPlace(topic=config.name, part=part, subjects=subjects))
     except ConfigError as error:
         raise ConfigError(error.message, topic=config.name, **error.context) from error
 
 
-def has_envelopes(settings: FormatConfig) -> bool:
-    """Whether the settings say that keys or values begin with a schema registry's envelope."""
-    return isinstance(settings, ProtobufFormat) and settings.wire_format == "confluent"
+def has_envelopes(config: TopicConfig) -> bool:
+    """Whether the topic's keys or values have a schema registry's envelopes."""
+    return config.key.has_envelopes or config.value.has_envelopes
 
 
 def schema_registry_name(config: TopicConfig, section: SchemaRegistrySection | None) -> str | None:
     """The name of the schema registry that the topic needs. None if it needs none."""
-    if section is None or not any(map(has_envelopes, (config.key, config.value))):
-        return None
-    return schema_registry_settings(section).name
+    return schema_registry_settings(section).name if section is not None and has_envelopes(config) else None

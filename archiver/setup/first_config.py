@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from archiver.config.topics import default_table
-from archiver.schemas.schema_registry import SchemaRegistry
+from archiver.schemas import FORMATS
+from archiver.schemas.registry.client import SchemaRegistry
 from archiver.setup.cluster_topics import TopicSize
 from archiver.setup.samples import Look, Sampled
 from schema_mapping.errors import ContextError
@@ -57,16 +58,22 @@ class TopicDraft:
 
 
 def registered_formats(registry: SchemaRegistry, topic: str, keys: Sampled, values: Sampled) -> dict[str, str]:
-    """The formats of key and value that a schema registry vouches for: all sampled ones have ids of Protobuf schemas.
+    """The formats of key and value that a schema registry vouches for: all samples have ids of one kind.
 
     Raises the subclasses of SchemaRegistryError.
     """
-    found = {}
+    registered = {}
     for part, sampled in (("key", keys), ("value", values)):
-        if sampled.all_look is Look.REGISTRY and all(registry.by_id(each) is not None for each in sampled.schema_ids):
-            registry.latest(f"{topic}-{part}")
-            found[part] = '{ format = "protobuf", wire_format = "confluent" }'
-    return found
+        if sampled.all_look is not Look.REGISTRY:
+            continue
+        for entry in FORMATS.registered:
+            assert entry.kind is not None
+            schemas = registry.schemas(entry.kind)
+            if all(schemas.by_id(number) is not None for number in sampled.schema_ids):
+                schemas.latest(f"{topic}-{part}")
+                registered[part] = str(entry.registered_section)
+                break
+    return registered
 
 
 def config_text(head: Iterable[str], sections: Mapping[str, Mapping[str, Any]], drafts: Sequence[TopicDraft]) -> str:

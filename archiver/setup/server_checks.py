@@ -9,12 +9,12 @@ from archiver.config import Config, TopicConfig
 from archiver.config.topics import is_pattern
 from archiver.errors import LeaderUnavailable, SchemaRegistryError
 from archiver.kafka import BrokerClient, PartitionFetcher
-from archiver.schemas.schema_registry_http import RegistryHttp
-from archiver.schemas.schema_registry_settings import schema_registry_settings
+from archiver.schemas import FORMATS
+from archiver.schemas.registry.http import RegistryHttp
+from archiver.schemas.registry.settings import schema_registry_settings
 from archiver.schemas.topic_schemas import TopicSchemas, schema_registry_name
 from archiver.setup.findings import Finding, Outcome, failure
 from catalog.registry.postgres import Postgres
-from schema_mapping import SourceSchema, UnionSchema
 from schema_mapping.errors import ContextError
 
 KAFKA = "Kafka"
@@ -79,9 +79,12 @@ def look_at_schema_registry(config: Config) -> Iterator[Finding]:
         return
     settings = schema_registry_settings(section)
     kinds = RegistryHttp(settings).get_list("/schemas/types") or ()
-    if "PROTOBUF" not in kinds:
+    readable = {entry.kind.name: entry.kind.label for entry in FORMATS.registered if entry.kind is not None}
+    if readable.keys().isdisjoint(kinds):
         raise SchemaRegistryError(
-            "the schema registry answers, and has no Protobuf schemas", url=settings.name, types=tuple(kinds)
+            f"the schema registry answers, and has no {' or '.join(readable.values())} schemas",
+            url=settings.name,
+            types=tuple(kinds),
         )
     yield Finding(part=SCHEMA_REGISTRY, detail=settings.name)
     for name in config.sections:
@@ -94,8 +97,7 @@ def look_at_schema_registry(config: Config) -> Iterator[Finding]:
         except ContextError as error:
             yield failure(SCHEMA_REGISTRY, error, subject)
             continue
-        schemas = [each for each in (read.key, read.value) if isinstance(each, SourceSchema | UnionSchema)]
-        messages = [message for each in schemas for message in each.messages]
+        messages = [message for schema in (read.key, read.value) if schema is not None for message in schema.messages]
         yield Finding(part=SCHEMA_REGISTRY, subject=subject, detail=", ".join(messages))
 
 

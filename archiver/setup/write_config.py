@@ -16,8 +16,8 @@ from archiver.config import load_config
 from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
 from archiver.errors import ConfigError
 from archiver.kafka import BrokerClient
-from archiver.schemas.schema_registry import SchemaRegistry, client_of
-from archiver.schemas.schema_registry_settings import schema_registry_settings
+from archiver.schemas.registry.client import SchemaRegistry, client_of
+from archiver.schemas.registry.settings import schema_registry_settings
 from archiver.setup.cluster_topics import TopicSize, topic_sizes
 from archiver.setup.first_config import WITHOUT_ANSWER, TopicDraft, config_text, registered_formats
 from archiver.setup.samples import sample

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from archiver.light_start import late_names
 
 if TYPE_CHECKING:
-    from archiver.wire.attributes import Codec
     from archiver.wire.columns import (
         NO_TIME,
         NO_TIMESTAMP,
@@ -36,7 +35,6 @@ __all__ = [
     "AbortedTransaction",
     "BatchEncoder",
     "BatchIndex",
-    "Codec",
     "DecodeLimits",
     "DecodedBatches",
     "EncodedBatches",
@@ -49,7 +47,6 @@ __all__ = [
 __getattr__ = late_names(
     __name__,
     {
-        "archiver.wire.attributes": ("Codec",),
         "archiver.wire.columns": (
             "NO_TIME",
             "NO_TIMESTAMP",

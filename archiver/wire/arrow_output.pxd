@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
-from schema_mapping.protobuf.kernel.blocks cimport Block
+from schema_mapping.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.blocks cimport Block
 
 cdef enum:
     HEADER = 14             # after the columns of `RECORDS`: the entries of `headers`, their keys and their values

@@ -1,8 +1,7 @@
-"""The attributes of a batch: the bits that the protocol gives a meaning, and its codecs."""
+"""The attributes of a batch: the bits that the protocol gives a meaning."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
 CODEC: Final = 0b0000111
@@ -14,13 +13,3 @@ DELETE_HORIZON: Final = 0b1000000
 
 ABORT_MARKER: Final = 0
 """The type of the control batch that aborts a transaction."""
-
-
-class Codec(IntEnum):
-    """The compression codec of a batch, by its number in the attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4

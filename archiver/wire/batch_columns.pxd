@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from archiver.wire.arrow_output cimport RecordOutput
 from archiver.wire.batch_header cimport LOG_APPEND, Header, timestamp_type
-from schema_mapping.protobuf.kernel.blocks cimport Block
+from schema_mapping.kernel.blocks cimport Block
 
 
 cdef struct Rows:           # where the columns begin, and how many rows they have

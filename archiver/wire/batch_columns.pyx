@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from archiver.wire.arrow_output cimport RecordOutput
-from schema_mapping.protobuf.kernel.blocks cimport Block, new_block
+from schema_mapping.kernel.blocks cimport Block, new_block
 
 from archiver.wire.columns import RECORDS
 

@@ -9,7 +9,7 @@ from typing import Final, assert_never
 import cramjam
 import zstandard
 
-from archiver.wire.attributes import Codec
+from archiver.codecs import Codec
 
 _GZIP_LEVEL: Final = 6
 _ZSTD: Final = zstandard.ZstdCompressionParameters.from_level(1, window_log=18, hash_log=13, min_match=6)

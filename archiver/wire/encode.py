@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from archiver.codecs import Codec
 from archiver.errors import UnencodableBatch
 from archiver.wire import attributes
-from archiver.wire.attributes import Codec
 from archiver.wire.batch_header import HEADER_BYTES
 from archiver.wire.columns import RECORDS, Int64Array
 from archiver.wire.deflate import Zstd, deflate

@@ -13,7 +13,7 @@ from typing import Final
 import cramjam
 import numpy as np
 
-from archiver.wire.attributes import Codec
+from archiver.codecs import Codec
 from archiver.wire.stream_quirks import gzip_end, lz4_end, with_header_checksum
 from archiver.wire.zstd_frame import inflate_frame
 

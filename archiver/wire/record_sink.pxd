@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 
 from archiver.wire.arrow_output cimport RecordOutput
 from archiver.wire.batch_columns cimport BatchColumns
-from schema_mapping.protobuf.kernel.blocks cimport Block
+from schema_mapping.kernel.blocks cimport Block
 
 
 cdef struct Bytes:          # a growing Arrow column of byte strings

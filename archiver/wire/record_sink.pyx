@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from archiver.wire.arrow_output cimport HEADER, HEADER_KEY, HEADER_VALUE, RECORD, RecordOutput
 from archiver.wire.batch_columns cimport BatchColumns
-from schema_mapping.protobuf.kernel.blocks cimport enlarged, new_block
+from schema_mapping.kernel.blocks cimport enlarged, new_block
 
 from archiver.wire.columns import RECORDS
 

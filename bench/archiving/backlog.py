@@ -9,8 +9,9 @@ from data import create_topic
 from kafka.protocol.producer import ProduceRequest
 from stored_size import PARTITIONS, one_partition
 
+from archiver.codecs import Codec
 from archiver.kafka import BrokerClient
-from archiver.wire import Codec, encode_batches
+from archiver.wire import encode_batches
 
 DIFFERENT = 100_000
 """How many orders there are before they repeat: 30 MB, more than any window of the compressors."""

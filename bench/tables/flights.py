@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from archiver.codecs import Codec
 from archiver.demo.flights import events, read_flights
 from archiver.files.grouping import BatchGroup
-from archiver.wire import RECORDS, Codec
+from archiver.wire import RECORDS
 
 PIECE = 64 << 10
 MINUTE = 60_000

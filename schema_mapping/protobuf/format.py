@@ -18,7 +18,12 @@ from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.comments import read_comments
 from schema_mapping.protobuf.descriptors import PROTOBUF_FORMAT, UNION_FORMAT, SourceSchema, UnionSchema
 from schema_mapping.protobuf.message_columns import message_columns
-from schema_mapping.protobuf.message_mapping import MessageMapping, compile_source, message_from_json
+from schema_mapping.protobuf.message_mapping import (
+    MessageMapping,
+    compile_source,
+    load_encoder,
+    message_from_json,
+)
 from schema_mapping.protobuf.type_graph import TypeGraph, source_graph
 from schema_mapping.protobuf.union_graph import member_steps, unite
 from schema_mapping.protobuf.union_mapping import MemberType, UnionMapping, compile_union, union_from_json
@@ -42,6 +47,10 @@ class ProtobufFormat:
         """Reads a mapping back from its `to_json`."""
         return message_from_json(data)
 
+    def load_encoder(self) -> None:
+        """Load the kernel that encodes messages."""
+        load_encoder()
+
 
 @dataclass(frozen=True, slots=True)
 class ProtobufMessagesFormat:
@@ -58,6 +67,10 @@ class ProtobufMessagesFormat:
     def mapping(self, data: Mapping[str, Any]) -> UnionMapping:
         """Reads a mapping back from its `to_json`."""
         return union_from_json(data)
+
+    def load_encoder(self) -> None:
+        """Load the kernel that encodes messages."""
+        load_encoder()
 
 
 PROTOBUF: Final = ProtobufFormat()

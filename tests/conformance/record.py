@@ -12,7 +12,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from archiver.schemas.schema_files import compile_files
+from archiver.schemas.protobuf.schema_files import compile_files
 from tests.conformance.suite import DESCRIPTORS, PAYLOADS, Payload, descriptor, read_payloads, write_payloads
 from tests.support.schemas.upb_judge import parse
 

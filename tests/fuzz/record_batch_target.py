@@ -12,8 +12,9 @@ import cramjam
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import _DefaultRecordBatchPy as TheirBatch
 
+from archiver.codecs import Codec
 from archiver.errors import CorruptBatch
-from archiver.wire import Codec, DecodedBatches, DecodeLimits, decode_batches, encode_batches
+from archiver.wire import DecodedBatches, DecodeLimits, decode_batches, encode_batches
 from archiver.wire.record_digest import RecordDigest
 from tests.fuzz.choices import FuzzedChoices
 from tests.fuzz.exact import exact_buffer

@@ -12,7 +12,7 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.errors import SchemaRegistryUnavailable
 from archiver.ingest.job import ArchiveJob, JobReport
-from archiver.schemas.schema_registry import client_of
+from archiver.schemas.registry.client import client_of
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg, rows_of_spark
 from tests.support.schemas.fake_registry import FakeRegistry, fake_registry

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
-from archiver.wire import Codec, decode_batches
+from archiver.codecs import Codec
+from archiver.wire import decode_batches
 from archiver.wire.gap import gap_batch
 from tests.support.archive.archived_batches import archived, data_of, fetches
 from tests.support.kafka.java_records import SOURCE, JavaView, java, read_by_java

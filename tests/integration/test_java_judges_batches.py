@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from archiver.wire import Codec, DecodedBatches, decode_batches, encode_batches
+from archiver.codecs import Codec
+from archiver.wire import DecodedBatches, decode_batches, encode_batches
 from tests.support.kafka.compressed_streams import PLAIN, WITH_TRAILING_BYTES
 from tests.support.kafka.java_records import SOURCE, JavaView, dumped, java, read_by_java, seen_by_us
 from tests.support.kafka.record_batches import Record, build, compressed, raw_batch, raw_record

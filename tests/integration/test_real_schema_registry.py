@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import pytest
@@ -18,13 +18,17 @@ from google.protobuf.message import Message
 
 from archiver.config import load_config
 from archiver.errors import UnknownSubject
-from archiver.schemas.schema_registry import SchemaRegistry, SchemaRegistrySettings
+from archiver.schemas.protobuf.registered_schema import CompiledSchema
+from archiver.schemas.registry.client import SchemasOfKind
 from schema_mapping.protobuf.descriptors import find_descriptor, parse_descriptor_set
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.proto_text import compile_text
+from tests.support.schemas.shop_schemas import client_of_urls
 from tests.support.servers.stack import Stack, unique
+
+Schemas: TypeAlias = SchemasOfKind[CompiledSchema]
 
 pytestmark = pytest.mark.integration
 
@@ -40,8 +44,8 @@ FORMAT = {"format": "protobuf", "wire_format": "confluent"}
 
 
 @pytest.fixture
-def client(schema_registry: str) -> SchemaRegistry:
-    return SchemaRegistry(SchemaRegistrySettings(urls=(schema_registry,)))
+def client(schema_registry: str) -> Schemas:
+    return client_of_urls((schema_registry,), pause=0.25)
 
 
 Register = Callable[..., int]
@@ -78,7 +82,7 @@ def rows(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", ["text", "base64"])
-def test_a_schema_with_a_reference(client: SchemaRegistry, register: Register, form: str) -> None:
+def test_a_schema_with_a_reference(client: Schemas, register: Register, form: str) -> None:
     money, orders = unique("money"), unique("orders")
     register(money, MONEY if form == "text" else as_base64(MONEY, "money.proto"))
     references = [("money.proto", money, 1)]
@@ -95,13 +99,13 @@ def test_a_schema_with_a_reference(client: SchemaRegistry, register: Register, f
     assert before.messages_at((1,)) == {"shop.Other"}
 
 
-def test_what_is_not_there(client: SchemaRegistry) -> None:
+def test_what_is_not_there(client: Schemas) -> None:
     assert client.by_id(2_000_000_000) is None
     with pytest.raises(UnknownSubject):
         client.latest(unique("nowhere"))
 
 
-def test_ids_are_found_with_the_subject_and_without(client: SchemaRegistry, register: Register) -> None:
+def test_ids_are_found_with_the_subject_and_without(client: Schemas, register: Register) -> None:
     orders, elsewhere = unique("orders"), unique("elsewhere")
     number, other = register(orders, MONEY), register(elsewhere, MONEY.replace("units", "cents"))
     for subject in (None, orders, ":.team:orders"):
@@ -112,11 +116,11 @@ def test_ids_are_found_with_the_subject_and_without(client: SchemaRegistry, regi
         assert client.by_id(2_000_000_000, subject) is None
 
 
-def test_a_guid_is_unknown_where_there_are_none(client: SchemaRegistry) -> None:
+def test_a_guid_is_unknown_where_there_are_none(client: Schemas) -> None:
     assert client.by_id(UUID(int=7)) is None
 
 
-def test_ids_of_a_deleted_subject_are_read(client: SchemaRegistry, register: Register, schema_registry: str) -> None:
+def test_ids_of_a_deleted_subject_are_read(client: Schemas, register: Register, schema_registry: str) -> None:
     money, orders = unique("money"), unique("orders")
     register(money, MONEY)
     number = register(orders, ORDER, [("money.proto", money, 1)])

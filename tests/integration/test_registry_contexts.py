@@ -10,7 +10,7 @@ import pytest
 
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
-from archiver.schemas.schema_registry import client_of
+from archiver.schemas.registry.client import client_of
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.fake_registry import FakeRegistry, fake_registry

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
-from archiver.schemas.schema_registry import client_of
+from archiver.schemas.registry.client import client_of
 from archiver.upkeep.reprocess.job import Reprocess
 from schema_mapping.protobuf.descriptors import find_descriptor
 from tests.support.archive.readers import from_archive, from_kafka

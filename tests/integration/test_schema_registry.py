@@ -17,7 +17,7 @@ from archiver.engine.runner import Engine
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
 from archiver.ingest.events import JobEvent, SchemaRegistryDown, WavePlanned
 from archiver.ingest.job import ArchiveJob, JobReport
-from archiver.schemas.schema_registry import client_of
+from archiver.schemas.registry.client import client_of
 from archiver.upkeep.reprocess.job import Reprocess
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from archiver.codecs import Codec
 from archiver.config import load_config
-from archiver.wire.attributes import Codec
 from tests.support.archive.archived_batches import header_of, split
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, wait_until_decided

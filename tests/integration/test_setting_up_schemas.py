@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.config.model import ProtobufFormat, RawFormat
+from archiver.config.formats import ProtobufFormat, RawFormat
 from tests.support.archive.job_runs import archive_once
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.proto_text import descriptor_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from archiver.schemas.schema_files import compile_files
+from archiver.schemas.protobuf.schema_files import compile_files
 from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
 from tests.support.schemas.random_messages import random_message
 

@@ -7,7 +7,8 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.wire import Codec, decode_batches, encode_batches
+from archiver.codecs import Codec
+from archiver.wire import decode_batches, encode_batches
 from tests.support.kafka.record_batches import BUILDER_CODECS, RECORDS, Record, build, headers_of
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

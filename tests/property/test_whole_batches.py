@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions
 from archiver.archive.batches.borders import BatchSizes
-from archiver.wire import AbortedTransaction, Codec
+from archiver.codecs import Codec
+from archiver.wire import AbortedTransaction
 from tests.support.archive.archived_batches import KnownRows, archived, data_of, fetches, header_of, records_in, split
 from tests.support.kafka.message_sets import message, wrapper
 from tests.support.kafka.record_batches import CODECS, Record, build, marker

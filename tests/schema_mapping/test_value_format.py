@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyiceberg.types import DateType, DecimalType, FixedType, IntegerType, LongType, StringType, TimeType, UUIDType
 
 from archiver.schemas.decode import decode_enveloped
-from archiver.schemas.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, EnvelopeReader
+from archiver.schemas.registry.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, EnvelopeReader
 from schema_mapping import Assignment, LedgerState, ValueMapping, assign, register
 from schema_mapping.columns.evolution import ChangeKind
 from schema_mapping.columns.ledger import ColumnState

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive.records import KAFKA_IDS, RecordParts, RecordShape
+from archiver.codecs import Codec
 from archiver.storage.row_columns import LOG_APPEND_TIME, MICROS_PER_MILLI, NO_TIMESTAMP
 from archiver.wire import attributes
-from archiver.wire.attributes import Codec
 from archiver.wire.columns import RECORDS
 from schema_mapping import names
 from schema_mapping.columns.fixed import (

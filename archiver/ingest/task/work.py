@@ -22,12 +22,13 @@ from archiver.storage.spool import TaskSpool
 from archiver.wire.columns import DecodedBatches
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping.errors import ContextError
+from schema_mapping.formats import MODULES as VALUE_FORMAT_MODULES
 
 MODULES: Final = (
     __name__,
     "archiver.kafka.range_reader",
     "archiver.storage.formats",
-    "schema_mapping.protobuf.format",
+    *VALUE_FORMAT_MODULES,
 )
 """The modules that a worker needs for a task, for engines that can import them ahead."""
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from archiver.archive.batches import OpenStreams
 from archiver.archive.tables import CatalogTables
 from archiver.archive.topic_archive import open_archive
+from archiver.codecs import Codec
 from archiver.config import Config
 from archiver.errors import ConfigError, StorageError
 from archiver.serve import heap
@@ -38,7 +39,6 @@ from archiver.serve.reading import (
     Workers,
 )
 from archiver.serve.security import Security
-from archiver.wire import Codec
 from archiver.wire.encode import Compression
 from schema_mapping.formats import load_formats
 
@@ -235,7 +235,7 @@ class Endpoint:
         tables = CatalogTables(self._config)
         streams = OpenStreams(self._section.open_streams)
         codec = self._section.compression
-        compression: Compression = "original" if codec == "original" else Codec[codec.upper()]
+        compression: Compression = "original" if codec == "original" else Codec.named(codec)
 
         async def open_topic(name: str) -> ServedTopic:
             archive = await workers.lookup(open_archive, self._config, name, tables)

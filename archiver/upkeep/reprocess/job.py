@@ -15,7 +15,7 @@ from typing import Final
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
 from archiver.config import Config
-from archiver.config.model import RawFormat, TopicConfig
+from archiver.config.model import TopicConfig
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.engine.threads import ThreadEngine
@@ -116,7 +116,7 @@ class Reprocess:
     def _checked(self) -> TopicConfig:
         """The topic's settings, after all checks that need no server."""
         settings = self._config.topic(self._name)
-        if isinstance(settings.key, RawFormat) and isinstance(settings.value, RawFormat):
+        if not (settings.key.has_schema or settings.value.has_schema):
             raise ConfigError(
                 "The topic's section names no schema to decode with: give its `key` or `value` one", topic=self._name
             )

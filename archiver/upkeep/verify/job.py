@@ -37,10 +37,11 @@ from archiver.upkeep.verify.topic_run import TopicRun
 from catalog.errors import CatalogDenied, CatalogUnreachable
 from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
+from schema_mapping.formats import MODULES as VALUE_FORMAT_MODULES
 
 _LOG = logging.getLogger(__name__)
 
-MODULES: Final = ("archiver.upkeep.verify.file", "schema_mapping.protobuf.format")
+MODULES: Final = ("archiver.upkeep.verify.file", *VALUE_FORMAT_MODULES)
 """What Spark's workers import before their first task."""
 HEAPS: Final = AT_ONCE + 1
 """The heaps of a worker: one for each file that it decodes at a time, and one for the thread that waits for them."""

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t
 
-from schema_mapping.protobuf.kernel.blocks cimport Block, buffer_of, enlarged, new_block
+from schema_mapping.kernel.blocks cimport Block, buffer_of, enlarged, new_block
 
 
 cdef bint grow_buffer(void* owner, Memory* memory, int64_t size) noexcept with gil:

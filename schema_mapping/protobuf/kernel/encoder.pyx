@@ -10,9 +10,9 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.protobuf.kernel.aside cimport Stretch, split_aside
-from schema_mapping.protobuf.kernel.blocks cimport Block, buffer_of, new_block
+from schema_mapping.kernel.blocks cimport Block, buffer_of, new_block
 from schema_mapping.protobuf.kernel.flat cimport FLAT_BYTES, FLAT_FEWEST, Flat, is_flat, write_flat
 from schema_mapping.protobuf.kernel.json_wire cimport JsonReader, free_reader, json_bytes
 from schema_mapping.protobuf.kernel.numbers cimport number_enums, put_number, wire_number

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.protobuf.kernel.tables cimport Field, Node
 
 cdef extern from *:

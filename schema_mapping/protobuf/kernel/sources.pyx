@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.protobuf.kernel.tables cimport (
     FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, NODE_NATIVE, NODE_WRAPPER, Node, OP_ASIDE, OP_GROUP, OP_MAP, OP_MESSAGE,
 )

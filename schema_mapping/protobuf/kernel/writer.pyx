@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-from schema_mapping.protobuf.kernel.blocks cimport Block, new_block
+from schema_mapping.kernel.blocks cimport Block, new_block
 
 
 cdef uint8_t* grow(Writer* w, uint8_t* p, int64_t more) noexcept nogil:

@@ -9,12 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from archiver.config import load_config
+from archiver.config.formats import ProtobufFormat, RawFormat
 from archiver.config.model import (
     ArchiveSection,
     ConfigFile,
     MetricsSection,
-    ProtobufFormat,
-    RawFormat,
     RegistrySection,
     SchemaRegistrySection,
     ServeSection,

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.archive.records import RECORDS
+from archiver.codecs import Codec
 from archiver.kafka.transactional_writer import ProducerIdentity
 from archiver.republish.batches import ProducedRecords, sizes_of, split_by_size
-from archiver.wire import Codec, decode_batches
+from archiver.wire import decode_batches
 from archiver.wire.attributes import TRANSACTIONAL
 
 IDENTITY = ProducerIdentity(producer_id=77, epoch=3, base_sequence=12)

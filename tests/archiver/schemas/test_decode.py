@@ -13,9 +13,9 @@ from google.protobuf.descriptor import Descriptor
 
 from archiver.errors import BadSchema, SchemaRegistryUnavailable
 from archiver.schemas.decode import decode_enveloped
-from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.message_choice import MessageChoice
-from archiver.schemas.registered_schema import Indexes
+from archiver.schemas.protobuf.message_choice import MessageChoice
+from archiver.schemas.protobuf.registered_schema import Indexes
+from archiver.schemas.registry.envelope import EnvelopeReader
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerState, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.protobuf.descriptors import closure

@@ -18,7 +18,7 @@ from archiver.wire.batch_reader import BatchReader
 from archiver.wire.find_batches import find_batches
 from archiver.wire.inflate import Inflater
 from archiver.wire.transactions import AbortedTransactions
-from schema_mapping.protobuf.kernel.blocks import in_use
+from schema_mapping.kernel.blocks import in_use
 from tests.support.kafka.record_batches import Record, build
 
 ROWS = 2_000

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 
+from archiver.codecs import Codec
 from archiver.errors import UnencodableBatch
-from archiver.wire import RECORDS, BatchEncoder, Codec, decode_batches, encode_batches
+from archiver.wire import RECORDS, BatchEncoder, decode_batches, encode_batches
 from tests.support.kafka.message_sets import LOG_APPEND, message, wrapper
 from tests.support.kafka.record_batches import BUILDER_CODECS, HEADER, Record, build, patched, raw_batch, raw_record
 

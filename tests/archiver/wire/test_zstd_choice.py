@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 import zstandard
 
-from archiver.wire import BatchEncoder, Codec, decode_batches
+from archiver.codecs import Codec
+from archiver.wire import BatchEncoder, decode_batches
 from archiver.wire.attributes import CODEC
 from archiver.wire.deflate import Zstd, deflate
 from tests.support.kafka.record_batches import Record, build

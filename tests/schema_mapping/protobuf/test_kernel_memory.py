@@ -11,8 +11,8 @@ import pytest
 
 from schema_mapping import compile_mapping
 from schema_mapping.errors import KernelError, RowsTooLargeError
+from schema_mapping.kernel.blocks import in_use
 from schema_mapping.protobuf.decode import decode_parts
-from schema_mapping.protobuf.kernel.blocks import in_use
 from schema_mapping.protobuf.kernel.decoder import Decoder, Values
 from schema_mapping.protobuf.message_mapping import MessageMapping
 from tests.support.schemas.proto_text import descriptor_of

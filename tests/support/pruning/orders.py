@@ -15,7 +15,7 @@ from google.protobuf import message_factory
 from pyiceberg.table import Table
 
 from archiver.config import load_config
-from archiver.schemas import compile_proto
+from archiver.schemas.protobuf.schema_files import compile_proto
 from archiver.storage.parquet import writer
 from schema_mapping.protobuf.descriptors import find_descriptor
 from tests.support.archive.job_runs import archive_once

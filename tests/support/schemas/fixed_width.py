@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import StructType
 
-from archiver.schemas.envelope import UNKNOWN_SCHEMA_ID, Verdict, head_bytes
-from archiver.schemas.value_heads import Numbers, ValueHeads
+from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, Verdict, head_bytes
+from archiver.schemas.registry.value_heads import Numbers, ValueHeads
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerEntry, MappingOptions, names, register
 from schema_mapping.columns.arrow import arrow_struct
@@ -65,6 +65,10 @@ class FixedSchema:
     @property
     def format(self) -> str:
         return FORMAT
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return (RECORD,)
 
     @classmethod
     def of(cls, **types: str) -> Self:
@@ -223,6 +227,9 @@ class FixedWidthFormat:
             options=MappingOptions.from_json(data["options"]),
             keep_raw=data["keep_raw"],
         )
+
+    def load_encoder(self) -> None:
+        """Nothing more than this module."""
 
 
 register(FixedWidthFormat())

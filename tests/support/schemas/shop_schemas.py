@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from archiver.schemas.schema_registry import SchemaRegistry, SchemaRegistrySettings
+from archiver.schemas.protobuf.registered_schema import PROTOBUF_SCHEMAS, CompiledSchema
+from archiver.schemas.registry.client import SchemaRegistry, SchemasOfKind
+from archiver.schemas.registry.settings import SchemaRegistrySettings
 from tests.support.schemas.fake_registry import FakeRegistry
 
 MONEY = 'syntax = "proto3"; package shop; message Money { int64 units = 1; }'
@@ -20,8 +22,13 @@ message Other {}
 """
 
 
-def client(registry: FakeRegistry, **more: object) -> SchemaRegistry:
-    return SchemaRegistry(SchemaRegistrySettings(urls=(registry.url,), pause=0.001, **more))  # type: ignore[arg-type]
+def client(registry: FakeRegistry, **more: object) -> SchemasOfKind[CompiledSchema]:
+    return client_of_urls((registry.url,), **more)
+
+
+def client_of_urls(urls: tuple[str, ...], **more: object) -> SchemasOfKind[CompiledSchema]:
+    settings = SchemaRegistrySettings(urls=urls, **{"pause": 0.001, **more})  # type: ignore[arg-type]
+    return SchemaRegistry(settings).schemas(PROTOBUF_SCHEMAS)
 
 
 def order(registry: FakeRegistry) -> int:

@@ -43,7 +43,7 @@ from archiver.storage.parquet.columns.walk cimport (
     AT_LEAF, DEEPEST, IN_STRUCT, Path, Step, Walk, give_back_walk, take_walk, weight,
 )
 from archiver.storage.parquet.compact_bytes cimport I32, I64, STRUCT
-from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.arrow cimport ArrowArray
 
 cdef enum:
     PAGE_ROWS = 20000           # as in Arrow and parquet-java

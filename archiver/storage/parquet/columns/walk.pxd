@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put_zeros, release
-from schema_mapping.protobuf.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.arrow cimport ArrowArray
 
 cdef enum:
     ALIVE = 0xFF            # the definition level of entries that are alive

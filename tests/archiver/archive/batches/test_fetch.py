@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, BatchOptions, BatchSizes
+from archiver.codecs import Codec
 from archiver.errors import ObjectMissing, ReplayError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.parquet import ParquetFormat
-from archiver.wire import Codec
 from tests.support.archive.archived_batches import (
     ROWS,
     KnownRows,

@@ -11,9 +11,9 @@ import pytest
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
 from archiver.ingest.task.values import TaskResult
 from archiver.ingest.task.work import translate_range
-from archiver.schemas.envelope import EnvelopeReader
-from archiver.schemas.message_choice import MessageChoice
-from archiver.schemas.registered_schema import Indexes
+from archiver.schemas.protobuf.message_choice import MessageChoice
+from archiver.schemas.protobuf.registered_schema import Indexes
+from archiver.schemas.registry.envelope import EnvelopeReader
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.columns.ids import ColumnIds

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self, TypeAlias
-from uuid import UUID
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from archiver.errors import BadSchema, ConfigError
-from archiver.schemas.schema_files import compile_files
+from archiver.schemas.protobuf.schema_files import compile_files
+from archiver.schemas.registry.schema_kind import RegisteredSchema, number_context
 from catalog.model import SchemaNumber
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import SourceSchema
@@ -28,18 +28,8 @@ from schema_mapping.protobuf.type_graph import source_graph
 Indexes: TypeAlias = tuple[int, ...]
 
 MAIN_FILE: Final = "registered-schema.proto"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredSchema:
-    """A schema as the schema registry keeps it, by the id or GUID that it was looked up by.
-
-    `references` has all schemas that it refers to, directly or not, by the names that its imports use.
-    """
-
-    id: SchemaNumber
-    text: str
-    references: Mapping[str, str]
+_FIRST_BYTE: Final = b"\x0a"
+"""The first byte of a descriptor set with a file: the tag of its field 1. Kept schemas of other kinds have another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +64,28 @@ class CompiledSchema:
         return cls(id=schema_id, main=_main(files), files=files)
 
 
-def number_context(number: SchemaNumber) -> dict[str, int | str]:
-    """An id or GUID as the context of an error."""
-    return {"schema_guid": str(number)} if isinstance(number, UUID) else {"schema_id": number}
+@dataclass(frozen=True, slots=True)
+class ProtobufSchemas:
+    """Protobuf as a kind of registered schemas. Its other form is a `FileDescriptorProto` in base64."""
+
+    name: str = "PROTOBUF"
+    label: str = "Protobuf"
+    other_form: str = "serialized"
+
+    def is_other_form(self, text: str) -> bool:
+        """Whether a schema is a `FileDescriptorProto` in base64, not text."""
+        return _from_base64(text) is not None
+
+    def read(self, schema: RegisteredSchema) -> CompiledSchema:
+        """Compile a schema. Raises BadSchema, with the id, if protoc refuses it or a file is missing."""
+        return compile_registered(schema)
+
+    def from_bytes(self, number: SchemaNumber, data: bytes) -> CompiledSchema | None:
+        """The schema that `CompiledSchema.to_bytes` wrote. None if another kind wrote it."""
+        return CompiledSchema.from_bytes(number, data) if data.startswith(_FIRST_BYTE) else None
+
+
+PROTOBUF_SCHEMAS: Final = ProtobufSchemas()
 
 
 def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
@@ -122,11 +131,6 @@ def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
     except ConfigError as error:
         raise BadSchema(error.message, **number_context(schema.id)) from error
     return CompiledSchema(id=schema.id, main=_main(files), files=files)
-
-
-def is_descriptor(text: str) -> bool:
-    """Whether a schema is a `FileDescriptorProto` in base64, not text."""
-    return _from_base64(text) is not None
 
 
 def _main(files: FileDescriptorSet) -> FileDescriptorProto:

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
-from archiver.schemas.schema_registry import SchemaRegistry, SchemaRegistrySettings
+from archiver.schemas.registry.settings import SchemaRegistrySettings
 from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
-from tests.support.schemas.shop_schemas import client, order
+from tests.support.schemas.shop_schemas import client, client_of_urls, order
 
 
 def test_faults_that_pass_are_waited_out(registry: FakeRegistry) -> None:
@@ -25,9 +25,9 @@ def test_faults_that_pass_are_waited_out(registry: FakeRegistry) -> None:
 def test_nobody_answers(registry: FakeRegistry) -> None:
     nowhere = "http://127.0.0.1:9"
     with pytest.raises(SchemaRegistryUnavailable, match="does not answer"):
-        SchemaRegistry(SchemaRegistrySettings(urls=(nowhere,), pause=0.001, attempts=2)).by_id(1)
+        client_of_urls((nowhere,), attempts=2).by_id(1)
     number = order(registry)
-    both = SchemaRegistry(SchemaRegistrySettings(urls=(nowhere, registry.url), pause=0.001, attempts=2))
+    both = client_of_urls((nowhere, registry.url), attempts=2)
     assert both.by_id(number) is not None
 
 
@@ -46,7 +46,7 @@ def test_identities(registry: FakeRegistry) -> None:
 def test_another_server(registry: FakeRegistry) -> None:
     for path in ("/x", "/.."):
         with pytest.raises(SchemaRegistryError, match="no schema registry"):
-            SchemaRegistry(SchemaRegistrySettings(urls=(registry.url + path,), pause=0.001)).latest("s")
+            client_of_urls((registry.url + path,)).latest("s")
 
 
 def test_a_registry_that_failed_is_left_alone_for_a_while(registry: FakeRegistry) -> None:
@@ -91,6 +91,6 @@ def test_the_other_address_is_not_waited_for(registry: FakeRegistry) -> None:
     with fake_registry() as busy:
         busy.faults, busy.retry_after = [503] * 9, "20"
         started = time.monotonic()
-        both = SchemaRegistry(SchemaRegistrySettings(urls=(busy.url, registry.url), pause=0.001))
+        both = client_of_urls((busy.url, registry.url))
         assert both.by_id(number) is not None
         assert time.monotonic() - started < 10.0

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import ConfigError, SchemaRegistryError, SchemaRegistryUnavailable
-from archiver.schemas.schema_registry import SchemaRegistry
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings, schema_registry_settings
+from archiver.schemas.protobuf.registered_schema import PROTOBUF_SCHEMAS
+from archiver.schemas.registry.client import SchemaRegistry
+from archiver.schemas.registry.settings import schema_registry_settings
 from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
 from tests.support.servers.certificates import Authority
 
@@ -46,14 +48,7 @@ def registry(server_tls: ssl.SSLContext) -> Iterator[FakeRegistry]:
 def latest(registry: FakeRegistry, **keys: object) -> int:
     section = SchemaRegistrySection.model_validate({"url": registry.url, "timeout": "5s", **keys})
     settings = schema_registry_settings(section)
-    return (
-        SchemaRegistry(SchemaRegistrySettings(**{name: getattr(settings, name) for name in _NAMES}, pause=0.001))
-        .latest("s")
-        .id
-    )
-
-
-_NAMES = ("urls", "username", "password", "token", "ca_file", "cert_file", "key_file", "timeout")
+    return SchemaRegistry(replace(settings, pause=0.001)).schemas(PROTOBUF_SCHEMAS).latest("s").id
 
 
 def test_an_authority_of_ones_own(registry: FakeRegistry, authority: Authority) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from archiver.config.model import ProtobufFormat, SchemaRegistrySection
+from archiver.config.formats import ProtobufFormat
+from archiver.config.model import SchemaRegistrySection
 from archiver.errors import BadSchema, UnknownSubject
-from archiver.schemas import SchemaPlace, source_schema
-from archiver.schemas.subjects import Subjects
+from archiver.schemas import FORMATS, SchemaPlace
+from archiver.schemas.registry.subjects import Subjects
 from tests.support.schemas.fake_registry import FakeRegistry
 from tests.support.schemas.shop_schemas import MONEY, ORDER, UNIT, order
 
@@ -28,7 +29,7 @@ def test_subjects_by_strategy(registry: FakeRegistry, keys: dict[str, str], subj
     registry.register(subject, ORDER, [("shop/unit.proto", "unit", 1)])
     settings = ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
     section = SchemaRegistrySection(url=registry.url)
-    found = source_schema(settings, SchemaPlace(topic="orders", part="value", subjects=Subjects(section)))
+    found = FORMATS.source_schema(settings, SchemaPlace(topic="orders", part="value", subjects=Subjects(section)))
     assert found is not None
     assert found.message == message
 
@@ -54,12 +55,12 @@ def test_subjects_of_several_messages(
     registry.register(subjects[0], ORDER, [("shop/unit.proto", "unit", 1)])
     settings = ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
     place = SchemaPlace(topic="orders", part="value", subjects=Subjects(SchemaRegistrySection(url=registry.url)))
-    found = source_schema(settings, place)
+    found = FORMATS.source_schema(settings, place)
     assert found is not None
     assert found.messages == ("shop.Order", "shop.Money")
     missing = settings.model_copy(update={"messages": ("shop.Order", "shop.Nope"), "subject_strategy": "topic_name"})
     with pytest.raises((BadSchema, UnknownSubject)):
-        source_schema(missing, place)
+        FORMATS.source_schema(missing, place)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_a_coerced_message_knows_its_envelope(registry: FakeRegistry) -> None:
 
     def envelope(message: str) -> bytes | None:
         settings = {"format": "protobuf", "wire_format": "confluent", "coerce": True, "message": message}
-        found = source_schema(ProtobufFormat.model_validate(settings), place)
+        found = FORMATS.source_schema(ProtobufFormat.model_validate(settings), place)
         return found and found.envelope
 
     assert envelope("shop.Order.Line") == b"\0" + number.to_bytes(4, "big") + b"\x04\0\0"

@@ -9,14 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
-from uuid import UUID
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-from archiver.schemas.contexts import context_of
-from archiver.schemas.registered_schema import CompiledSchema, Indexes, messages_at
-from archiver.schemas.schema_registry import client_of
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
+from archiver.schemas.protobuf.registered_schema import CompiledSchema, Indexes, messages_at
+from archiver.schemas.registry.ids import RegistryIds
 from catalog.model import SchemaIdentity, SchemaNumber
 
 
@@ -53,14 +50,9 @@ class KnownId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryIds:
-    """The ids of a schema registry for a topic's keys or values. It is asked about ids that aren't in `known`.
+    """The ids of a topic's keys or values. `registry` looks up the ids that aren't in `known`."""
 
-    `subject` says which context the ids count in. All objects with the same settings in a process share the registry's
-    answers.
-    """
-
-    settings: SchemaRegistrySettings
-    subject: str | None = None
+    registry: RegistryIds[CompiledSchema]
     known: tuple[KnownId, ...] = ()
 
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
@@ -68,35 +60,18 @@ class SchemaRegistryIds:
         main = _by_id(self.known).get(schema_id)
         if main is not None:
             return messages_at(main, indexes)
-        schema = self._ask(schema_id)
+        schema = self.registry.schema(schema_id)
         return None if schema is None else schema.messages_at(indexes)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         """The schemas of those ids that aren't in `known`."""
-        unknown = sorted(set(schema_ids) - _by_id(self.known).keys(), key=str)
-        schemas = ((number, self._ask(number)) for number in unknown)
-        return {self._identity(number): schema.to_bytes() for number, schema in schemas if schema is not None}
+        return self.registry.to_keep(set(schema_ids) - _by_id(self.known).keys())
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaRegistryIds:
         """A copy that knows those of the schemas whose ids count in the same context."""
-        more = {
-            identity.number: KnownId.of(CompiledSchema.from_bytes(identity.number, data))
-            for identity, data in schemas.items()
-            if identity == self._identity(identity.number)
-        }
-        known = {each.id: each for each in self.known} | more
+        more = {schema.id: KnownId.of(schema) for schema in self.registry.kept(schemas)}
+        known = {schema.id: schema for schema in self.known} | more
         return replace(self, known=tuple(known[number] for number in sorted(known, key=str)))
-
-    def _ask(self, schema_id: SchemaNumber) -> CompiledSchema | None:
-        return client_of(self.settings).by_id(schema_id, self.subject)
-
-    def _identity(self, number: SchemaNumber) -> SchemaIdentity:
-        return identity_of(number, self.subject)
-
-
-def identity_of(number: SchemaNumber, subject: str | None) -> SchemaIdentity:
-    """The identity of the schema that records of this subject name so."""
-    return SchemaIdentity(number, "" if isinstance(number, UUID) else context_of(subject))
 
 
 @lru_cache(maxsize=64)

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from archiver.errors import SchemaRegistryError
-from archiver.schemas.registered_schema import number_context
-from archiver.schemas.value_heads import Numbers, ValueHeads
+from archiver.schemas.registry.schema_kind import number_context
+from archiver.schemas.registry.value_heads import Numbers, ValueHeads
 from archiver.wire.header_ids import VALUE_HEADER, header_ids
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping.value_format import NOT_ONE

@@ -12,14 +12,11 @@ from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError
-from archiver.schemas.contexts import context_of, in_context
-from archiver.schemas.schema_registry_http import RegistryHttp
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
+from archiver.schemas.registry.contexts import context_of, in_context
+from archiver.schemas.registry.http import RegistryHttp
+from archiver.schemas.registry.settings import SchemaRegistrySettings
 
 Answer: TypeAlias = Mapping[str, Any]
-
-SERIALIZED: Final = "serialized"
-"""The form in which a schema is a `FileDescriptorProto` in base64."""
 
 _REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 501})
 """Statuses of a server that doesn't have a path, or doesn't take a parameter."""
@@ -39,8 +36,8 @@ class RegistryRequests:
         """The schema with this id in the context of the subject.
 
         In a named context Confluent returns a subject's own schemas only; the context alone finds the remaining ones.
-        An id is never looked up in another context, where it is the number of another schema. With the `form`
-        SERIALIZED, a registry that knows it returns a descriptor instead of text.
+        An id is never looked up in another context, where it is the number of another schema. Registries
+        that know a `form` return the schema so, others return its text.
         """
         path, context = f"/schemas/ids/{schema_id}", context_of(subject)
         refusal: SchemaRegistryError | None = None

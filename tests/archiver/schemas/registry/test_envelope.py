@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.schemas.envelope import BAD_ENVELOPE, BAD_HEADER, UNKNOWN_SCHEMA_ID, EnvelopeReader
-from archiver.schemas.message_choice import OTHER_MESSAGE, MessageChoice, parse_indexes, write_envelope
-from archiver.schemas.registered_schema import Indexes
+from archiver.schemas.protobuf.message_choice import OTHER_MESSAGE, MessageChoice, parse_indexes, write_envelope
+from archiver.schemas.protobuf.registered_schema import Indexes
+from archiver.schemas.registry.envelope import BAD_ENVELOPE, BAD_HEADER, UNKNOWN_SCHEMA_ID, EnvelopeReader
 from archiver.wire.columns import RECORDS
 from catalog.model import SchemaIdentity, SchemaNumber
 from tests.support.schemas.protobuf_bytes import varint

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.errors import BadSchema, UnknownSubject
-from archiver.schemas.registered_schema import indexes_of
+from archiver.schemas.protobuf.registered_schema import indexes_of
 from schema_mapping import compile_mapping
 from schema_mapping.protobuf.descriptors import find_descriptor
 from tests.support.schemas.fake_registry import FakeRegistry

@@ -15,7 +15,7 @@ from requests.exceptions import InvalidSchema, InvalidURL, RequestException
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaRegistryUnavailable
-from archiver.schemas.schema_registry_settings import SchemaRegistrySettings
+from archiver.schemas.registry.settings import SchemaRegistrySettings
 from catalog.iceberg.retry_after import retry_after_seconds
 
 NOT_FOUND: Final = 404

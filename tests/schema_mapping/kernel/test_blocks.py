@@ -7,7 +7,7 @@ import gc
 import pyarrow as pa
 
 from schema_mapping import compile_mapping
-from schema_mapping.protobuf.kernel.blocks import in_use, kept
+from schema_mapping.kernel.blocks import in_use, kept
 from tests.support.schemas.proto_text import descriptor_of
 
 KEPT = 64 << 20

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from archiver.errors import BadSchema, SchemaRegistryDenied, SchemaRegistryError
-from archiver.schemas.schema_registry import SchemaRegistry
+from archiver.schemas.protobuf.registered_schema import CompiledSchema
+from archiver.schemas.registry.client import SchemasOfKind
 from tests.support.schemas.fake_registry import FakeRegistry
 from tests.support.schemas.shop_schemas import client
 
@@ -18,7 +19,7 @@ SUBJECT = ":.ctx:orders-value"
 FIRST = (0,)
 
 
-def message(found: SchemaRegistry, number: int | UUID, subject: str | None) -> set[str] | None:
+def message(found: SchemasOfKind[CompiledSchema], number: int | UUID, subject: str | None) -> set[str] | None:
     schema = found.by_id(number, subject)
     return None if schema is None else set(schema.messages_at(FIRST))
 

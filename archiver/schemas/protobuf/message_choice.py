@@ -15,7 +15,9 @@ from uuid import UUID
 import numpy as np
 
 from archiver.errors import BadSchema
-from archiver.schemas.envelope import (
+from archiver.schemas.protobuf.registered_schema import Indexes
+from archiver.schemas.protobuf.schema_ids import SchemaIds
+from archiver.schemas.registry.envelope import (
     BAD_ENVELOPE,
     BAD_SCHEMA,
     GUID_HEAD,
@@ -27,9 +29,7 @@ from archiver.schemas.envelope import (
     head_bytes,
     write_id,
 )
-from archiver.schemas.registered_schema import Indexes
-from archiver.schemas.schema_ids import SchemaIds
-from archiver.schemas.value_heads import Numbers, ValueHeads
+from archiver.schemas.registry.value_heads import Numbers, ValueHeads
 from catalog.model import SchemaIdentity, SchemaNumber
 
 FIRST_MESSAGE: Final = (0,)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from archiver.config.model import SchemaRegistrySection
 from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
-from archiver.schemas.registered_schema import CompiledSchema
-from archiver.schemas.schema_ids import SchemaRegistryIds, identity_of
-from archiver.schemas.schema_registry import client_of
-from archiver.schemas.schema_registry_settings import schema_registry_settings
+from archiver.schemas.registry.client import client_of
+from archiver.schemas.registry.ids import RegistryIds, identity_of
+from archiver.schemas.registry.schema_kind import NumberedSchema, SchemaKind, SchemaT
+from archiver.schemas.registry.settings import schema_registry_settings
 from catalog.model import SchemaIdentity
 from catalog.registry.last_known import KnownSchemas
 
@@ -27,19 +28,19 @@ class Subjects:
     def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
         self._settings = schema_registry_settings(section)
         self._remembered = remembered
-        self._found: dict[str, CompiledSchema] = {}
+        self._found: dict[str, NumberedSchema] = {}
         self.down: SchemaRegistryUnavailable | UnknownSubject | None = None
 
-    def latest(self, subject: str) -> CompiledSchema:
+    def latest(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT:
         """The latest schema of a subject. The last known one if the schema registry is down or has deleted the subject.
 
         Raises SchemaRegistryUnavailable if the schema registry is down and no schema of the subject is known,
         UnknownSubject if it has none and none is known, and the other subclasses of SchemaRegistryError.
         """
-        known = self._remembered.subjects.get(subject)
-        last_known = None if known is None else CompiledSchema.from_bytes(known.number, self._remembered.schemas[known])
+        last_known = self._last_known(subject, kind)
+        schemas = client_of(self._settings).schemas(kind)
         try:
-            self._found[subject] = client_of(self._settings).latest(subject)
+            latest = self._found[subject] = schemas.latest(subject)
         except SchemaRegistryUnavailable as error:
             self.down = error
             if last_known is None:
@@ -48,7 +49,7 @@ class Subjects:
                 ) from error
             return last_known
         except UnknownSubject as error:
-            deleted = last_known or client_of(self._settings).deleted(subject)
+            deleted = last_known or schemas.deleted(subject)
             if deleted is None:
                 raise
             if last_known is None:
@@ -60,17 +61,26 @@ class Subjects:
                 **error.context,
             )
             return deleted
-        return self._found[subject]
+        return latest
 
-    def ids(self, subject: str | None) -> SchemaRegistryIds:
-        """The meaning of schema ids in records of the subject, for tasks. They needn't ask for what is known here.
+    def _last_known(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT | None:
+        """The last known schema of a subject. None if none is known, or if it was of another kind."""
+        known = self._remembered.subjects.get(subject)
+        return None if known is None else kind.from_bytes(known.number, self._remembered.schemas[known])
+
+    def ids(self, subject: str | None, kind: SchemaKind[SchemaT]) -> RegistryIds[SchemaT]:
+        """The meaning of schema ids in records of the subject, for tasks.
 
         While the schema registry is down, they make one attempt only.
         """
         is_down = isinstance(self.down, SchemaRegistryUnavailable)
         settings = replace(self._settings, attempts=1) if is_down else self._settings
-        ids = SchemaRegistryIds(settings=settings, subject=subject)
-        return ids.with_schemas({**self._remembered.schemas, **self._schemas})
+        return RegistryIds(settings=settings, kind=kind, subject=subject)
+
+    @property
+    def schemas(self) -> Mapping[SchemaIdentity, bytes]:
+        """All schemas that are known here, remembered or new. Tasks needn't ask for them."""
+        return {**self._remembered.schemas, **self._schemas}
 
     @property
     def registry_name(self) -> str:
@@ -83,7 +93,7 @@ class Subjects:
         subjects = {subject: identity_of(schema.id, subject) for subject, schema in self._found.items()}
         known = self._remembered
         return KnownSchemas(
-            schemas={each: files for each, files in self._schemas.items() if each not in known.schemas},
+            schemas={identity: data for identity, data in self._schemas.items() if identity not in known.schemas},
             subjects={name: each for name, each in subjects.items() if known.subjects.get(name) != each},
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archiver.schemas.contexts import context_of, in_context
+from archiver.schemas.registry.contexts import context_of, in_context
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from archiver.config.model import ProtobufFormat, RawFormat, TopicSection
+from archiver.config.formats import ProtobufFormat, RawFormat
+from archiver.config.model import TopicSection
 from archiver.errors import ConfigError
-from archiver.schemas import SchemaPlace, compile_proto, mapping_options, read_descriptor_set, source_schema
+from archiver.schemas import FORMATS, SchemaPlace, mapping_options
+from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.protobuf.descriptors import find_descriptor
 
@@ -116,13 +118,16 @@ def test_from_settings(protos: Path) -> None:
         imports=(protos.parent,),
         max_columns=50,
     )
-    compiled = source_schema(settings, PLACE)
+    compiled = FORMATS.source_schema(settings, PLACE)
     assert compiled is not None
     assert compiled.message == "shop.Order"
     path = protos / "shop.binpb"
     path.write_bytes(compiled.descriptor_set)
-    assert source_schema(ProtobufFormat(format="protobuf", message="shop.Order", descriptors=path), PLACE) == compiled
-    assert source_schema(RawFormat(), PLACE) is None
+    assert (
+        FORMATS.source_schema(ProtobufFormat(format="protobuf", message="shop.Order", descriptors=path), PLACE)
+        == compiled
+    )
+    assert FORMATS.source_schema(RawFormat(), PLACE) is None
     assert mapping_options(TopicSection(value=settings)) == MappingOptions(max_columns=50)
     assert mapping_options(TopicSection()) == MappingOptions()
     chosen = TopicSection(
@@ -143,7 +148,7 @@ def test_extensions_from_a_file_that_the_first_does_not_import(tmp_path: Path) -
     (tmp_path / "rebate.proto").write_text(REBATE)
     files = [tmp_path / "own.proto", tmp_path / "rebate.proto"]
     settings = ProtobufFormat(format="protobuf", message="shop.Cart", proto=files, extensions=["rebate.percent"])
-    source = source_schema(settings, PLACE)
+    source = FORMATS.source_schema(settings, PLACE)
     assert source is not None
     assert compile_mapping(find_descriptor(source), extensions=source.extensions).arrow_type.names[:2] == [
         *("cart", "percent")
@@ -151,10 +156,10 @@ def test_extensions_from_a_file_that_the_first_does_not_import(tmp_path: Path) -
     path = tmp_path / "shop.binpb"
     path.write_bytes(source.descriptor_set)
     again = ProtobufFormat(format="protobuf", message="shop.Cart", descriptors=path, extensions=["rebate.percent"])
-    assert source_schema(again, PLACE) == source
+    assert FORMATS.source_schema(again, PLACE) == source
     alone = ProtobufFormat(format="protobuf", message="shop.Cart", proto=files[:1], extensions=["rebate.percent"])
     with pytest.raises(ConfigError, match=r"no extension 'rebate\.percent'.*own\.proto"):
-        source_schema(alone, PLACE)
+        FORMATS.source_schema(alone, PLACE)
 
 
 def test_a_column_name_that_cannot_be_is_a_configuration_error(tmp_path: Path) -> None:

@@ -1,0 +1,165 @@
+"""The formats of keys and values in the configuration: a section each, with the settings that all of them answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from archiver.config.section import Section
+
+MAX_DEPTH = 28
+MAX_COLUMNS = 10_000
+
+
+def _paths(value: object) -> object:
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnLimits:
+    """How deep a schema's columns may be nested, and how many there may be."""
+
+    depth: int
+    columns: int
+
+
+class FormatSection(Section):
+    """The settings of a key or value, whatever its format: what code that knows no format asks of them."""
+
+    format: str
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether keys or values have a schema, and so columns."""
+        return True
+
+    @property
+    def registry_setting(self) -> str | None:
+        """The setting, as written, that gives keys or values a schema registry's envelopes. None if none does."""
+        return None
+
+    @property
+    def has_envelopes(self) -> bool:
+        """Whether keys or values begin with a schema registry's envelope, or a header has it."""
+        return self.registry_setting is not None
+
+    @property
+    def gets_envelopes(self) -> bool:
+        """Whether a replay puts an envelope before values that came without one."""
+        return False
+
+    @property
+    def column_limits(self) -> ColumnLimits | None:
+        """The limits of the schema's columns. None if there is no schema."""
+        return None
+
+    def anchored(self, folder: Path) -> Self:  # noqa: ARG002 - a format without files has no paths
+        """These settings with relative paths relative to the folder of the configuration file."""
+        return self
+
+
+class RawFormat(FormatSection):
+    """Keys or values that are kept as they are, in one binary column."""
+
+    format: Literal["raw"] = "raw"
+
+    @property
+    def has_schema(self) -> bool:
+        """False: raw bytes have no schema."""
+        return False
+
+
+class ProtobufFormat(FormatSection):
+    """Keys or values that are Protobuf messages, from a descriptor set, `.proto` files or a registry.
+
+    All are of one type, `message`. With a registry they may be of any of `messages`.
+    """
+
+    format: Literal["protobuf"]
+    message: str | None = Field(default=None, min_length=1)
+    messages: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    coerce: bool = False
+    descriptors: Path | None = None
+    proto: Paths = ()
+    imports: tuple[Path, ...] = ()
+    extensions: tuple[str, ...] = ()
+    wire_format: Literal["plain", "confluent"] = "plain"
+    subject: str | None = Field(default=None, min_length=1)
+    subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
+    max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
+    max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
+
+    @property
+    def registry_setting(self) -> str | None:
+        """`wire_format`, if it names the envelope of a schema registry."""
+        return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
+
+    @property
+    def gets_envelopes(self) -> bool:
+        """What `coerce` says."""
+        return self.coerce
+
+    @property
+    def column_limits(self) -> ColumnLimits:
+        """`max_depth` and `max_columns`."""
+        return ColumnLimits(depth=self.max_depth, columns=self.max_columns)
+
+    def anchored(self, folder: Path) -> Self:
+        """These settings with the paths of schema files and import folders relative to `folder`."""
+        paths: dict[str, Any] = {
+            key: tuple(folder / path for path in getattr(self, key)) for key in ("proto", "imports")
+        }
+        if self.descriptors is not None:
+            paths["descriptors"] = folder / self.descriptors
+        return self.model_copy(update=paths)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.wire_format == "confluent":
+            return self._from_registry()
+        if self.messages:
+            raise ValueError(
+                '`messages` goes with wire_format = "confluent": without the envelope of a schema registry nothing in'
+                " a record says which of them it is. Give one `message`"
+            )
+        if self.coerce:
+            raise ValueError('`coerce` goes with wire_format = "confluent": without a registry there is no envelope')
+        if self.message is None:
+            raise ValueError("give `message`, the full name of the message type")
+        if self.subject is not None or self.subject_strategy != "topic_name":
+            raise ValueError('`subject` and `subject_strategy` go with wire_format = "confluent"')
+        if (self.descriptors is None) == (not self.proto):
+            raise ValueError(
+                "give either `descriptors` (a file written by protoc --include_imports --descriptor_set_out) "
+                "or `proto` (a .proto file, or several), and not both"
+            )
+        if self.imports and not self.proto:
+            raise ValueError("`imports` goes with `proto`: a descriptor set holds its imports already")
+        return self
+
+    def _from_registry(self) -> Self:
+        if self.descriptors is not None or self.proto or self.imports:
+            raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no file')
+        if self.messages:
+            self._check_messages()
+        elif self.message is None and self.subject is None and self.subject_strategy != "topic_name":
+            raise ValueError("a subject named after the record needs `message`, the record's full name")
+        return self
+
+    def _check_messages(self) -> None:
+        if self.message is not None:
+            raise ValueError("give either `message` or `messages`")
+        if len(set(self.messages)) < len(self.messages):
+            raise ValueError("`messages` names a message twice")
+        if self.coerce:
+            raise ValueError("`coerce` needs one `message`: without an envelope nothing says which of `messages` it is")
+
+
+FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format")]
+"""How keys or values are read: one of the formats, chosen by `format`."""

@@ -1,0 +1,1 @@
+"""Protobuf schemas: from files and from a schema registry, and the messages that envelopes name."""

@@ -1,0 +1,181 @@
+"""A client of a schema registry with Confluent's REST API: gets schemas by id, GUID and subject, and caches them.
+
+The schema of an id never changes within its context, so a client caches it for as long as it lives. It asks again for
+the latest schema of a subject. What the schemas mean is up to their kind, which a format gives.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import lru_cache
+from typing import Any, Generic, TypeAlias, cast
+from uuid import UUID
+
+from archiver.errors import BadSchema, SchemaRegistryError, UnknownSubject
+from archiver.schemas.registry.contexts import context_of
+from archiver.schemas.registry.references import SchemaReferences
+from archiver.schemas.registry.requests import Answer, RegistryRequests, is_refusal
+from archiver.schemas.registry.schema_kind import RegisteredSchema, SchemaKind, SchemaT
+from archiver.schemas.registry.settings import SchemaRegistrySettings
+from catalog.model import SchemaNumber
+
+_Asked: TypeAlias = tuple[SchemaNumber, str | None]
+"""An id or GUID, and the subject that it was looked up for."""
+
+
+class SchemaRegistry:
+    """A client of one schema registry. Threads may share it; they wait for each other."""
+
+    def __init__(self, settings: SchemaRegistrySettings) -> None:
+        self._settings = settings
+        self._requests = RegistryRequests(settings)
+        self._references = SchemaReferences(self._requests)
+        self._lock = threading.RLock()
+        self._kinds: dict[str, SchemasOfKind[Any]] = {}
+
+    def schemas(self, kind: SchemaKind[SchemaT]) -> SchemasOfKind[SchemaT]:
+        """The registry's schemas of one kind."""
+        with self._lock:
+            if kind.name not in self._kinds:
+                self._kinds[kind.name] = SchemasOfKind(
+                    kind, self._settings, self._requests, self._references, self._lock
+                )
+            return cast("SchemasOfKind[SchemaT]", self._kinds[kind.name])
+
+
+class SchemasOfKind(Generic[SchemaT]):
+    """The schemas of one kind that a registry has, as the kind reads them. Threads may share it."""
+
+    def __init__(
+        self,
+        kind: SchemaKind[SchemaT],
+        settings: SchemaRegistrySettings,
+        requests: RegistryRequests,
+        references: SchemaReferences,
+        lock: threading.RLock,
+    ) -> None:
+        self._kind = kind
+        self._settings = settings
+        self._requests = requests
+        self._references = references
+        self._lock = lock
+        self._known: dict[_Asked, SchemaT] = {}
+        self._missing: dict[_Asked, tuple[float, BadSchema | None]] = {}
+        self._newest: dict[str, tuple[float, SchemaT]] = {}
+        self._read: dict[tuple[SchemaNumber, str, str], SchemaT] = {}
+
+    def by_id(self, schema_id: SchemaNumber, subject: str | None = None) -> SchemaT | None:
+        """The schema of an id or GUID. None if the schema registry has no such schema, or it is of another kind.
+
+        An id counts within the context of the subject. Without one it is looked up in the context of the url. Raises
+        SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError, BadSchema.
+        """
+        with self._lock:
+            return self._by_id(schema_id, subject)
+
+    def _by_id(self, schema_id: SchemaNumber, subject: str | None) -> SchemaT | None:
+        asked = schema_id, subject
+        if asked in self._known:
+            return self._known[asked]
+        until, bad = self._missing.get(asked, (0.0, None))
+        if until > time.monotonic():
+            if bad is not None:
+                raise bad
+            return None
+        found = self._ask(schema_id, subject)
+        bad = None
+        if found is not None and _kind_of(found) == self._kind.name:
+            try:
+                self._known[asked] = self._schema(schema_id, found, subject)
+            except BadSchema as error:
+                bad = error
+            else:
+                return self._known[asked]
+        self._missing[asked] = (time.monotonic() + self._settings.forget_after, bad)
+        if bad is not None:
+            raise bad
+        return None
+
+    def latest(self, subject: str) -> SchemaT:
+        """The latest schema of a subject. Raises UnknownSubject if there is none, and what `by_id` raises."""
+        with self._lock:
+            until, newest = self._newest.get(subject, (0.0, None))
+            if newest is None or until <= time.monotonic():
+                newest = self._latest(subject)
+                self._newest[subject] = (time.monotonic() + self._settings.latest_ttl, newest)
+            return newest
+
+    def deleted(self, subject: str) -> SchemaT | None:
+        """The latest schema of a subject that was deleted softly. None if there is none. Raises what `by_id` raises."""
+        with self._lock:
+            found = self._requests.latest_deleted(subject)
+            return None if found is None else self._of_subject(subject, found)
+
+    def _latest(self, subject: str) -> SchemaT:
+        found = self._requests.latest(subject)
+        if found is None:
+            raise UnknownSubject(
+                "the schema registry has no such subject: register its schema, or correct `subject`,"
+                " `subject_strategy` or the url",
+                subject=subject,
+                url=self._settings.urls[0],
+            )
+        return self._of_subject(subject, found)
+
+    def _of_subject(self, subject: str, found: Answer) -> SchemaT:
+        schema_id, kind = int(found["id"]), _kind_of(found)
+        if kind != self._kind.name:
+            raise BadSchema(
+                f"the subject's schema is {kind}, not {self._kind.label}", subject=subject, schema_id=schema_id
+            )
+        self._known[schema_id, subject] = self._schema(schema_id, found, subject)
+        return self._known[schema_id, subject]
+
+    def _ask(self, schema_id: SchemaNumber, subject: str | None, form: str | None = None) -> Answer | None:
+        if isinstance(schema_id, UUID):
+            return self._requests.by_guid(schema_id, form)
+        return self._requests.by_id(schema_id, subject, form)
+
+    def _schema(self, schema_id: SchemaNumber, found: Answer, subject: str | None) -> SchemaT:
+        """Read a schema, once for all subjects of a context that have it."""
+        context = context_of(subject)
+        key = schema_id, context, str(found["schema"])
+        if key not in self._read:
+            try:
+                self._read[key] = self._read_once(schema_id, found, context)
+            except BadSchema:
+                other = self._in_other_form(schema_id, subject)
+                if other is None:
+                    raise
+                self._read[key] = self._read_once(schema_id, other, context, self._kind.other_form)
+        return self._read[key]
+
+    def _in_other_form(self, schema_id: SchemaNumber, subject: str | None) -> Answer | None:
+        """The schema in its kind's other form: registries print texts that only they can read."""
+        form = self._kind.other_form
+        if form is None:
+            return None
+        try:
+            answer = self._ask(schema_id, subject, form)
+        except SchemaRegistryError as error:
+            if not is_refusal(error):
+                raise
+            return None
+        return answer if answer is not None and self._kind.is_other_form(str(answer["schema"])) else None
+
+    def _read_once(self, schema_id: SchemaNumber, found: Answer, context: str, form: str | None = None) -> SchemaT:
+        parent = context_of(found.get("subject")) or context
+        references = dict(self._references.texts(found, parent, form, is_guid=isinstance(schema_id, UUID)))
+        return self._kind.read(RegisteredSchema(id=schema_id, text=str(found["schema"]), references=references))
+
+
+@lru_cache(maxsize=8)
+def client_of(settings: SchemaRegistrySettings) -> SchemaRegistry:
+    """The client for these settings. All callers in a process share it."""
+    return SchemaRegistry(settings)
+
+
+def _kind_of(found: Answer) -> str:
+    """The kind of a schema. Registries leave it out for Avro."""
+    return str(found.get("schemaType", "AVRO"))

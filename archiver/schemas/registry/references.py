@@ -1,0 +1,58 @@
+"""The schemas that a registered schema refers to, directly or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from archiver.errors import BadSchema
+from archiver.schemas.registry.contexts import context_of
+from archiver.schemas.registry.requests import Answer, RegistryRequests
+
+MOST_REFERENCES: Final = 1_000
+
+
+class SchemaReferences:
+    """Looks references up, and keeps the answers: a version of a subject never changes. For one thread at a time."""
+
+    def __init__(self, requests: RegistryRequests) -> None:
+        self._requests = requests
+        self._versions: dict[tuple[str, int, str, str | None], Answer] = {}
+
+    def texts(self, found: Answer, context: str, form: str | None, *, is_guid: bool) -> Iterator[tuple[str, str]]:
+        """The names and texts of all schemas that a schema refers to, directly or not.
+
+        They are in the context of the schema that names them. A GUID may belong to a schema of another context: only
+        the names of its own messages are read, so references in the default context will do. Raises BadSchema if one is
+        missing, or if there are more than MOST_REFERENCES, and what `RegistryHttp` raises.
+        """
+        seen: set[str] = set()
+        pending = [(reference, context) for reference in found.get("references") or ()]
+        while pending:
+            reference, parent = pending.pop()
+            name = str(reference["name"])
+            if name in seen:
+                continue
+            if len(seen) >= MOST_REFERENCES:
+                raise BadSchema("a schema refers to too many others", limit=MOST_REFERENCES)
+            seen.add(name)
+            subject, version = str(reference["subject"]), int(reference["version"])
+            target = self._version(subject, version, parent, form)
+            if target is None and is_guid and parent:
+                target = self._version(subject, version, "", form)
+            if target is None:
+                raise BadSchema(
+                    "a schema refers to one that the schema registry doesn't have", subject=subject, version=version
+                )
+            inner = context_of(subject) or parent
+            pending.extend((further, inner) for further in target.get("references") or ())
+            yield name, str(target["schema"])
+
+    def _version(self, subject: str, version: int, context: str, form: str | None) -> Answer | None:
+        key = subject, version, context, form
+        if key not in self._versions:
+            found = self._requests.version(subject, version, context, form)
+            if found is None:
+                return None
+            self._versions[key] = found
+        return self._versions[key]
