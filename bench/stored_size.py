@@ -27,7 +27,7 @@ from data import Order, message_type, orders
 from rich.console import Console
 from rich.table import Table
 
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.translate import Translator
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentLayout, SegmentOrigin

@@ -13,7 +13,6 @@ Nothing is imported here: workers start by the modules they need.
 """
 
 __all__ = [
-    "grouping",
     "partitioned_rows",
     "range_files",
     "range_writer",

@@ -16,7 +16,7 @@ import numpy as np
 
 from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.range_files import FilesByPartition, FileTarget, OneFile, Range, RangeFiles
 from archiver.files.recognition import Recognizer
 from archiver.files.rotation import BatchRun, EndReason, Rotation

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.recognition import Recognizer
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values

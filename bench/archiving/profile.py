@@ -14,7 +14,7 @@ from functools import cache, wraps
 from typing import Any
 
 from archiver.files import range_writer, translate
-from archiver.files.grouping import Grouper
+from archiver.ingest.kafka_log.grouping import Grouper
 from archiver.files.translate import Translator
 from archiver.kafka import range_reader
 from archiver.kafka.fetch import PartitionFetcher

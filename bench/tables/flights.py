@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from archiver.demo.flights import events, read_flights
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.wire import RECORDS, Codec
 
 PIECE = 64 << 10

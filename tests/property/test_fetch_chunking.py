@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.files.grouping import BatchGroup, Grouper
-from archiver.files.ingest_clock import IngestClock
+from archiver.ingest.kafka_log.grouping import BatchGroup, Grouper
+from archiver.ingest.kafka_log.ingest_clock import IngestClock
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.work import translate_range
 from tests.support.kafka.logs import DAY, PLAN, Bench, LogInMemory, batch

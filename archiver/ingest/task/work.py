@@ -12,10 +12,10 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, closing
 from typing import Final
 
-from archiver.files.grouping import Grouper
+from archiver.ingest.kafka_log.grouping import Grouper
 from archiver.files.range_writer import RangeWriter
 from archiver.files.upload import Uploader
-from archiver.ingest.task.source import KafkaSource
+from archiver.ingest.kafka_log.source import KafkaSource
 from archiver.ingest.task.values import TaskMetrics, TaskResult, TopicTarget, TranslateTask
 from archiver.kafka.shared_clients import sharing_clients
 from archiver.storage.spool import TaskSpool

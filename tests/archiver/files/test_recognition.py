@@ -11,7 +11,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from archiver.errors import UnrecognizedHalted
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.recognition import Recognizer
 from archiver.files.translate import Translator
 from archiver.wire.columns import RECORDS

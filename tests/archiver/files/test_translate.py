@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 
 from archiver.errors import ParseHalted
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.translate import Translator, translate_headers, translate_timestamps
 from archiver.wire.columns import HEADER_TYPE, RECORDS
 from schema_mapping import RawMapping, RowMapping, compile_mapping

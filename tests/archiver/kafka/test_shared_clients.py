@@ -13,7 +13,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from archiver.errors import BrokerUnavailable, DataLoss
 from archiver.ingest.plan.ranges import PlannedRange
-from archiver.ingest.task.source import KafkaSource
+from archiver.ingest.kafka_log.source import KafkaSource
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.shared_clients import client_for, sharing_clients
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, FetchedBatches
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.translate import Translator
 from archiver.wire import AbortedTransaction, DecodeLimits, decode_batches
 from schema_mapping import RawMapping, RowMapping

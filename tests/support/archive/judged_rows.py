@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.translate import Translator
 from archiver.records.where import Where
 from archiver.upkeep.removal.column_answers import answer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.records import RecordParts
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.translate import YEAR_1_MS, YEAR_9999_END_MS, Translator
 from archiver.wire.columns import RECORDS
 from schema_mapping import RawMapping, RowMapping

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from archiver.files.grouping import BatchGroup
+from archiver.ingest.kafka_log.grouping import BatchGroup
 from archiver.files.translate import Translator
 from archiver.upkeep.reprocess.job import _lossy_versions
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from archiver.files.ingest_clock import IngestClock, batch_times
+from archiver.ingest.kafka_log.ingest_clock import IngestClock, batch_times
 from archiver.wire.columns import BatchIndex, DecodedBatches, Int64Array
 
 GROUP_BYTES: Final = 8 << 20
