@@ -48,7 +48,7 @@ def flights(copies: int, folder: Path) -> tuple[RowMapping, list[pa.RecordBatch]
     row = assign(LedgerState(), value=compile_proto(folder / "flight.proto", "flights.Flight")).row
     translator = Translator(row, topic="flights", partition=0, on_parse_error="halt")
     groups = (group_of(records) for _, records in months(copies, message))
-    return row, [rows for group in groups for rows in translator.translate(group, group.times)]
+    return row, [translated.rows for group in groups for translated in translator.translate(group)]
 
 
 def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_rows: int) -> float:

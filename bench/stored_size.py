@@ -28,8 +28,9 @@ from rich.console import Console
 from rich.table import Table
 
 from archiver.codecs import Codec
-from archiver.files.grouping import BatchGroup
+from archiver.files.records import Batches
 from archiver.files.translate import Translator
+from archiver.ingest.kafka_log.grouping import records_of
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
@@ -88,11 +89,15 @@ def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]
     rows = []
     for start in range(0, records.num_rows, GROUP_ROWS):
         part = records.slice(start, GROUP_ROWS)
-        batches = np.unique(part.column("batch_start").to_numpy(), return_counts=True)
-        first = part.column("timestamp").to_numpy()[np.append(0, np.cumsum(batches[1])[:-1])]
-        times = np.maximum.accumulate(first)
-        group = BatchGroup(records=part, times=times, rows=batches[1], last_offset=batches[0])
-        rows += translator.translate(group, times)
+        starts, first, counts = np.unique(part.column("batch_start").to_numpy(), return_index=True, return_counts=True)
+        batches = Batches(
+            first_offset=starts,
+            last_offset=part.column("batch_end").to_numpy()[first],
+            rows=counts,
+            times=np.maximum.accumulate(part.column("timestamp").to_numpy()[first]),
+        )
+        group = records_of(part, batches, start_offset=int(starts[0]))
+        rows += [translated.rows for translated in translator.translate(group)]
     return rows
 
 

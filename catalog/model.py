@@ -231,7 +231,7 @@ class TranslatedRange:
     start_offset: int
     end_offset: int
     schema_version: int
-    leader_epoch: int
+    leader_epoch: int = -1
     files: tuple[DataFileInfo, ...]
     created_ms: int
     lost: bool = False

@@ -1,24 +1,28 @@
-"""Writes data files: decoded batches become rows, rows become files of bounded size, files are uploaded.
+"""Writes data files: records become rows, rows become files of bounded size, files are uploaded.
 
-What decides about the content, the partition or the end of a file made from Kafka's records belongs here; the archive
-job's task uses it, and refill by that task. Reading Kafka, encoding a file format (`archiver.storage`), rewriting rows
-of existing files (`archiver.upkeep`) and committing files (`archiver.commit`) don't.
+What decides about the content, the partition or the end of a file made from new records belongs here. Reading a source
+(`archiver.ingest.kafka_log`), encoding a file format (`archiver.storage`), rewriting rows of existing files
+(`archiver.upkeep`) and committing files (`archiver.commit`) don't. No module here imports Kafka's: a source hands over
+`records.Records`, which are Arrow columns.
 
-`grouping` groups batches and asks `ingest_clock` for their times. `range_writer` writes the groups: `translate` makes
-rows of them, `rotation` says where a range ends and which folder it goes to, `range_files` has its files, `recognition`
-counts how well the schema fits, `upload` uploads them. Where a table is partitioned by columns, `row_partitions` tells
-the rows' partitions, and `partitioned_rows` keeps them until the range ends.
+Each step hands one value to the next: `Records` -> `translate` -> `TranslatedRows` -> `range_files` -> `WrittenRange`
+-> `upload` -> `TranslatedRange`. `range_writer` takes the steps, `rotation` says when a range ends and which folder it
+goes to, `row_sums` and `recognition` count. If a table is partitioned by columns, `row_partitions` finds the rows'
+partitions, and `partitioned_rows` keeps them until the range ends.
 
 Nothing is imported here: workers start by the modules they need.
 """
 
 __all__ = [
-    "grouping",
     "partitioned_rows",
     "range_files",
     "range_writer",
     "recognition",
+    "records",
     "rotation",
     "row_partitions",
+    "row_sums",
+    "translate",
     "upload",
+    "written",
 ]

@@ -7,19 +7,18 @@ after the other. Rows of one partition keep the order that they came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 
 from archiver.files.row_partitions import RowPartitions, Values
+from archiver.files.row_sums import Summed, Sums
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile, spool_error
-from archiver.wire.record_digest import RecordDigest
 from catalog.model import new_id
-from catalog.recognition import Recognition
 
 PENDING_BYTES: Final = 128 << 20
 """How much may wait in memory where the configuration names no bound."""
@@ -27,21 +26,6 @@ MOST_FILES: Final = 1_000
 """A range ends after the group of batches with which it has so many partitions."""
 _WRITTEN_SHARE: Final = 0.35
 """Bytes of a finished file for each byte of its rows in Arrow, as far as nothing better is known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """What is counted of the rows of one partition: the digest of their records, and how well the schema fits them."""
-
-    digest: RecordDigest = field(default_factory=RecordDigest)
-    recognition: Recognition = field(default_factory=Recognition)
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.digest + other.digest, self.recognition + other.recognition)
-
-
-Summed: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch], Sums]
-"""Counts rows, and the records that they were made from, row by row."""
 
 
 @dataclass(slots=True)

@@ -6,26 +6,24 @@ other ranges, or uploads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
-import pyarrow as pa
-
-from archiver.files.partitioned_rows import PartitionedRows, Sums
-from archiver.files.recognition import Recognizer
+from archiver.files.partitioned_rows import PartitionedRows
 from archiver.files.rotation import PartitionBy, partition_folder
 from archiver.files.row_partitions import RowPartitions
+from archiver.files.row_sums import Summed, Sums
+from archiver.files.translate import TranslatedRows
+from archiver.files.written import WrittenFile
 from archiver.schemas import EnvelopeReader
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import SpoolFile
-from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, new_id
+from catalog.model import file_name, new_id
 from catalog.partitioning import Partitioning, PartitionTuple
-from catalog.recognition import Recognition
 from schema_mapping.row import RowMapping
 
 
@@ -65,47 +63,56 @@ class FileTarget:
         return f"{self.data_location}/{partition_folder(self.partition_name, partition_value, self.partition_by)}"
 
 
-Finished: TypeAlias = tuple[DataFileInfo, SpoolFile]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeStart:
+    """Where a range starts: its Kafka partition, its first offset, and its time partition (0 without one)."""
 
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A range of offsets that ends: what its files say about it."""
-
+    target: FileTarget
+    spool: TaskSpool
     partition: int
     start_offset: int
-    end_offset: int
+    time_value: int = 0
 
-    def origin(self, target: FileTarget, *, files: int = 1, range_id: str = "") -> SegmentOrigin:
-        """The origin in a file's footer."""
+    def origin(self, end_offset: int, *, files: int = 1, range_id: str = "") -> SegmentOrigin:
+        """The range in a file's footer, which ends before `end_offset`."""
         return SegmentOrigin(
-            cluster_id=target.cluster_id,
-            topic=target.topic,
-            topic_id=target.topic_id,
+            cluster_id=self.target.cluster_id,
+            topic=self.target.topic,
+            topic_id=self.target.topic_id,
             partition=self.partition,
             start_offset=self.start_offset,
-            end_offset=self.end_offset,
+            end_offset=end_offset,
             files=files,
             range_id=range_id,
         )
 
+    def start_file(self, file_id: str) -> tuple[SpoolFile, SegmentWriter, str]:
+        """Start a file in the spool; return it with its writer, and the path that it gets in the object store."""
+        target = self.target
+        name = DataFileName(
+            topic=target.topic,
+            ulid=file_id,
+            extension=target.format.extension,
+            partition=self.partition,
+            start_offset=self.start_offset,
+        )
+        local = self.spool.create(f"{file_id}.{target.format.extension}")
+        return local, target.format.start(local, target.layout), f"{target.folder(self.time_value)}/{name}"
+
 
 class RangeFiles(Protocol):
-    """The files of one range. `id` is the range's. `is_alone` says that there is one file at most."""
+    """The files of one range. `id` is the range's."""
 
     id: str
-    is_alone: bool
 
-    def write(
-        self, pieces: Sequence[pa.RecordBatch], records: pa.RecordBatch, digest: RecordDigest, recognition: Recognition
-    ) -> None:
-        """Append rows with the records that they were made from. Raises the leaves of StorageError."""
+    def write(self, translated: TranslatedRows) -> None:
+        """Append rows. Raises the leaves of StorageError."""
 
     def is_full(self, target_bytes: int, room: int) -> bool:
         """Whether a file has its target size, or all of them together fill the room in the spool."""
 
-    def finish(self, of: Range) -> Iterator[Finished]:
-        """Write the files to their ends, one at a time."""
+    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
+        """Write the files to their ends, each once the one before was taken. The range ends before `end_offset`."""
 
     def abort(self) -> None:
         """Drop what isn't finished."""
@@ -114,45 +121,34 @@ class RangeFiles(Protocol):
 class OneFile:
     """A range in one file."""
 
-    is_alone = True
-
-    def __init__(self, target: FileTarget, spool: TaskSpool, *, partition: int, start: int, value: int) -> None:
+    def __init__(self, start: RangeStart, summed: Summed) -> None:
         self.id = new_id()
-        self._target = target
-        self._value = value
-        self._digest = RecordDigest()
-        self._recognition = Recognition()
-        self._local, self._writer, self._path = _start(
-            target, spool, self.id, partition=partition, start=start, value=value
-        )
+        self._start = start
+        self._summed = summed
+        self._sums = Sums()
+        self._local, self._writer, self._path = start.start_file(self.id)
 
-    def write(
-        self,
-        pieces: Sequence[pa.RecordBatch],
-        records: pa.RecordBatch,  # noqa: ARG002 - they are summed already
-        digest: RecordDigest,
-        recognition: Recognition,
-    ) -> None:
+    def write(self, translated: TranslatedRows) -> None:
         """Append rows."""
-        for rows in pieces:
-            self._writer.write(rows)
-        self._digest += digest
-        self._recognition += recognition
+        self._sums += self._summed(translated.rows, translated.records)
+        self._writer.write(translated.rows)
 
     def is_full(self, target_bytes: int, room: int) -> bool:  # noqa: ARG002 - a file is no larger than the room
         """Whether it has its target size."""
         return self._writer.size_bytes >= target_bytes
 
-    def finish(self, of: Range) -> Iterator[Finished]:
+    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
         """Write the file to its end."""
+        start = self._start
         info = self._writer.close(
-            origin=of.origin(self._target),
+            origin=start.origin(end_offset),
             path=self._path,
-            partition_value=self._value,
-            digest=self._digest.text,
-            recognition=self._recognition,
+            partition_value=start.time_value,
+            digest=self._sums.digest.text,
+            recognition=self._sums.recognition,
         )
-        yield replace(info, partitioned_by=self._target.partitioned_by), self._local
+        kept_as = f"{start.target.topic}-{start.partition}-{start.start_offset:020d}{self._local.path.suffix}"
+        yield WrittenFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
 
     def abort(self) -> None:
         """Drop the file."""
@@ -162,67 +158,38 @@ class OneFile:
 class FilesByPartition:
     """A range in a file for each partition that its rows belong to."""
 
-    is_alone = False
-
-    def __init__(
-        self,
-        target: FileTarget,
-        spool: TaskSpool,
-        partitions: RowPartitions,
-        recognizer: Recognizer,
-        *,
-        partition: int,
-        value: int,
-    ) -> None:
+    def __init__(self, start: RangeStart, partitions: RowPartitions, summed: Summed) -> None:
         self.id = new_id()
-        self._target = target
-        self._spool = spool
-        self._value = value
-        self._partition = partition
+        self._start = start
         self._by = partitions.partitioning.by
         self._writer: SegmentWriter | None = None
-        self._rows = PartitionedRows(
-            partitions, spool, _summed(recognizer, partition), pending_bytes=target.pending_bytes
-        )
+        self._rows = PartitionedRows(partitions, start.spool, summed, pending_bytes=start.target.pending_bytes)
 
-    def write(
-        self,
-        pieces: Sequence[pa.RecordBatch],
-        records: pa.RecordBatch,
-        digest: RecordDigest,  # noqa: ARG002 - each partition has its own
-        recognition: Recognition,  # noqa: ARG002
-    ) -> None:
+    def write(self, translated: TranslatedRows) -> None:
         """Append rows."""
-        first = 0
-        for rows in pieces:
-            self._rows.add(rows, records.slice(first, rows.num_rows), self._value)
-            first += rows.num_rows
+        self._rows.add(translated.rows, translated.records, self._start.time_value)
 
     def is_full(self, target_bytes: int, room: int) -> bool:
         """Whether the largest file has its target size, or all of them take the room, or they are very many."""
         return self._rows.is_full or self._rows.largest_bytes >= target_bytes or self._rows.size_bytes >= room
 
-    def finish(self, of: Range) -> Iterator[Finished]:
+    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
         """Write the files, each once the one before was taken."""
-        target, count = self._target, len(self._rows)
+        start, count = self._start, len(self._rows)
         for number, part in enumerate(self._rows.parts()):
-            file_id = self.id if number == 0 else new_id()
-            local, self._writer, path = _start(
-                target, self._spool, file_id, partition=self._partition, start=of.start_offset, value=self._value
-            )
+            local, self._writer, path = start.start_file(self.id if number == 0 else new_id())
             for rows in part.rows:
                 self._writer.write(rows)
-            place = PartitionTuple(self._by, part.values)
             info = self._writer.close(
-                origin=of.origin(target, files=count, range_id=self.id if count > 1 else ""),
+                origin=start.origin(end_offset, files=count, range_id=self.id if count > 1 else ""),
                 path=path,
-                partition_value=self._value,
+                partition_value=start.time_value,
                 digest=part.sums.digest.text,
                 recognition=part.sums.recognition,
-                partition=place,
+                partition=PartitionTuple(self._by, part.values),
             )
             self._writer = None
-            yield info, local
+            yield WrittenFile(info, local, file_name(path))
         self._rows.close()
 
     def abort(self) -> None:
@@ -231,24 +198,3 @@ class FilesByPartition:
             self._writer.abort()
             self._writer = None
         self._rows.close()
-
-
-def _summed(recognizer: Recognizer, partition: int) -> Callable[[pa.RecordBatch, pa.RecordBatch], Sums]:
-    def summed(rows: pa.RecordBatch, records: pa.RecordBatch) -> Sums:
-        return Sums(RecordDigest.of_fetched(records, partition=partition), recognizer.count(rows, records))
-
-    return summed
-
-
-def _start(
-    target: FileTarget, spool: TaskSpool, file_id: str, *, partition: int, start: int, value: int
-) -> tuple[SpoolFile, SegmentWriter, str]:
-    name = DataFileName(
-        topic=target.topic,
-        ulid=file_id,
-        extension=target.format.extension,
-        partition=partition,
-        start_offset=start,
-    )
-    local = spool.create(f"{file_id}.{target.format.extension}")
-    return local, target.format.start(local, target.layout), f"{target.folder(value)}/{name}"

@@ -1,61 +1,53 @@
-"""Writes the groups of one planned range to data files, and records which offsets their ranges cover.
+"""Writes the records of one partition to data files, and says which offsets their ranges cover.
 
 The ranges follow each other without gaps. Each ends after its last batch, where the next one starts; the last one ends
-where the task stopped. A range has one file, or one for each partition of its rows. If one of its files fails, its
+where the records do. A range has one file, or one for each partition of its rows. If one of its files fails, its
 offsets are in no range.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 import numpy as np
 
 from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
-from archiver.files.grouping import BatchGroup
-from archiver.files.range_files import FilesByPartition, FileTarget, OneFile, Range, RangeFiles
+from archiver.files.range_files import FilesByPartition, FileTarget, OneFile, RangeFiles, RangeStart
 from archiver.files.recognition import Recognizer
-from archiver.files.rotation import BatchRun, EndReason, Rotation
+from archiver.files.records import Records
+from archiver.files.rotation import Rotation
 from archiver.files.row_partitions import RowPartitions
+from archiver.files.row_sums import summed_by
 from archiver.files.translate import Translator
 from archiver.files.upload import Uploader
+from archiver.files.written import WrittenFile, WrittenRange
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
-from archiver.wire.columns import LeaderEpochs
-from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, SchemaNumber, TranslatedRange, file_name, new_id
+from catalog.model import SchemaNumber, new_id
 
 
 class RangeWriter:
-    """Writes groups in order; `end` finishes the last files. `ended_by` counts the reasons why ranges ended.
+    """Takes records in order, translates them, writes their files, and hands each ended range to the uploader.
 
-    `leader_epoch` is the last one known before `start_offset`. The open files and those that are uploaded share
-    `spool_bytes`.
+    `end` ends the last range. The open files and those that are uploaded share `spool_bytes`.
     """
 
     def __init__(
-        self,
-        target: FileTarget,
-        spool: TaskSpool,
-        uploader: Uploader,
-        *,
-        partition: int,
-        start_offset: int,
-        leader_epoch: int,
-        spool_bytes: int,
+        self, target: FileTarget, spool: TaskSpool, uploader: Uploader, *, partition: int, spool_bytes: int
     ) -> None:
         self._target = target
         self._partition = partition
         self._spool = spool
         self._uploader = uploader
+        recognizer = Recognizer(target.row)
+        self._summed = summed_by(recognizer)
         self._translator = Translator(
             target.row,
             topic=target.topic,
             partition=partition,
+            recognizer=recognizer,
             on_parse_error=target.on_parse_error,
             on_unrecognized=target.on_unrecognized,
             key_envelope=target.key_envelope,
@@ -65,59 +57,44 @@ class RangeWriter:
         self._target_bytes = min(target.target_file_size, self._room)
         self._rotation = Rotation(partition_by=target.partition_by)
         self._partitions = RowPartitions(target.columns, target.row.arrow_schema) if target.columns else None
-        self._recognizer = Recognizer(target.row)
         self._open: RangeFiles | None = None
-        self._start = start_offset
-        self._leader_epoch = leader_epoch
-        self._epochs: list[tuple[int, int]] = []
         self._holds_rows = False
-        self.written_until = self._start
-        self.ended_by: dict[EndReason, int] = dict.fromkeys(EndReason, 0)
+        self._start: int | None = None
+        self._written_until = 0
         self.translate_seconds = 0.0
         self.write_seconds = 0.0
-
-    def begin_at(self, offset: int) -> None:
-        """Move the range's start, before anything is written: offsets before it belong to another range's batch."""
-        self._start = self.written_until = offset
-
-    def note_epochs(self, epochs: LeaderEpochs) -> None:
-        """Take the leader epochs of batches that were read, before their groups are written.
-
-        A range's epoch is the last of all batches that it covers: of markers and aborted batches too.
-        """
-        begins = zip(epochs.base_offset.tolist(), epochs.epoch.tolist(), strict=True)
-        highest = self._epochs[-1][1] if self._epochs else self._leader_epoch
-        self._epochs += [(offset, epoch) for offset, epoch in begins if epoch > highest]
-
-    def write(self, group: BatchGroup) -> None:
-        """Append a group to the files it belongs to.
-
-        Raises the leaves of StorageError. Where a record can't be taken, the batches before it are appended, and then
-        ParseHalted, UnrecognizedHalted or a leaf of SchemaRegistryError is raised that names it.
-        """
-        for run in self._rotation.runs(group.times):
-            if run.new_partition:
-                self._end_files(self.written_until, EndReason.TIME_PARTITION)
-            self._write_run(group.part(run.first, run.end), run)
-            if self._open is not None and self._open.is_full(self._target_bytes, self._room):
-                self._rotation.end()
-                self._end_files(self.written_until, EndReason.TARGET_SIZE)
 
     @property
     def schema_ids(self) -> Mapping[str, AbstractSet[SchemaNumber]]:
         """The ids and GUIDs of a schema registry that the keys and the values have named."""
         return self._translator.schema_ids
 
-    def cover(self, until: int) -> None:
-        """Extend the range up to `until`: the offsets before it hold no further records."""
-        self.written_until = max(self.written_until, until)
+    def write(self, records: Records) -> None:
+        """Append records to the files they belong to. The first ones say where the first range starts.
+
+        Raises subclasses of StorageError. If a record can't be taken, the batches before it are appended, and then
+        ParseHalted, UnrecognizedHalted or a subclass of SchemaRegistryError is raised that names it. Raises ValueError
+        if the records don't follow those before.
+        """
+        if self._start is None:
+            self._start = self._written_until = records.start_offset
+        if records.start_offset != self._written_until:
+            raise ValueError(f"records must follow offset {self._written_until}, and start at {records.start_offset}")
+        for run in self._rotation.runs(records.batches.times):
+            if run.new_partition:
+                self._end_range(is_last=False)
+            self._write_run(records.part(run.first, run.end, times=run.times), run.partition_value)
+            if self._open is not None and self._open.is_full(self._target_bytes, self._room):
+                self._rotation.end()
+                self._end_range(is_last=False)
+        self._written_until = records.end_offset
 
     def end(self) -> None:
-        """End the last files, and the range after everything that was written or covered."""
+        """End the last files, and the range after everything that was written."""
         if self._open is not None:
-            self._end_files(self.written_until, EndReason.RANGE_END)
-        elif self.written_until > self._start and not self._holds_rows:
-            self._hand_over(new_id(), self.written_until, ())
+            self._end_range(is_last=True)
+        elif self._start is not None and self._written_until > self._start and not self._holds_rows:
+            self._hand_over(new_id(), _no_files())
 
     def abort(self) -> None:
         """Drop the open files, if there are any; their offsets are then in no range."""
@@ -125,89 +102,80 @@ class RangeWriter:
             self._open.abort()
             self._open = None
 
-    def _write_run(self, part: BatchGroup, run: BatchRun) -> None:
+    def _write_run(self, records: Records, time_value: int) -> None:
         try:
-            self._append(part, run)
+            self._append(records, time_value)
         except (SchemaRegistryError, ParseHalted, UnrecognizedHalted) as error:
-            readable = int(np.searchsorted(part.last_offset, error.context.get("offset", -1)))
+            readable = int(np.searchsorted(records.batches.last_offset, error.context.get("offset", -1)))
             if readable:
-                shorter = replace(run, end=run.first + readable, times=run.times[:readable])
-                self._write_run(part.part(0, readable), shorter)
+                self._write_run(records.part(0, readable), time_value)
             raise
-        self.written_until = int(part.last_offset[-1]) + 1
+        self._written_until = int(records.batches.last_offset[-1]) + 1
 
-    def _append(self, part: BatchGroup, run: BatchRun) -> None:
+    def _append(self, records: Records, time_value: int) -> None:
         started = time.perf_counter()
-        pieces = self._translator.translate(part, run.times)
-        recognition = self._translator.recognition
-        digest = RecordDigest.of_fetched(part.records, partition=self._partition)
-        translated = time.perf_counter()
+        translated = self._translator.translate(records)
+        written = time.perf_counter()
+        self.translate_seconds += written - started
         if self._open is None:
-            self._open = self._start_files(run.partition_value)
+            self._open = self._start_files(time_value)
         self._holds_rows = True
         try:
-            self._open.write(pieces, part.records, digest, recognition)
+            for rows in translated:
+                self._open.write(rows)
         except BaseException:
             self.abort()  # some of the rows may already be in it
             raise
-        self.translate_seconds += translated - started
-        self.write_seconds += time.perf_counter() - translated
+        self.write_seconds += time.perf_counter() - written
 
-    def _start_files(self, partition_value: int) -> RangeFiles:
-        if self._partitions is None:
-            return OneFile(
-                self._target, self._spool, partition=self._partition, start=self._start, value=partition_value
-            )
-        return FilesByPartition(
-            self._target,
-            self._spool,
-            self._partitions,
-            self._recognizer,
+    def _start_files(self, time_value: int) -> RangeFiles:
+        assert self._start is not None
+        start = RangeStart(
+            target=self._target,
+            spool=self._spool,
             partition=self._partition,
-            value=partition_value,
+            start_offset=self._start,
+            time_value=time_value,
         )
+        if self._partitions is None:
+            return OneFile(start, self._summed)
+        return FilesByPartition(start, self._partitions, self._summed)
 
-    def _end_files(self, end_offset: int, reason: EndReason) -> None:
+    def _end_range(self, *, is_last: bool) -> None:
         """Finish the range's files and hand them over. After a failure the range is dropped, with all of its files."""
         files, self._open = self._open, None
-        if files is None:
-            return
-        span = Range(self._partition, self._start, end_offset)
+        if files is not None:
+            self._hand_over(files.id, self._finished(files, self._written_until, is_last=is_last))
+
+    def _finished(self, files: RangeFiles, end_offset: int, *, is_last: bool) -> Generator[WrittenFile]:
         started = time.perf_counter()
-        infos: list[DataFileInfo] = []
         try:
-            for info, local in files.finish(span):
-                infos.append(info)
+            for file in files.finish(end_offset):
                 self.write_seconds += time.perf_counter() - started
-                if reason is not EndReason.RANGE_END:
+                if not is_last:
                     give_memory_back()  # without this, memory would grow with the number of files
-                self._uploader.put_file(info, local, kept_as=self._kept_name(info, local, alone=files.is_alone))
+                yield file
                 started = time.perf_counter()
         except BaseException:
             files.abort()
             raise
-        self.ended_by[reason] += 1
-        self._hand_over(files.id, end_offset, tuple(infos))
 
-    def _kept_name(self, info: DataFileInfo, local: SpoolFile, *, alone: bool) -> str:
-        """What a file is called in the spool if storage denies it for good."""
-        name = f"{self._target.topic}-{self._partition}-{self._start:020d}"
-        return f"{name}{local.path.suffix}" if alone else file_name(info.path)
-
-    def _hand_over(self, range_id: str, end_offset: int, files: tuple[DataFileInfo, ...]) -> None:
-        while self._epochs and self._epochs[0][0] < end_offset:
-            _, self._leader_epoch = self._epochs.pop(0)
-        finished = TranslatedRange(
-            id=range_id,
-            topic=self._target.topic,
-            partition=self._partition,
-            start_offset=self._start,
-            end_offset=end_offset,
-            schema_version=self._target.row.schema_version,
-            leader_epoch=self._leader_epoch,
-            files=files,
-            created_ms=time.time_ns() // 1_000_000,
+    def _hand_over(self, range_id: str, files: Generator[WrittenFile]) -> None:
+        assert self._start is not None
+        self._uploader.upload(
+            WrittenRange(
+                id=range_id,
+                topic=self._target.topic,
+                partition=self._partition,
+                start_offset=self._start,
+                end_offset=self._written_until,
+                schema_version=self._target.row.schema_version,
+                files=files,
+            )
         )
-        self._start = end_offset
+        self._start = self._written_until
         self._holds_rows = False
-        self._uploader.end_range(finished)
+
+
+def _no_files() -> Generator[WrittenFile]:
+    yield from ()

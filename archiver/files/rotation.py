@@ -1,37 +1,27 @@
 """Decides where a range ends: where its writer says so, or where the time partition changes. It does no I/O.
 
-Within a range `ingest_timestamp` never falls: it is the running maximum of the clock's times. The maximum starts anew
-with each range, so a late time that moved one to a later partition doesn't move the next one too. The schema is
-constant over a planned range. Its end ends the last range: `RangeWriter.end`.
+Within a range `ingest_timestamp` never falls: it is the running maximum of the batches' times. The maximum starts again
+with each range, so a late time that moved one range to a later partition doesn't move the next one too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from archiver.wire.columns import Int64Array
+from archiver.files.records import Int64Array
 
 PartitionBy: TypeAlias = Literal["hour", "day", "month", "year"]
 
 _UNITS: Final = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
 
 
-class EndReason(StrEnum):
-    """Why a file ended."""
-
-    TARGET_SIZE = "target_size"
-    TIME_PARTITION = "time_partition"
-    RANGE_END = "range_end"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """Consecutive batches of a group that go to one file: indexes `first` up to `end`, which is not included.
+    """Consecutive batches that go to one range: indexes `first` up to `end`, which is not included.
 
     `times` are their `ingest_timestamp`s in ms. With `new_partition`, the open file ends before this run.
     """
@@ -44,7 +34,7 @@ class BatchRun:
 
 
 class Rotation:
-    """Assigns the batches of one planned range to ranges, in order. Without `partition_by` time ends none."""
+    """Assigns batches to ranges, in order. Without `partition_by` time ends none."""
 
     __slots__ = ("_latest", "_open", "_unit")
 
@@ -54,7 +44,7 @@ class Rotation:
         self._latest = 0
 
     def runs(self, times: Int64Array) -> Iterator[BatchRun]:
-        """Yield the runs of batches with these times of the clock. `end` may be called after each run."""
+        """Yield the runs of batches with these times. `end` may be called after each run."""
         first = 0
         while first < len(times):
             floor = times[first] if self._open is None else self._latest

@@ -1,4 +1,4 @@
-"""Translates groups of batches from the columns of the wire to the rows of the topic's table.
+"""Translates records to the rows of the topic's table.
 
 It works on whole columns, never on single records. A payload that can't be decoded raises nothing: it goes to `__err__`
 and `__raw__`, unless the topic asks to halt. Times become exact microseconds; times outside the years 1 to 9999 stay ms
@@ -7,6 +7,7 @@ in `raw_timestamp`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -15,13 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
-from archiver.files.grouping import BatchGroup
 from archiver.files.recognition import Recognizer
+from archiver.files.records import Int64Array, Records, as_seen
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values
-from archiver.wire.columns import NO_TIMESTAMP, Int64Array
+from archiver.storage.row_columns import NO_TIMESTAMP
 from catalog.model import SchemaNumber
-from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADER_TYPE, HEADERS_FIELD, KAFKA_FIELD, TIMESTAMP
 from schema_mapping.errors import RowsTooLargeError
@@ -32,7 +32,7 @@ YEAR_1_MS: Final = -62_135_596_800_000
 YEAR_9999_END_MS: Final = 253_402_300_799_999
 MICROS_PER_MS: Final = 1_000
 Flags: TypeAlias = npt.NDArray[np.bool_]
-_AS_ON_THE_WIRE: Final = (
+_TAKEN_OVER: Final = (
     names.OFFSET,
     names.BATCH_START,
     names.BATCH_END,
@@ -45,11 +45,18 @@ _AS_ON_THE_WIRE: Final = (
 )
 
 
-class Translator:
-    """Translates the groups of one partition with one mapping.
+@dataclass(frozen=True, slots=True)
+class TranslatedRows:
+    """Rows of the table, and row by row the records that they were made from, as consumers see them."""
 
-    `schema_ids` are the ids and GUIDs of a schema registry that the keys and the values have named. `recognition` says
-    how well the schema fitted the group that was translated last.
+    rows: pa.RecordBatch
+    records: pa.RecordBatch
+
+
+class Translator:
+    """Translates the records of one partition with the mapping of its `recognizer`.
+
+    `schema_ids` are the ids and GUIDs of a schema registry that the keys and the values have named.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class Translator:
         *,
         topic: str,
         partition: int,
+        recognizer: Recognizer | None = None,
         on_parse_error: Literal["pass_through", "halt"],
         on_unrecognized: Literal["warn", "halt", "ignore"] = "warn",
         key_envelope: EnvelopeReader | None = None,
@@ -71,45 +79,40 @@ class Translator:
         self._value_envelope = value_envelope
         self._halts = on_parse_error == "halt"
         self._halts_on_unknown = on_unrecognized == "halt"
-        self._recognizer = Recognizer(row)
-        self.recognition = Recognition()
+        self._recognizer = recognizer or Recognizer(row)
         self.schema_ids: dict[str, set[SchemaNumber]] = {"key": set(), "value": set()}
 
-    def translate(self, group: BatchGroup, ingest_times: Int64Array) -> list[pa.RecordBatch]:
-        """The group's rows in order. `ingest_times` (ms) has one element per batch.
+    def translate(self, records: Records) -> list[TranslatedRows]:
+        """The records' rows in order.
 
         The rows come as one record batch, or as several if their columns would exceed 2 GiB together. Raises
         ParseHalted for the first record that can't be decoded, and UnrecognizedHalted for the first with fields that
         the schema doesn't know, if the topic asks to halt. Raises the leaves of SchemaRegistryError, with the `offset`,
         where the schema of an envelope's id can't be looked up.
         """
-        self.recognition = Recognition()
-        return self._split(group.records, np.repeat(ingest_times, group.rows))
+        return self._split(records.columns)
 
-    def _split(self, records: pa.RecordBatch, ingest_times: Int64Array) -> list[pa.RecordBatch]:
+    def _split(self, records: pa.RecordBatch) -> list[TranslatedRows]:
         try:
-            return [self._rows(records, ingest_times)]
+            return [TranslatedRows(self._rows(records), as_seen(records, partition=self._partition))]
         except RowsTooLargeError:
             middle = records.num_rows // 2
             if middle == 0:
                 raise
-            first = self._split(records.slice(0, middle), ingest_times[:middle])
-            return first + self._split(records.slice(middle), ingest_times[middle:])
+            return self._split(records.slice(0, middle)) + self._split(records.slice(middle))
 
-    def _rows(self, records: pa.RecordBatch, ingest_times: Int64Array) -> pa.RecordBatch:
+    def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
         key = self._decode("key", self._row.key, records, self._key_envelope)
         value = self._decode("value", self._row.value, records, self._value_envelope)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
         if self._halts_on_unknown:
             self._refuse_unknown(records, key=key, val=value)
-        ingest = pa.array(ingest_times * MICROS_PER_MS).cast(TIMESTAMP)
+        ingest = pc.multiply(records.column(names.INGEST_TIMESTAMP), MICROS_PER_MS).cast(TIMESTAMP)
         columns = [key, value, translate_headers(records.column("headers")), self._kafka(records, ingest)]
         if self._row.partition_source == "flat":
             columns.append(ingest)
-        rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        self.recognition += self._recognizer.count(rows, records)
-        return rows
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _decode(
         self, part: str, mapping: ValueMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
@@ -131,7 +134,7 @@ class Translator:
 
     def _kafka(self, records: pa.RecordBatch, ingest: pa.Array) -> pa.StructArray:
         event, append, raw = translate_timestamps(records)
-        columns = {name: records.column(name) for name in _AS_ON_THE_WIRE} | {
+        columns = {name: records.column(name) for name in _TAKEN_OVER} | {
             names.PARTITION: _constant(self._partition, records.num_rows),
             names.SCHEMA_VERSION: _constant(self._row.schema_version, records.num_rows),
             names.EVENT_TIMESTAMP: event,

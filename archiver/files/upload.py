@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Final, Self
 
 from archiver.errors import StorageDenied, StorageError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.files.written import WrittenFile, WrittenRange
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo, TranslatedRange
 
 AT_ONCE: Final = 4
@@ -45,25 +46,28 @@ class Uploader:
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
 
-    def put_file(self, file: DataFileInfo, local: SpoolFile, *, kept_as: str) -> None:
-        """Start to upload a file of the next range, once the ranges before are uploaded and few files are under way.
+    def upload(self, written: WrittenRange) -> None:
+        """Take a range's files as they are finished, and start to upload each.
 
-        `kept_as` is its name in the spool if storage denies it. Raises the error of an upload before, as `wait` does.
+        They wait until the ranges before are uploaded and few files are under way. The range counts as uploaded once
+        all of its files are. Raises the error of an upload before, as `wait` does, and what finishing a file raises:
+        then the range is dropped.
         """
+        infos: list[DataFileInfo] = []
+        with closing(written.files) as files:
+            for file in files:
+                if self._ended is not None:
+                    self.wait()
+                while len(self._running) >= AT_ONCE:
+                    self._finish_one()
+                self._running.append(self._threads.submit(self._upload, file))
+                infos.append(file.info)
         if self._ended is not None:
             self.wait()
-        while len(self._running) >= AT_ONCE:
-            self._finish_one()
-        self._running.append(self._threads.submit(self._upload, file, local, kept_as))
-
-    def end_range(self, finished: TranslatedRange) -> None:
-        """Say that all files of this range were put. It counts as uploaded once they are."""
-        if self._ended is not None:
-            self.wait()
-        self._ended = finished
+        self._ended = written.translated(tuple(infos))
 
     def wait(self) -> None:
-        """Wait until everything that was put is uploaded.
+        """Wait until everything that was handed over is uploaded.
 
         Raises the leaves of StorageError, naming the file. After a failure every later call raises it again: no range
         may follow a gap.
@@ -78,23 +82,23 @@ class Uploader:
         self.seconds += self._running[0].result()
         self._running.popleft()
 
-    def _upload(self, file: DataFileInfo, local: SpoolFile, kept_as: str) -> float:
+    def _upload(self, file: WrittenFile) -> float:
         started = time.perf_counter()
         pass_point(FaultPoint.BEFORE_UPLOAD)
         try:
-            self._objects.upload(local, file.path, expected=file.size_bytes)
+            self._objects.upload(file.local, file.info.path, expected=file.info.size_bytes)
         except StorageDenied as error:
             if error.retryable:  # the file is removed with the task's spool: its name would send people to look for it
                 context = {key: value for key, value in error.context.items() if key != "spooled"}
                 raise type(error)(error.message, **context) from error
-            raise type(error)(error.message, **error.context | {"spooled": self._kept(local, kept_as)}) from error
+            raise type(error)(error.message, **error.context | {"spooled": self._kept(file)}) from error
         pass_point(FaultPoint.AFTER_UPLOAD)
-        local.remove()
+        file.local.remove()
         return time.perf_counter() - started
 
-    def _kept(self, local: SpoolFile, name: str) -> str:
+    def _kept(self, file: WrittenFile) -> str:
         """Keep the file; return where it is now, or why it could not be kept."""
         try:
-            return str(self._spool.keep(local, name))
+            return str(self._spool.keep(file.local, file.kept_as))
         except StorageError as error:
             return f"not kept: {error}"

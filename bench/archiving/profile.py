@@ -13,9 +13,9 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-from archiver.files import range_writer, translate
-from archiver.files.grouping import Grouper
+from archiver.files import row_sums, translate
 from archiver.files.translate import Translator
+from archiver.ingest.kafka_log.grouping import Grouper
 from archiver.kafka import range_reader
 from archiver.kafka.fetch import PartitionFetcher
 from archiver.storage.objects import ObjectStore
@@ -31,7 +31,7 @@ STAGES: tuple[tuple[Any, str, str], ...] = (
     (Grouper, "finish", "group batches"),
     (translate, "decode_values", "decode values, prove exactness"),
     (Translator, "translate", "other columns"),
-    (range_writer.RecordDigest, "of_fetched", "digest"),
+    (row_sums.RecordDigest, "of_seen", "digest"),
     (FileWriter, "write", "Parquet writer"),
     (FileWriter, "close", "Parquet writer"),
     (ParquetSegmentWriter, "write", "cut row groups, choose encodings"),

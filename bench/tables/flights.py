@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from archiver.codecs import Codec
 from archiver.demo.flights import events, read_flights
-from archiver.files.grouping import BatchGroup
+from archiver.files.records import Batches, Records
+from archiver.ingest.kafka_log.grouping import records_of
 from archiver.wire import RECORDS
 
 PIECE = 64 << 10
@@ -71,9 +72,11 @@ def wire(offsets: np.ndarray, values: pa.Array, minutes: np.ndarray, copies: int
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
 
 
-def group_of(records: pa.RecordBatch) -> BatchGroup:
-    """Return the batches of these records as the job groups them."""
+def group_of(records: pa.RecordBatch) -> Records:
+    """Return these records in their batches, as the job groups them."""
     starts = records.column("batch_start").to_numpy()
     _, first, sizes = np.unique(starts, return_index=True, return_counts=True)
     times = np.maximum.accumulate(records.column("timestamp").to_numpy()[first])
-    return BatchGroup(records=records, times=times, rows=sizes, last_offset=starts[first + sizes - 1])
+    ends = records.column("batch_end").to_numpy()[first]
+    batches = Batches(first_offset=starts[first], last_offset=ends, rows=sizes, times=times)
+    return records_of(records, batches, start_offset=int(starts[0]))

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.files.ingest_clock import IngestClock
+from archiver.ingest.kafka_log.ingest_clock import IngestClock
 
 HALF, AHEAD = 4, 100
 Batches = list[tuple[int, int]]

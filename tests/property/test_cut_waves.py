@@ -96,7 +96,7 @@ class Archiver:
         if not self._running:
             self._world.stage(self._finished.restart(self._world.end))
             if spans := self._finished.spans(self._world.log_end):
-                backlog = Backlog(partition=0, spans=spans, leader_epoch=-1, bytes_per_offset=1.0)
+                backlog = Backlog(partition=0, spans=spans, bytes_per_offset=1.0)
                 self._running = [one for _, one in self._planner.plan({"t": [backlog]}, self._limits)]
             return
         planned = self._running.pop(which % len(self._running))

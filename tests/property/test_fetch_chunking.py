@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.files.grouping import BatchGroup, Grouper
-from archiver.files.ingest_clock import IngestClock
+from archiver.files.records import Records
+from archiver.ingest.kafka_log.grouping import Grouper
+from archiver.ingest.kafka_log.ingest_clock import IngestClock
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.work import translate_range
+from archiver.wire import decode_batches
 from tests.support.kafka.logs import DAY, PLAN, Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record
 
@@ -29,10 +32,10 @@ def log_of(shape: Sequence[tuple[int, int, int]]) -> list[bytes]:
     return log
 
 
-def groups_of(log: list[bytes], cuts: Sequence[int]) -> list[BatchGroup]:
+def groups_of(log: list[bytes], cuts: Sequence[int]) -> list[Records]:
     clock = IngestClock(half_window=3, max_ahead_bytes=1_500)
     grouper = Grouper(plan_time_ms=PLAN, clock=clock, group_bytes=1_000, group_rows=7)
-    planned = PlannedRange(partition=0, start_offset=0, end_offset=1 << 40, leader_epoch=-1, owns_head=True)
+    planned = PlannedRange(partition=0, start_offset=0, end_offset=1 << 40, owns_head=True)
     groups = [group for piece in LogInMemory(log=log, cuts=cuts).batches(planned) for group in grouper.push(piece)]
     return [*groups, *grouper.finish()]
 
@@ -41,16 +44,18 @@ def groups_of(log: list[bytes], cuts: Sequence[int]) -> list[BatchGroup]:
 def test_groups_do_not_depend_on_fetches(shape: list[tuple[int, int, int]], cuts: list[int]) -> None:
     log = log_of(shape)
     whole, cut = groups_of(log, ()), groups_of(log, cuts)
-    assert [group.records.to_pydict() for group in cut] == [group.records.to_pydict() for group in whole]
-    for name in ("times", "rows", "last_offset"):
-        values = [[getattr(group, name).tolist() for group in groups] for groups in (whole, cut)]
+    assert [group.columns.to_pydict() for group in cut] == [group.columns.to_pydict() for group in whole]
+    for name in ("times", "rows", "first_offset", "last_offset"):
+        values = [[getattr(group.batches, name).tolist() for group in groups] for groups in (whole, cut)]
         assert values[0] == values[1]
-    assert sum(group.records.num_rows for group in whole) == sum(records for _, records, _ in shape)
-    for group in whole:
-        assert group.records.num_rows == int(group.rows.sum())
-        assert group.records.num_rows < 7 + 4
-        ends = group.rows.cumsum() - 1
-        assert group.records.column("batch_end").take(ends.tolist()).to_pylist() == group.last_offset.tolist()
+    assert sum(len(group) for group in whole) == sum(records for _, records, _ in shape)
+    assert all(len(group) < 7 + 4 for group in whole)
+    assert all(group.end_offset == after.start_offset for group, after in pairwise(whole))
+    if log:
+        decoded = decode_batches(b"".join(log), start_offset=0, end_offset=1 << 40).records
+        for name in decoded.schema.names:
+            grouped = [value for group in whole for value in group.columns.column(name).to_pylist()]
+            assert grouped == decoded.column(name).to_pylist()
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -7,10 +7,10 @@ a cut falls inside a batch, the task before the cut owns the whole batch (docs/c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.plan.ranges import NO_EPOCHS, EpochsBefore, PlannedRange
 
 LEAST_BYTES_PER_OFFSET: Final = 1.0
 DEFAULT_BYTES: Final = 1024.0
@@ -25,14 +25,13 @@ class Backlog:
     """The offsets of a partition that no task has covered yet, as half-open spans in order.
 
     Usually there is one span. There are several if a task failed or ran out of time, and tasks after it are done.
-    `last_epoch` is the leader epoch of what the leader has right before the offset `follows`, -1 if that isn't known.
+    `epochs` are those before the offset `follows`.
     """
 
     partition: int
     spans: tuple[tuple[int, int], ...]
-    leader_epoch: int
     bytes_per_offset: float
-    last_epoch: int = -1
+    epochs: EpochsBefore = NO_EPOCHS
     follows: int = -1
 
     @property
@@ -98,7 +97,6 @@ def _range(backlog: Backlog, start: int, end: int) -> PlannedRange:
         partition=backlog.partition,
         start_offset=start,
         end_offset=end,
-        leader_epoch=backlog.leader_epoch,
         owns_head=start == backlog.spans[0][0],
-        last_epoch=backlog.last_epoch if start == backlog.follows else -1,
+        epochs=backlog.epochs if start == backlog.follows else replace(backlog.epochs, at_leader=-1),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from archiver.errors import DataLoss
 from archiver.topics.seen_partition import SeenPartition, check_continuity
@@ -17,11 +18,24 @@ from schema_mapping.errors import ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpochsBefore:
+    """The leader epochs right before a range, for sources that have them. -1: none, or not known.
+
+    `archived` is the last one that was archived, `at_leader` that of the record that the leader has there.
+    """
+
+    archived: int = -1
+    at_leader: int = -1
+
+
+NO_EPOCHS: Final = EpochsBefore()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRange:
     """A range of offsets of one partition, for one task.
 
-    `leader_epoch` is the last leader epoch that was archived before it (-1: none). `last_epoch` is the leader epoch of
-    what the leader has right before it, -1 if that isn't known. With `owns_head`, no other range ends at
+    Only the source of the records uses `epochs`. With `owns_head`, no other range ends at
     `start_offset`: if `start_offset` lies inside a batch, as a log start may, the task keeps the batch's records from
     there on.
     """
@@ -29,9 +43,8 @@ class PlannedRange:
     partition: int
     start_offset: int
     end_offset: int
-    leader_epoch: int
     owns_head: bool
-    last_epoch: int = -1
+    epochs: EpochsBefore = NO_EPOCHS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +93,11 @@ def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False)
         partition=seen.partition,
         start_offset=start,
         end_offset=seen.last_stable,
-        leader_epoch=-1 if seen.known is None else seen.known.leader_epoch,
         owns_head=True,
-        last_epoch=seen.last_epoch if seen.gap is None else -1,
+        epochs=EpochsBefore(
+            archived=-1 if seen.known is None else seen.known.leader_epoch,
+            at_leader=seen.last_epoch if seen.gap is None else -1,
+        ),
     )
 
 

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from archiver.files.range_files import FileTarget
 from archiver.ingest.plan.ranges import PlannedRange
-from archiver.wire.columns import DecodedBatches
+from archiver.ingest.task.log_source import LogSource
 from catalog.model import SchemaIdentity, TranslatedRange
 from schema_mapping.errors import ContextError
-
-
-class RangeSource(Protocol):
-    """Where the records of a topic's ranges come from. Its values pickle."""
-
-    def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
-        """Decoded pieces of the range in order, without gaps, up to its end.
-
-        Raises the leaves of SourceError, and CorruptBatch, where the rest of the range can't be read.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTarget(FileTarget):
     """What all tasks of a topic share: where its records come from, how they become rows, where the files go."""
 
-    source: RangeSource
+    source: LogSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

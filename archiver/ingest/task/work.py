@@ -9,23 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, closing
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from typing import Final
 
-from archiver.files.grouping import Grouper
 from archiver.files.range_writer import RangeWriter
 from archiver.files.upload import Uploader
-from archiver.ingest.task.source import KafkaSource
+from archiver.ingest.task.log_source import LogReading
 from archiver.ingest.task.values import TaskMetrics, TaskResult, TopicTarget, TranslateTask
-from archiver.kafka.shared_clients import sharing_clients
 from archiver.storage.spool import TaskSpool
-from archiver.wire.columns import DecodedBatches
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping.errors import ContextError
 from schema_mapping.formats import MODULES as VALUE_FORMAT_MODULES
 
 MODULES: Final = (
     __name__,
+    "archiver.ingest.kafka_log.source",
     "archiver.kafka.range_reader",
     "archiver.storage.formats",
     *VALUE_FORMAT_MODULES,
@@ -39,33 +38,27 @@ _READING_SHARE: Final = 0.6
 
 
 def translate_range(task: TranslateTask) -> TaskResult:
-    """Fetch, decode and translate the range, write and upload its files; return the uploaded ranges in order."""
+    """Read and translate the range, write and upload its files; return the uploaded ranges in order."""
     started_ns = time.time_ns()
     with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
+        reading = task.target.source.read(task.planned, plan_time_ms=task.plan_time_ms, budget_seconds=_budget(task))
         writer = RangeWriter(
-            task.target,
-            spool,
-            uploader,
-            partition=task.planned.partition,
-            start_offset=task.planned.start_offset,
-            leader_epoch=task.planned.leader_epoch,
-            spool_bytes=task.spool_bytes,
+            task.target, spool, uploader, partition=task.planned.partition, spool_bytes=task.spool_bytes
         )
-        reader = _Reader(task)
-        error = _attempt(lambda: _translate(task, reader, writer))
+        error = _attempt(lambda: _translate(reading, writer))
         ended = _attempt(writer.end)
         writer.abort()
         uploaded = _attempt(uploader.wait)
-        ranges = tuple(uploader.uploaded)
+        ranges = tuple(replace(done, leader_epoch=reading.leader_epoch(done.end_offset)) for done in uploader.uploaded)
     files = [file for done in ranges for file in done.files]
     metrics = TaskMetrics(
         records=sum(file.rows for file in files),
-        batches=reader.batches,
-        source_bytes=reader.source_bytes,
+        batches=reading.batches,
+        source_bytes=reading.source_bytes,
         files=len(files),
         file_bytes=sum(file.size_bytes for file in files),
         raw_values=sum(file.raw_values for file in files),
-        fetch_seconds=reader.seconds,
+        fetch_seconds=reading.seconds,
         translate_seconds=writer.translate_seconds,
         write_seconds=writer.write_seconds,
         upload_seconds=uploader.seconds,
@@ -80,10 +73,14 @@ def translate_range(task: TranslateTask) -> TaskResult:
     )
 
 
-def together(tasks: Sequence[TranslateTask]) -> AbstractContextManager[None]:
+@contextmanager
+def together(tasks: Sequence[TranslateTask]) -> Iterator[None]:
     """A context in which tasks that are done one after the other share what is the same for all of them."""
-    sources = (task.target.source for task in tasks)
-    return sharing_clients((each.options, each.topic) for each in sources if isinstance(each, KafkaSource))
+    sources = [task.target.source for task in tasks]
+    with ExitStack() as shared:
+        for kind in dict.fromkeys(type(source) for source in sources):
+            shared.enter_context(kind.sharing(source for source in sources if type(source) is kind))
+        yield
 
 
 def _learned(
@@ -105,19 +102,10 @@ def _attempt(step: Callable[[], None]) -> ContextError | None:
     return None
 
 
-def _translate(task: TranslateTask, reader: _Reader, writer: RangeWriter) -> None:
-    grouper = Grouper(plan_time_ms=task.plan_time_ms)
-    for number, piece in enumerate(reader.pieces()):
-        if number == 0:
-            writer.begin_at(piece.start_offset)
-        writer.note_epochs(piece.epochs)
-        for group in grouper.push(piece):
-            writer.write(group)
-    for group in grouper.finish():
-        writer.write(group)
-    writer.cover(reader.read_until)
-    if reader.error is not None:
-        raise reader.error
+def _translate(reading: LogReading, writer: RangeWriter) -> None:
+    with closing(reading.records()) as groups:
+        for records in groups:
+            writer.write(records)
 
 
 def _budget(task: TranslateTask) -> float:
@@ -126,39 +114,3 @@ def _budget(task: TranslateTask) -> float:
     if left is None:
         return task.budget_seconds
     return min(task.budget_seconds, max(LEAST_SECONDS, left * _READING_SHARE))
-
-
-class _Reader:
-    """Reads the range piece by piece, until its end, the end of the task's time, or an error.
-
-    The error is kept in `error`: the pieces before it are written first.
-    """
-
-    def __init__(self, task: TranslateTask) -> None:
-        self._task = task
-        self.read_until = task.planned.start_offset
-        self.error: ContextError | None = None
-        self.batches = 0
-        self.source_bytes = 0
-        self.seconds = 0.0
-
-    def pieces(self) -> Iterator[DecodedBatches]:
-        deadline = time.monotonic() + _budget(self._task)
-        with closing(self._task.target.source.batches(self._task.planned)) as source:
-            while (piece := self._next(source)) is not None:
-                self.read_until = piece.next_offset
-                self.batches += len(piece.batches)
-                self.source_bytes += int(piece.batches.bytes.sum())
-                yield piece
-                if time.monotonic() >= deadline:
-                    return
-
-    def _next(self, source: Iterator[DecodedBatches]) -> DecodedBatches | None:
-        started = time.perf_counter()
-        try:
-            return next(source, None)
-        except ContextError as error:
-            self.error = error
-            return None
-        finally:
-            self.seconds += time.perf_counter() - started

@@ -298,16 +298,15 @@ class TopicRun:
         if finished is None:
             finished = FinishedRanges(planned.start_offset, partial(same_log, self._brokers, self.name, partition))
             self._finished[partition] = finished
-        self._stage(finished.restart(planned.start_offset, epoch=planned.leader_epoch))
+        self._stage(finished.restart(planned.start_offset, epoch=planned.epochs.archived))
         spans = finished.spans(min(planned.end_offset, self._until[partition]))
         if not spans:
             return None
         backlog = Backlog(
             partition=partition,
             spans=spans,
-            leader_epoch=planned.leader_epoch,
             bytes_per_offset=self._sizes.of(partition),
-            last_epoch=planned.last_epoch,
+            epochs=planned.epochs,
             follows=planned.start_offset,
         )
         if not self._is_ripe(backlog):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from archiver.config.model import TopicConfig
-from archiver.ingest.task.source import KafkaSource
+from archiver.ingest.kafka_log.source import KafkaSource
 from archiver.ingest.task.values import TopicTarget
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from archiver.topics.opening import OpenedTopic, store_of

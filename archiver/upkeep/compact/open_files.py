@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from archiver.archive.assemble import Assembler
 from archiver.errors import UpkeepError
-from archiver.files.partitioned_rows import PartitionedRows, PartitionRows, Sums
+from archiver.files.partitioned_rows import PartitionedRows, PartitionRows
 from archiver.files.row_partitions import RowPartitions, Values
+from archiver.files.row_sums import Sums
 from archiver.storage.file_names import DataFileName
 from archiver.storage.segment import SegmentLayout, SegmentOrigin, SegmentWriter
 from archiver.storage.spool import TaskSpool

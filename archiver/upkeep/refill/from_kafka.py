@@ -127,7 +127,7 @@ def _planned(one: TranslatedRange, log_start: int, log_end: int) -> PlannedRange
     start, end = max(one.start_offset, log_start), min(one.end_offset, log_end)
     if start >= end:
         return None
-    return PlannedRange(partition=one.partition, start_offset=start, end_offset=end, leader_epoch=-1, owns_head=True)
+    return PlannedRange(partition=one.partition, start_offset=start, end_offset=end, owns_head=True)
 
 
 def _told(error: ContextError | None) -> ContextError | None:

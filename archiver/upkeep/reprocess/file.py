@@ -24,9 +24,10 @@ from archiver.archive.records import KAFKA_IDS
 from archiver.archive.table_files import TableFile
 from archiver.errors import UpkeepError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.files.partitioned_rows import PENDING_BYTES, PartitionedRows, PartitionRows, Sums
+from archiver.files.partitioned_rows import PENDING_BYTES, PartitionedRows, PartitionRows
 from archiver.files.recognition import Recognizer
 from archiver.files.row_partitions import RowPartitions
+from archiver.files.row_sums import summed_by
 from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
@@ -167,11 +168,7 @@ class _Rewriting:
     def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
         """Write a file for each partition that the rows belong to after they were decoded again."""
         target, old, origin = self._target, self._task.file, self._file.reader.metadata.origin
-        recognizer = Recognizer(target.decoding.row, self._schema)
-
-        def summed(rows: pa.RecordBatch, records: pa.RecordBatch) -> Sums:
-            return Sums(RecordDigest.of_seen(records), recognizer.count(rows, records))
-
+        summed = summed_by(Recognizer(target.decoding.row, self._schema))
         partitions = RowPartitions(partitioning, self._schema)
         with closing(PartitionedRows(partitions, spool, summed, pending_bytes=target.pending_bytes)) as rows:
             mended: Counter[ErrorKind] = Counter()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from archiver.errors import StorageDenied, StorageError
 from archiver.files import partitioned_rows
-from archiver.files.grouping import Grouper
+from archiver.ingest.kafka_log.grouping import Grouper
 from archiver.ingest.task.values import TaskResult, TranslateTask
 from archiver.ingest.task.work import translate_range
 from archiver.storage.objects import ObjectStore

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from archiver.errors import UnrecognizedHalted
-from archiver.files.grouping import BatchGroup
 from archiver.files.recognition import Recognizer
+from archiver.files.records import Records
 from archiver.files.translate import Translator
 from archiver.wire.columns import RECORDS
 from catalog.recognition import Doubt, Fit, Recognition
 from schema_mapping import RawMapping, RowMapping, compile_mapping
-from tests.support.kafka.fetched_records import PLAIN
+from tests.support.kafka.fetched_records import PLAIN, as_records
 from tests.support.schemas.proto_text import descriptor_of
 
 HEAD = "syntax = 'proto3'; package t; "
@@ -117,9 +116,9 @@ def test_unknown_fields_beside_excluded_ones_do_not_count_nor_halt_and_those_bel
     assert Recognizer(row).count(rows, records).value.unknown == 1
     halting = translator(row, "halt")
     values = {"beside": beside, "below": below}
-    halting.translate(sent(values, "beside"), sent(values, "beside").times)
+    halting.translate(sent(values, "beside"))
     with pytest.raises(UnrecognizedHalted):
-        halting.translate(sent(values, "below"), sent(values, "below").times)
+        halting.translate(sent(values, "below"))
 
 
 def translator(row: RowMapping, on_unrecognized: Any) -> Translator:
@@ -129,33 +128,18 @@ def translator(row: RowMapping, on_unrecognized: Any) -> Translator:
 FIRST = PLAIN | {"key": None, "batch_start": 10, "batch_end": 20}
 
 
-def sent(values: dict[str, bytes | None], *names: str) -> BatchGroup:
+def sent(values: dict[str, bytes | None], *names: str) -> Records:
     """A batch of these values, from offset 10 on."""
     rows = [FIRST | {"offset": 10 + number, "value": values[name]} for number, name in enumerate(names)]
-    return BatchGroup(
-        records=pa.RecordBatch.from_pylist(rows, RECORDS),
-        times=np.zeros(1, np.int64),
-        rows=np.array([len(rows)]),
-        last_offset=np.array([9 + len(rows)]),
-    )
+    return as_records(pa.RecordBatch.from_pylist(rows, RECORDS))
 
 
 def test_a_topic_that_asks_to_halt_names_the_first_record(row: RowMapping, values: dict[str, bytes | None]) -> None:
     halting = translator(row, "halt")
-    times = sent(values, "known").times
-    halting.translate(sent(values, "known", "cut", "broken"), times)
+    halting.translate(sent(values, "known", "cut", "broken"))
     with pytest.raises(UnrecognizedHalted) as caught:
-        halting.translate(sent(values, "known", "null", "in a list", "top"), times)
+        halting.translate(sent(values, "known", "null", "in a list", "top"))
     assert caught.value.context == {"topic": "t", "partition": 7, "offset": 12}
-
-
-def test_a_translator_counts_its_last_group(row: RowMapping, values: dict[str, bytes | None]) -> None:
-    passing = translator(row, "warn")
-    times = sent(values, "known").times
-    passing.translate(sent(values, "top", "null", "broken"), times)
-    assert (passing.recognition.value.values, passing.recognition.value.unknown) == (2, 1)
-    passing.translate(sent(values, "known"), times)
-    assert (passing.recognition.value.values, passing.recognition.value.unknown) == (1, 0)
 
 
 @pytest.mark.parametrize(

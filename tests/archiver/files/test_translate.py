@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,12 +12,12 @@ import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 
 from archiver.errors import ParseHalted
-from archiver.files.grouping import BatchGroup
+from archiver.files.records import Records
 from archiver.files.translate import Translator, translate_headers, translate_timestamps
 from archiver.wire.columns import HEADER_TYPE, RECORDS
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.errors import RowsTooLargeError
-from tests.support.kafka.fetched_records import PLAIN
+from tests.support.kafka.fetched_records import PLAIN, as_records
 
 EMPTY = PLAIN | {"key": None, "value": None, "attributes": 2}
 
@@ -26,14 +27,13 @@ def records(*rows: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([EMPTY | first | {"offset": 10 + i} | row for i, row in enumerate(rows)], RECORDS)
 
 
-def group(*rows: dict[str, Any], batches: list[int] | None = None) -> BatchGroup:
-    counts = np.array(batches or [len(rows)], np.int64)
-    return BatchGroup(
-        records=records(*rows),
-        times=np.zeros(len(counts), np.int64),
-        rows=counts,
-        last_offset=10 + np.cumsum(counts) - 1,
-    )
+def group(*rows: dict[str, Any], batches: Sequence[int] = (), times: Sequence[int] = ()) -> Records:
+    return as_records(records(*rows), rows=batches, times=times)
+
+
+def translated(row: RowMapping, group: Records, *, partition: int = 0, **how: Any) -> list[pa.RecordBatch]:
+    how = {"topic": "t", "on_parse_error": "pass_through"} | how
+    return [each.rows for each in Translator(row, partition=partition, **how).translate(group)]
 
 
 RAW = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schema_version=3)
@@ -46,10 +46,8 @@ TEXT = RowMapping(
 
 
 def test_a_row_holds_all_that_a_consumer_gets():
-    (rows,) = Translator(RAW, topic="t", partition=7, on_parse_error="pass_through").translate(
-        group({"key": b"k", "value": b""}, {"value": b"v"}, {"key": b""}, batches=[1, 2]),
-        np.array([5_000, 6_000]),
-    )
+    sent = group({"key": b"k", "value": b""}, {"value": b"v"}, {"key": b""}, batches=[1, 2], times=[5_000, 6_000])
+    (rows,) = translated(RAW, sent, partition=7)
     rows.validate(full=True)
     assert rows.schema.equals(RAW.arrow_schema, check_metadata=True)
     first, second, third = rows.to_pylist()
@@ -79,17 +77,14 @@ def test_a_row_holds_all_that_a_consumer_gets():
 
 def test_a_part_of_a_group_translates_alone():
     whole = group({"value": b"a"}, {"value": b"b", "headers": [{"key": b"h", "value": b"x"}]}, {}, batches=[1, 1, 1])
-    translator = Translator(RAW, topic="t", partition=0, on_parse_error="halt")
-    (rows,) = translator.translate(whole.part(1, 3), np.array([1, 2]))
+    (rows,) = translated(RAW, whole.part(1, 3, times=np.array([1, 2])), on_parse_error="halt")
     rows.validate(full=True)
     assert [row["kafka"]["offset"] for row in rows.to_pylist()] == [11, 12]
     assert [len(row["headers"]) for row in rows.to_pylist()] == [1, 0]
 
 
 def test_the_flat_copy_equals_the_nested_time():
-    (rows,) = Translator(TEXT, topic="t", partition=0, on_parse_error="pass_through").translate(
-        group({}), np.array([9])
-    )
+    (rows,) = translated(TEXT, group({}, times=[9]))
     (row,) = rows.to_pylist()
     assert row["ingest_timestamp"] == row["kafka"]["ingest_timestamp"]
 
@@ -150,17 +145,16 @@ def test_only_header_keys_that_are_not_utf8_are_kept_raw():
 def test_halting_names_the_first_record_that_can_not_be_decoded():
     good = StringValue(value="x").SerializeToString()
     translator = Translator(TEXT, topic="orders", partition=2, on_parse_error="halt")
-    translator.translate(group({"value": good}, {}), np.array([1]))
+    translator.translate(group({"value": good}, {}))
     with pytest.raises(ParseHalted) as halted:
-        translator.translate(group({"value": good}, {"value": b"\x0a\x05x"}, {"value": b"\xff"}), np.array([1]))
+        translator.translate(group({"value": good}, {"value": b"\x0a\x05x"}, {"value": b"\xff"}))
     context = halted.value.context
     assert (context["topic"], context["partition"], context["offset"]) == ("orders", 2, 11)
     assert context["code"].startswith("truncated@")
 
 
 def test_passing_through_keeps_what_can_not_be_decoded():
-    translator = Translator(TEXT, topic="orders", partition=2, on_parse_error="pass_through")
-    (rows,) = translator.translate(group({"value": b"\x0a\x05x"}), np.array([1]))
+    (rows,) = translated(TEXT, group({"value": b"\x0a\x05x"}))
     (row,) = rows.to_pylist()
     assert row["val"]["__raw__"] == b"\x0a\x05x"
     assert row["val"]["__err__"].startswith("truncated@")
@@ -178,11 +172,8 @@ class Narrow(RawMapping):
 def test_rows_too_large_for_one_column_are_split():
     row = RowMapping(key=RawMapping(raw_id=100), value=Narrow(raw_id=101), schema_version=3)
     records = [{"value": b"%d" % number, "headers": [{"key": b"h", "value": b"x"}] * number} for number in range(7)]
-    times = np.array([1_000, 2_000])
-    translator = Translator(row, topic="t", partition=0, on_parse_error="pass_through")
-    parts = translator.translate(group(*records, batches=[3, 4]), times)
-    (whole,) = Translator(RAW, topic="t", partition=0, on_parse_error="pass_through").translate(
-        group(*records, batches=[3, 4]), times
-    )
+    sent = group(*records, batches=[3, 4], times=[1_000, 2_000])
+    parts = translated(row, sent)
+    (whole,) = translated(RAW, sent)
     assert len(parts) > 1
     assert [each for part in parts for each in part.to_pylist()] == whole.to_pylist()

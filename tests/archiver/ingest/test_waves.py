@@ -39,8 +39,7 @@ class FakeRun:
         self.failed = self.is_waiting = self.is_done = False
         self.steps: list[str] = []
         self._left = [
-            Backlog(partition=number, spans=((0, 1),), leader_epoch=-1, bytes_per_offset=100.0)
-            for number in range(partitions)
+            Backlog(partition=number, spans=((0, 1),), bytes_per_offset=100.0) for number in range(partitions)
         ]
         self._breaks = breaks
 
@@ -222,10 +221,7 @@ def test_nothing_begins_once_stop_is_set(target: TopicTarget, settings: ArchiveS
 
 
 def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSection) -> None:
-    planned = [
-        PlannedRange(partition=number, start_offset=0, end_offset=1, leader_epoch=-1, owns_head=True)
-        for number in range(8)
-    ]
+    planned = [PlannedRange(partition=number, start_offset=0, end_offset=1, owns_head=True) for number in range(8)]
     run = FakeRun("a")
     owners = [(run, each) for each in planned]
     tasks = waves([run], target, settings)._tasks(owners, [0.25] * 8, slots=2)  # type: ignore[arg-type]

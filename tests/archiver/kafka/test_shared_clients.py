@@ -12,8 +12,8 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from archiver.errors import BrokerUnavailable, DataLoss
-from archiver.ingest.plan.ranges import PlannedRange
-from archiver.ingest.task.source import KafkaSource
+from archiver.ingest.kafka_log.source import KafkaSource
+from archiver.ingest.plan.ranges import EpochsBefore, PlannedRange
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.shared_clients import client_for, sharing_clients
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched
@@ -21,7 +21,7 @@ from tests.support.kafka.record_batches import Record, build
 
 UNKNOWN_TOPIC_ID = 100
 BATCH = build([Record()] * 5)
-PLANNED = PlannedRange(partition=0, start_offset=0, end_offset=5, leader_epoch=0, last_epoch=-1, owns_head=True)
+PLANNED = PlannedRange(partition=0, start_offset=0, end_offset=5, owns_head=True, epochs=EpochsBefore(archived=0))
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from archiver.archive.batches import ArchivedBatches, BatchCursor, FetchedBatches
-from archiver.files.grouping import BatchGroup
+from archiver.files.records import Batches
 from archiver.files.translate import Translator
+from archiver.ingest.kafka_log.grouping import records_of
 from archiver.wire import AbortedTransaction, DecodeLimits, decode_batches
 from schema_mapping import RawMapping, RowMapping
 from tests.support.archive.lake import DAY, Lake
@@ -63,16 +64,17 @@ def archive_more(
     step = max(1, len(index) // files)
     for first in range(0, len(index), step):
         part = slice(first, first + step)
-        group = BatchGroup(
-            records=decoded.records.slice(int(index.first_row[first]), int(index.rows[part].sum())),
-            times=np.full(len(index.rows[part]), INGESTED, np.int64),
-            rows=index.rows[part],
+        batches = Batches(
+            first_offset=index.base_offset[part],
             last_offset=index.last_offset[part],
+            rows=index.rows[part],
+            times=np.full(len(index.rows[part]), INGESTED, np.int64),
         )
-        until = int(index.last_offset[part][-1]) + 1
-        (rows,) = translator.translate(group, group.times)
-        lake.add(ROWS, rows, start, until)
-        start = until
+        sent = decoded.records.slice(int(index.first_row[first]), int(index.rows[part].sum()))
+        records = records_of(sent, batches, start_offset=start)
+        (translated,) = translator.translate(records)
+        lake.add(ROWS, translated.rows, start, records.end_offset)
+        start = records.end_offset
     if start < end:
         lake.add(ROWS, None, start, end)
 

@@ -67,7 +67,7 @@ def run() -> Iterator[JobEvent]:
     )
     yield PartitionsSeen(topic="orders", partitions=seen)
     yield Failed(topic="orders", partition=1, error=LOSS)
-    head = PlannedRange(partition=0, start_offset=10, end_offset=100, leader_epoch=-1, owns_head=True)
+    head = PlannedRange(partition=0, start_offset=10, end_offset=100, owns_head=True)
     tail = replace(head, start_offset=100, end_offset=200, owns_head=False)
     yield WavePlanned(wave=1, ranges={"orders": (head, tail)})
     done = replace(

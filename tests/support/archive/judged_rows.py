@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from archiver.files.grouping import BatchGroup
 from archiver.files.translate import Translator
 from archiver.records.where import Where
 from archiver.upkeep.removal.column_answers import answer
@@ -14,7 +13,7 @@ from archiver.upkeep.removal.table_columns import table_columns
 from archiver.wire.columns import RECORDS
 from schema_mapping import Assignment, LedgerState, assign
 from tests.support.archive.archived_rows import KnownMapping
-from tests.support.kafka.fetched_records import PLAIN
+from tests.support.kafka.fetched_records import PLAIN, as_records
 
 RECORD = PLAIN | {"batch_start": 0, "batch_end": 99}
 
@@ -30,12 +29,9 @@ def rows_of(written: Assignment, *values: bytes | None, keys: bool = False) -> p
     sent = pa.RecordBatch.from_pylist(
         [RECORD | {"key": None, "value": None, "offset": at, part: value} for at, value in enumerate(values)], RECORDS
     )
-    group = BatchGroup(
-        records=sent, times=np.zeros(1, np.int64), rows=np.array([len(sent)]), last_offset=np.array([len(sent) - 1])
-    )
     translator = Translator(written.row, topic="t", partition=0, on_parse_error="pass_through")
-    (rows,) = translator.translate(group, group.times)
-    return rows
+    (translated,) = translator.translate(as_records(sent))
+    return translated.rows
 
 
 def said(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:

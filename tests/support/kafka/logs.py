@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from archiver.errors import BrokerUnavailable
-from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.kafka_log.reading import KafkaReading
+from archiver.ingest.plan.ranges import EpochsBefore, PlannedRange
 from archiver.ingest.task.values import TopicTarget, TranslateTask
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
@@ -32,11 +34,18 @@ def batch(base: int, *records: Record, leader_epoch: int = 5) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class LogInMemory:
-    """A RangeSource over batches; `cuts` are the numbers of batches after which a piece ends, `fails_after` pieces."""
+    """A LogSource over batches; `cuts` are the numbers of batches after which a piece ends, `fails_after` pieces."""
 
     log: Sequence[bytes]
     cuts: Sequence[int] = ()
     fails_after: int | None = None
+
+    def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> KafkaReading:
+        return KafkaReading(self.batches(planned), planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
+
+    @classmethod
+    def sharing(cls, sources: Iterable[LogInMemory]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
         edges = [0, *sorted({min(cut, len(self.log)) for cut in self.cuts}), len(self.log)]
@@ -86,7 +95,9 @@ class Bench:
         )
         return TranslateTask(
             target=target,
-            planned=PlannedRange(partition=4, start_offset=start, end_offset=end, leader_epoch=2, owns_head=owns_head),
+            planned=PlannedRange(
+                partition=4, start_offset=start, end_offset=end, owns_head=owns_head, epochs=EpochsBefore(archived=2)
+            ),
             plan_time_ms=PLAN,
             budget_seconds=self.budget_seconds,
             spool=self.folder / "spool",

@@ -46,7 +46,7 @@ def busy_run() -> Iterator[JobEvent]:
     known = PartitionOffset(next_offset=0)
     seen = SeenPartition(partition=0, log_start=0, last_stable=MANY, known=known)
     yield PartitionsSeen(topic="metrics.cpu.total", partitions=(seen,))
-    planned = PlannedRange(partition=0, start_offset=0, end_offset=MANY, leader_epoch=-1, owns_head=True)
+    planned = PlannedRange(partition=0, start_offset=0, end_offset=MANY, owns_head=True)
     yield WavePlanned(wave=1, ranges={"metrics.cpu.total": (planned,)})
     done = span(0, 0, SOME)
     time.sleep(0.4)

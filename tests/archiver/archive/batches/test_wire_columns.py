@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,11 +11,11 @@ from hypothesis import strategies as st
 
 from archiver.archive.batches.wire_columns import ON_THE_WIRE
 from archiver.archive.records import RecordParts
-from archiver.files.grouping import BatchGroup
 from archiver.files.translate import YEAR_1_MS, YEAR_9999_END_MS, Translator
 from archiver.wire.columns import RECORDS
 from schema_mapping import RawMapping, RowMapping
 from schema_mapping.columns.fixed import KAFKA_FIELD
+from tests.support.kafka.fetched_records import as_records
 
 ROWS = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schema_version=1)
 TIMES = st.sampled_from(
@@ -56,13 +55,13 @@ def test_times_come_back(times: list[tuple[int, int | None, int]]):
         for place, (time, append, kind) in enumerate(times)
     ]
     records = pa.RecordBatch.from_pylist(written, RECORDS)
-    ones = np.ones(len(times), np.int64)
-    group = BatchGroup(records=records, times=ones, rows=ones, last_offset=np.arange(len(times)))
-    (rows,) = Translator(ROWS, topic="t", partition=0, on_parse_error="halt").translate(group, ones)
+    ones = [1] * len(times)
+    translator = Translator(ROWS, topic="t", partition=0, on_parse_error="halt")
+    (translated,) = translator.translate(as_records(records, rows=ones, times=ones))
     for row in written:  # raw_timestamp keeps only the time that consumers see
         if row["append_timestamp"] is not None and not YEAR_1_MS <= row["append_timestamp"] <= YEAR_9999_END_MS:
             row["timestamp"] = row["timestamp"] if YEAR_1_MS <= row["timestamp"] <= YEAR_9999_END_MS else -1
-    assert again(records, rows["kafka"]).to_pylist() == written
+    assert again(records, translated.rows["kafka"]).to_pylist() == written
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.ingest.plan.backlog import Backlog, cut, whole
-from archiver.ingest.plan.ranges import PlannedRange
+from archiver.ingest.plan.ranges import EpochsBefore, PlannedRange
 
 
 def backlog(*spans: tuple[int, int], density: float = 10.0) -> Backlog:
-    return Backlog(partition=3, spans=spans, leader_epoch=7, bytes_per_offset=density)
+    return Backlog(partition=3, spans=spans, bytes_per_offset=density, epochs=EpochsBefore(archived=7))
 
 
 def ends(ranges: tuple[PlannedRange, ...]) -> list[tuple[int, int]]:
@@ -37,7 +37,7 @@ def test_gaps_come_first() -> None:
 def test_only_the_head_keeps_a_batch_that_straddles_its_start() -> None:
     ranges = cut(backlog((5, 100)), pieces=4, piece_bytes=100)
     assert [each.owns_head for each in ranges] == [True, False, False, False]
-    assert {(each.partition, each.leader_epoch) for each in ranges} == {(3, 7)}
+    assert {(each.partition, each.epochs) for each in ranges} == {(3, EpochsBefore(archived=7))}
     assert [each.owns_head for each in whole(backlog((5, 7), (9, 11)))] == [True, False]
 
 

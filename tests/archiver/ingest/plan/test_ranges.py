@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from archiver.errors import DataLoss
-from archiver.ingest.plan.ranges import PlannedRange, plan_partition, plan_topic
+from archiver.ingest.plan.ranges import EpochsBefore, PlannedRange, plan_partition, plan_topic
 from archiver.kafka.losses import check_topic_id
 from archiver.topics.seen_partition import SeenPartition, furthest
 from catalog.model import PartitionOffset
@@ -23,7 +23,7 @@ def span(seen: SeenPartition) -> tuple[int, int] | None:
 def test_a_partition_goes_on_where_it_stopped():
     seen = SeenPartition(partition=2, log_start=5, last_stable=90, known=known(40), epoch_end=90)
     assert plan_partition("orders", seen) == PlannedRange(
-        partition=2, start_offset=40, end_offset=90, leader_epoch=3, owns_head=True
+        partition=2, start_offset=40, end_offset=90, owns_head=True, epochs=EpochsBefore(archived=3)
     )
 
 
@@ -62,8 +62,8 @@ def test_a_fetch_is_told_the_epoch_before_it_but_not_after_a_gap():
     planned, skipped = (plan_partition("orders", each, accept_gap=True) for each in (goes_on, gone))
     assert planned is not None
     assert skipped is not None
-    assert (planned.leader_epoch, planned.last_epoch) == (3, 4)
-    assert (skipped.leader_epoch, skipped.last_epoch) == (3, -1)
+    assert planned.epochs == EpochsBefore(archived=3, at_leader=4)
+    assert skipped.epochs == EpochsBefore(archived=3)
 
 
 def test_nothing_new_is_no_task():

@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 def backlog(partition: int, offsets: int, *, density: float = 1_000.0) -> Backlog:
-    return Backlog(partition=partition, spans=((0, offsets),), leader_epoch=-1, bytes_per_offset=density)
+    return Backlog(partition=partition, spans=((0, offsets),), bytes_per_offset=density)
 
 
 def limits(

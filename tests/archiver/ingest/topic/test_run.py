@@ -42,8 +42,8 @@ from tests.support.catalog.memory import TOPIC, MemoryCatalog, change
 from tests.support.catalog.staging import CatalogOfOne, NoneMissing, StagedRanges
 
 CONFIG = TopicConfig(name="orders", table=TOPIC.table)
-WHOLE = PlannedRange(partition=0, start_offset=0, end_offset=10, leader_epoch=-1, owns_head=True)
-SECOND = PlannedRange(partition=0, start_offset=5, end_offset=10, leader_epoch=-1, owns_head=False)
+WHOLE = PlannedRange(partition=0, start_offset=0, end_offset=10, owns_head=True)
+SECOND = PlannedRange(partition=0, start_offset=5, end_offset=10, owns_head=False)
 
 
 class Fence(StagedRanges):
@@ -180,7 +180,7 @@ def test_what_waits_of_a_log_that_was_cut_back_since_is_forgotten(world: World) 
 def test_what_follows_a_rejected_range_is_held_against_what_others_staged(world: World, epoch: int) -> None:
     """Another archiver was faster with the first range, and may have read another log."""
     world.others_fill_the_gap(epoch=epoch)
-    planned = PlannedRange(partition=0, start_offset=0, end_offset=5, leader_epoch=-1, owns_head=True)
+    planned = PlannedRange(partition=0, start_offset=0, end_offset=5, owns_head=True)
     mine = replace(world.first, id=new_id())
     world.run.take(planned, TaskResult(ranges=(mine,)))
     world.run.commit()
@@ -262,7 +262,7 @@ def test_where_a_record_can_not_be_taken_its_batch_alone_is_tried_until_it_can(
 
     def take(planned: tuple[int, int], result: TaskResult) -> None:
         start, end = planned
-        each = PlannedRange(partition=0, start_offset=start, end_offset=end, leader_epoch=-1, owns_head=True)
+        each = PlannedRange(partition=0, start_offset=start, end_offset=end, owns_head=True)
         made.run.take(each, result)
 
     def spans() -> tuple[tuple[int, int], ...]:
@@ -293,7 +293,7 @@ def test_a_partition_is_given_up_where_all_is_rejected_and_plans_do_not_learn_of
         )
         made.fence.stage(TOPIC, [others], table_offsets={})
         assert not made.run.given_up
-        planned = PlannedRange(partition=0, start_offset=start, end_offset=end, leader_epoch=-1, owns_head=True)
+        planned = PlannedRange(partition=0, start_offset=start, end_offset=end, owns_head=True)
         made.run.take(planned, TaskResult(ranges=(mine,)))
         if made.run.given_up:
             break

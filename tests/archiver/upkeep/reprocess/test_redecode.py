@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from archiver.files.grouping import BatchGroup
 from archiver.files.translate import Translator
 from archiver.upkeep.reprocess.job import _lossy_versions
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
@@ -18,7 +16,7 @@ from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.columns import RECORDS
 from schema_mapping import Assignment, LedgerState, assign
-from tests.support.kafka.fetched_records import PLAIN
+from tests.support.kafka.fetched_records import PLAIN, as_records
 from tests.support.schemas.proto_text import descriptor_of, fields
 
 RECORD = PLAIN | {"batch_start": 0, "batch_end": 99}
@@ -43,10 +41,9 @@ def again(
     sent = pa.RecordBatch.from_pylist(
         [RECORD | {"offset": at, "key": key, "value": value} for at, (key, value) in enumerate(records)], RECORDS
     )
-    group = BatchGroup(
-        records=sent, times=np.zeros(1, np.int64), rows=np.array([len(sent)]), last_offset=np.array([len(sent) - 1])
-    )
-    (rows,) = Translator(then.row, topic="t", partition=0, on_parse_error="pass_through").translate(group, group.times)
+    translator = Translator(then.row, topic="t", partition=0, on_parse_error="pass_through")
+    (translated,) = translator.translate(as_records(sent))
+    rows = translated.rows
     names = {each: now.iceberg_schema.find_field(each).name for each in now.iceberg_schema.field_ids}
     schema = wide_schema(now.row.arrow_schema, rows.schema, names)
     decoding = Decoding(row=now.row, raw_versions=raw_versions or {}, lossy_versions=lossy_versions or {})

@@ -1,4 +1,4 @@
-"""Regroups decoded batches into groups of whole batches that don't depend on how the log was fetched.
+"""Makes records for files of decoded batches: groups of whole batches that don't depend on how the log was fetched.
 
 The ingest clock looks at later batches, so batches wait here until their times are decided. A group ends by decoded
 size or by rows: large enough for the kernel, small enough for rotation. So a file ends at the same batch, however the
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from archiver.files.ingest_clock import IngestClock, batch_times
+from archiver.files.records import CONTENT_COLUMNS, LOG_COLUMNS, Batches, Records
+from archiver.ingest.kafka_log.ingest_clock import IngestClock, batch_times
 from archiver.wire.columns import BatchIndex, DecodedBatches, Int64Array
 
 GROUP_BYTES: Final = 8 << 20
@@ -24,33 +24,8 @@ _ROW_BYTES: Final = 80
 """Bytes of the columns that every record has, besides its key and value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchGroup:
-    """Whole batches in offset order: `records` has the columns of the wire, the other arrays one element per batch.
-
-    `times` (ms) come from the ingest clock. `rows` is the number of records of each batch, `last_offset` its last
-    offset.
-    """
-
-    records: pa.RecordBatch
-    times: Int64Array
-    rows: Int64Array
-    last_offset: Int64Array
-
-    def part(self, first: int, end: int) -> BatchGroup:
-        """The batches from index `first` up to `end`, which is not included."""
-        row = int(self.rows[:first].sum())
-        rows = self.rows[first:end]
-        return BatchGroup(
-            records=self.records.slice(row, int(rows.sum())),
-            times=self.times[first:end],
-            rows=rows,
-            last_offset=self.last_offset[first:end],
-        )
-
-
 class Grouper:
-    """Turns the decoded pieces of one range, pushed in order, into groups."""
+    """Turns the decoded pieces of one range, pushed in order, into groups that follow each other without gaps."""
 
     def __init__(
         self,
@@ -65,39 +40,51 @@ class Grouper:
         self._group_bytes = group_bytes
         self._group_rows = group_rows
         self._pieces: deque[pa.RecordBatch] = deque()
-        self._waiting = np.empty((3, 0), np.int64)
+        self._waiting = np.empty((4, 0), np.int64)
         self._times = np.empty(0, np.int64)
+        self._grouped_until: int | None = None
+        self._read_until = 0
 
-    def push(self, decoded: DecodedBatches) -> Iterator[BatchGroup]:
+    def push(self, decoded: DecodedBatches) -> Iterator[Records]:
         """Take the next piece, and yield the groups that are complete now."""
-        if not len(decoded.batches):
+        if self._grouped_until is None:
+            self._grouped_until = decoded.start_offset
+        self._read_until = decoded.next_offset
+        batches = decoded.batches
+        if not len(batches):
             return
-        sizes = decoded_sizes(decoded.records, decoded.batches)
+        sizes = decoded_sizes(decoded.records, batches)
         self._pieces.append(decoded.records)
-        arrived = np.stack([decoded.batches.rows, sizes, decoded.batches.last_offset])
+        arrived = np.stack([batches.rows, sizes, batches.base_offset, batches.last_offset])
         self._waiting = np.concatenate([self._waiting, arrived], axis=1)
-        times = self._clock.push(batch_times(decoded.batches, self._plan_time_ms), sizes)
+        times = self._clock.push(batch_times(batches, self._plan_time_ms), sizes)
         self._times = np.concatenate([self._times, times])
         yield from self._groups(complete=False)
 
-    def finish(self) -> Iterator[BatchGroup]:
-        """Yield the remaining groups: the range ends here."""
+    def finish(self) -> Iterator[Records]:
+        """Yield the remaining groups, and then the offsets after them that have no records: the range ends here."""
         self._times = np.concatenate([self._times, self._clock.finish()])
         yield from self._groups(complete=True)
+        if self._grouped_until is not None and self._grouped_until < self._read_until:
+            yield Records.none(self._grouped_until, self._read_until)
 
-    def _groups(self, *, complete: bool) -> Iterator[BatchGroup]:
+    def _groups(self, *, complete: bool) -> Iterator[Records]:
         while count := self._next_length(complete=complete):
-            rows, _, last_offset = self._waiting[:, :count]
-            yield BatchGroup(
-                records=self._take(int(rows.sum())), times=self._times[:count], rows=rows, last_offset=last_offset
+            rows, _, first_offset, last_offset = self._waiting[:, :count]
+            assert self._grouped_until is not None
+            yield records_of(
+                self._take(int(rows.sum())),
+                Batches(first_offset=first_offset, last_offset=last_offset, rows=rows, times=self._times[:count]),
+                start_offset=self._grouped_until,
             )
+            self._grouped_until = int(last_offset[-1]) + 1
             self._waiting = self._waiting[:, count:]
             self._times = self._times[count:]
 
     def _next_length(self, *, complete: bool) -> int:
         """The number of decided batches in the next group; 0 while that group may still grow."""
         decided = len(self._times)
-        rows, sizes, _ = self._waiting[:, :decided]
+        rows, sizes, _, _ = self._waiting[:, :decided]
         full = np.flatnonzero((np.cumsum(sizes) >= self._group_bytes) | (np.cumsum(rows) >= self._group_rows))
         if len(full):
             return int(full[0]) + 1
@@ -112,6 +99,17 @@ class Grouper:
                 self._pieces.appendleft(piece.slice(rows))
             rows -= taken[-1].num_rows
         return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
+
+
+def records_of(decoded: pa.RecordBatch, batches: Batches, *, start_offset: int) -> Records:
+    """Whole batches in the columns of the wire, as records that end after the last batch."""
+    return Records(
+        start_offset=start_offset,
+        end_offset=int(batches.last_offset[-1]) + 1,
+        content=decoded.select(CONTENT_COLUMNS.names),
+        batches=batches,
+        log=decoded.select(LOG_COLUMNS.names),
+    )
 
 
 def decoded_sizes(records: pa.RecordBatch, batches: BatchIndex) -> Int64Array:

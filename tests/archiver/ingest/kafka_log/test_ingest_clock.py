@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from archiver.files.ingest_clock import HALF_WINDOW, IngestClock, batch_times
+from archiver.ingest.kafka_log.ingest_clock import HALF_WINDOW, IngestClock, batch_times
 from archiver.wire.columns import NO_TIME, BatchIndex, Int64Array
 
 DAY = 86_400_000

@@ -1,0 +1,45 @@
+"""What the writer hands to the uploader: ended ranges, and their files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from archiver.storage.spool_file import SpoolFile
+from catalog.model import DataFileInfo, TranslatedRange
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A finished file in the spool, where it is kept as `kept_as` if storage denies it for good."""
+
+    info: DataFileInfo
+    local: SpoolFile
+    kept_as: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRange:
+    """A range that has ended. `files` finishes its files while they are taken, each once the one before was taken."""
+
+    id: str
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    schema_version: int
+    files: Generator[WrittenFile]
+
+    def translated(self, files: tuple[DataFileInfo, ...]) -> TranslatedRange:
+        """The range with all of its files, which are finished now. A source with leader epochs adds its epoch."""
+        return TranslatedRange(
+            id=self.id,
+            topic=self.topic,
+            partition=self.partition,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            schema_version=self.schema_version,
+            files=files,
+            created_ms=time.time_ns() // 1_000_000,
+        )
