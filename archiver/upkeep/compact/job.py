@@ -22,6 +22,7 @@ from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
@@ -164,7 +165,14 @@ class Compact:
         )
         report.target_bytes = limits.target_bytes
         report.partitioned_by = places.by if places else None
-        target = self._target(archived, registry, limits, places)
+        target = CompactTarget(
+            files=RewriteTarget.of(
+                archived.table, registry.ledger.load(archived.topic).versions, self._config, self._formats
+            ),
+            target_bytes=limits.target_bytes,
+            held_bytes=wish.held_bytes,
+            places=places,
+        )
         return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engine=engine)
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
@@ -172,33 +180,13 @@ class Compact:
 
         PartitioningChanged where others changed them, ConfigError where the configuration means others.
         """
-        table, settings = archived.table, self._config.archive
+        table = archived.table
         check_partitioning(archived.config, table)
         return NewPlaces(
             spec_id=table.iceberg.metadata.default_spec_id,
             partitioning=table.partitioning,
             data_location=table.data_location,
-            pending_bytes=settings.partition_memory,
-            room=settings.spool_size // 2,
-        )
-
-    def _target(
-        self, archived: ArchivedTopic, registry: Registry, limits: Limits, places: NewPlaces | None
-    ) -> CompactTarget:
-        table = archived.table
-        state = registry.ledger.load(archived.topic)
-        return CompactTarget(
-            topic=archived.topic.topic,
-            mappings={each.version: each.mapping for each in state.versions},
-            column_names={each: table.schema.find_field(each).name for each in table.schema.field_ids},
-            table_properties=dict(table.properties),
-            bloom_filters=table.bloom_filters,
-            objects=archived.objects,
-            formats=self._formats,
-            spool=self._config.archive.spool,
-            target_bytes=limits.target_bytes,
-            held_bytes=self._wish.held_bytes,
-            places=places,
+            room=self._config.archive.spool_size // 2,
         )
 
 

@@ -162,14 +162,14 @@ class NewFiles:
     ) -> tuple[FoundSpan, ...]:
         """Upload a file; return what it has of each span, read back from the store."""
         pass_point(FaultPoint.BEFORE_UPLOAD)
-        self._target.objects.upload(local, info.path, expected=info.size_bytes)
+        self._target.files.objects.upload(local, info.path, expected=info.size_bytes)
         pass_point(FaultPoint.AFTER_UPLOAD)
         local.remove()
         return read_back(
-            self._target.objects,
-            self._target.formats,
+            self._target.files.objects,
+            self._target.files.formats,
             info,
-            topic=self._target.topic,
+            topic=self._target.files.topic,
             partition=of.partition,
             spans=[(each.start, each.end) for each in spans],
         )

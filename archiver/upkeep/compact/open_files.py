@@ -60,16 +60,16 @@ class Making:
 
     def start(self, file_id: str) -> tuple[SpoolFile, SegmentWriter]:
         """Start a file in the spool."""
-        form = self.target.formats.densest
+        form = self.target.files.formats.densest
         local = self.spool.create(f"{file_id}.{form.extension}")
         return local, form.start(local, self.layout)
 
     def path(self, folder: str, file_id: str, start_offset: int) -> str:
         """Where a file goes."""
         name = DataFileName(
-            topic=self.target.topic,
+            topic=self.target.files.topic,
             ulid=file_id,
-            extension=self.target.formats.densest.extension,
+            extension=self.target.files.formats.densest.extension,
             partition=self.partition,
             start_offset=start_offset,
         )
@@ -157,7 +157,7 @@ class FilesByPartition:
             RowPartitions(places.partitioning, making.layout.schema),
             making.spool,
             lambda _, records: Sums(RecordDigest.of_seen(records)),
-            pending_bytes=places.pending_bytes,
+            pending_bytes=making.target.files.pending_bytes,
         )
 
     def write(self, rows: pa.RecordBatch) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from archiver.archive.assemble import Assembler
-from archiver.archive.deletes import Deletes
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import OpenFile
@@ -49,11 +48,9 @@ def read_back(
     digests = [RecordDigest()] * len(spans)
     borders = np.array(spans, np.int64).reshape(-1, 2)
     last = -1
-    with formats.named(file.format, file.path).open(objects, file.path) as reader:
-        mappings = KnownMappings(topic)
-        mappings.learn(reader.metadata)
-        opened = OpenFile(reader, Deletes(np.empty(0, np.int64)), Assembler(file.path, reader.schema, mappings))
-        for block in reader.blocks():
+    form = formats.named(file.format, file.path)
+    with closing(OpenFile.whole(form, objects, file.path, KnownMappings(topic))) as opened:
+        for block in opened.reader.blocks():
             for batch, kafka in opened.rows(block, None, opened.assembler.field_ids):
                 records = opened.assembler.records(batch, kafka)
                 offsets = offsets_of(records)

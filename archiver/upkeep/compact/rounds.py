@@ -101,7 +101,7 @@ class Rounds:
                         is_whole=held.is_whole,
                     )
                 )
-        deletes = DeleteFiles(self._target.objects, self._target.formats)
+        deletes = DeleteFiles(self._target.files.objects, self._target.files.formats)
         sources = [
             SourceFile(
                 file=file, ranges=tuple(ranges.get(file.path, ())), has_deletes=self._may_have_deletes(file, deletes)

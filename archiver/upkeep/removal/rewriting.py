@@ -7,26 +7,22 @@ exactly the records that are to stay.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from archiver.archive.assemble import Assembler
-from archiver.archive.deletes import DeleteFiles, Deletes, Mask
+from archiver.archive.deletes import Mask
 from archiver.archive.mappings import KnownMappings
-from archiver.archive.open_file import OpenFile, TopicStorage
-from archiver.archive.records import KAFKA_IDS
+from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import TableFile
 from archiver.errors import ObjectMissing, UpkeepError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.file_names import DataFileName
-from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
@@ -39,29 +35,6 @@ from catalog.model import DataFileInfo, file_name, new_id
 from catalog.partitioning import PartitionTuple
 from catalog.ranges.rewrite import NewFile, RewriteGroup
 from catalog.ranges.spans import joined
-from schema_mapping import names
-from schema_mapping.row import RowMapping, row_mapping_from_text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalTarget:
-    """What the tasks of a topic share.
-
-    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none.
-    """
-
-    topic: str
-    mappings: Mapping[int, str]
-    table_properties: Mapping[str, str]
-    bloom_filters: Mapping[int, float]
-    objects: ObjectStore
-    formats: SegmentFormats
-    spool: Path
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        """The mapping of a schema version. None where it isn't known."""
-        text = self.mappings.get(version)
-        return None if text is None else row_mapping_from_text(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +44,7 @@ class RemovalTask:
     `places` are the files' partitions by path. Rows only leave, so a new file's partition is that of the old one.
     """
 
-    target: RemovalTarget
+    target: RewriteTarget
     component: Component
     condition: Condition
     fate: Fate
@@ -105,13 +78,8 @@ class _Removal:
     def __init__(self, task: RemovalTask) -> None:
         self._task = task
         self._target = task.target
-        self._mappings = KnownMappings(task.target.topic, task.target)
-        self._storage = TopicStorage(
-            deletes=DeleteFiles(task.target.objects, task.target.formats),
-            objects=task.target.objects,
-            formats=task.target.formats,
-            mappings=self._mappings,
-        )
+        self._storage = task.target.storage()
+        self._mappings = self._storage.mappings
         self._removed: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._unjudged: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._account = RowAccount(task.component.ranges)
@@ -146,7 +114,7 @@ class _Removal:
         """Note the offsets of the rows that go; return how many they are."""
         count = 0
         with closing(OpenFile.open(self._storage, file)) as opened:
-            for rows, records in _read(opened):
+            for rows, records in opened.all_records():
                 count += self._note(rows, records)
         return count
 
@@ -171,10 +139,8 @@ class _Removal:
     def _survey_whole(self, path: str, form: SegmentFormat) -> bool:
         """Note the offsets of the rows that go, whatever was deleted; return whether there are any."""
         found = 0
-        with form.open(self._target.objects, path) as reader:
-            self._mappings.learn(reader.metadata)
-            assembler = Assembler(path, reader.schema, self._mappings)
-            for rows, records in _read(OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)):
+        with closing(OpenFile.whole(form, self._target.objects, path, self._mappings)) as opened:
+            for rows, records in opened.all_records():
                 found += self._note(rows, records)
         return found > 0
 
@@ -199,7 +165,7 @@ class _Removal:
             number = self._account.next_file()
             before, after = RecordDigest(), RecordDigest()
             try:
-                for rows, records in _read(opened):
+                for rows, records in opened.all_records():
                     going = judge(self._task.condition, rows, records, self._mappings).going
                     before += RecordDigest.of_seen(records)
                     self._account.count_gone(records, going, file)
@@ -242,23 +208,11 @@ class _Removal:
 
     def _layout(self, opened: OpenFile) -> SegmentLayout:
         about = opened.reader.metadata
-        texts = dict(about.mappings)
-        version = about.schema_version
-        if version is None:
-            seen: set[int] = set()
-            for block in opened.reader.blocks():
-                for _, kafka in opened.rows(block, None, KAFKA_IDS):
-                    seen.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
-            texts = {each: self._mappings.row_mapping(each).text for each in seen}
-            version = max(seen)
-        return SegmentLayout(
-            schema=opened.reader.schema,
-            mapping=texts[version],
-            schema_version=version,
-            table_properties=self._target.table_properties,
-            bloom_filters=self._target.bloom_filters,
-            other_mappings={each: text for each, text in texts.items() if each != version},
-        )
+        texts = about.mappings or {
+            version: self._mappings.row_mapping(version).text for version in opened.schema_versions()
+        }
+        version = max(texts) if about.schema_version is None else about.schema_version
+        return self._target.layout(opened.reader.schema, version, texts)
 
     def _name(self, file_id: str, origin: SegmentOrigin | None) -> DataFileName:
         return DataFileName(
@@ -283,11 +237,10 @@ class _Removal:
     def _check(self, local: SpoolFile, info: DataFileInfo, old: TableFile) -> None:
         """Read the new file back. UpkeepError unless it has exactly the records that were to stay."""
         found, count = RecordDigest(), 0
-        with self._target.formats.written.open(ObjectStore(), local.uri) as reader:
-            mappings = KnownMappings(self._target.topic)
-            mappings.learn(reader.metadata)
-            opened = OpenFile(reader, Deletes(np.empty(0, np.int64)), Assembler(str(local), reader.schema, mappings))
-            for rows, records in _read(opened):
+        mappings = KnownMappings(self._target.topic)
+        form = self._target.formats.written
+        with closing(OpenFile.whole(form, ObjectStore(), local.uri, mappings)) as opened:
+            for rows, records in opened.all_records():
                 found += RecordDigest.of_seen(records)
                 count += records.num_rows
                 if judge(self._task.condition, rows, records, mappings).going.any():
@@ -299,13 +252,6 @@ class _Removal:
                 " fault of the archiver: please report it",
                 file=old.path,
             )
-
-
-def _read(opened: OpenFile) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """The rows of a file that aren't deleted, each batch with its records."""
-    for block in opened.reader.blocks():
-        for rows, kafka in opened.rows(block):
-            yield rows, opened.assembler.records(rows, kafka)
 
 
 def _add(found: dict[int, list[npt.NDArray[np.int64]]], records: pa.RecordBatch, those: Mask) -> None:

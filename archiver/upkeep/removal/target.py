@@ -10,27 +10,17 @@ from archiver.archive.file_columns import values_of
 from archiver.archive.manifests import live_entries, manifests_of
 from archiver.archive.table_files import TableFile
 from archiver.config import Config
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ObjectStore
-from archiver.upkeep.removal.rewriting import RemovalTarget
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import tuple_of
 from catalog.partitioning import PartitionTuple
 from catalog.registry import Registry
 
 
-def removal_target(config: Config, table: ArchiveTable, registry: Registry, formats: SegmentFormats) -> RemovalTarget:
+def removal_target(config: Config, table: ArchiveTable, registry: Registry, formats: SegmentFormats) -> RewriteTarget:
     """The target of tasks on this table."""
-    state = registry.ledger.load(table.topic)
-    return RemovalTarget(
-        topic=table.topic.topic,
-        mappings={each.version: each.mapping for each in state.versions},
-        table_properties=table.properties,
-        bloom_filters=table.bloom_filters,
-        objects=ObjectStore.of_table(table.iceberg),
-        formats=formats,
-        spool=config.archive.spool,
-    )
+    return RewriteTarget.of(table, registry.ledger.load(table.topic).versions, config, formats)
 
 
 def places_of(table: ArchiveTable, files: Iterable[TableFile]) -> dict[str, PartitionTuple]:

@@ -7,28 +7,22 @@ records have the digest of the old file's records.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from archiver.archive.assemble import Assembler
-from archiver.archive.deletes import DeleteFiles, Deletes
 from archiver.archive.mappings import KnownMappings
-from archiver.archive.open_file import OpenFile, TopicStorage
-from archiver.archive.records import KAFKA_IDS
+from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import TableFile
 from archiver.errors import UpkeepError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.files.partitioned_rows import PENDING_BYTES, PartitionedRows, PartitionRows, Sums
+from archiver.files.partitioned_rows import PartitionedRows, PartitionRows, Sums
 from archiver.files.recognition import Recognizer
 from archiver.files.row_partitions import RowPartitions
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.file_names import DataFileName
-from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import Block, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
@@ -42,34 +36,6 @@ from catalog.model import DataFileInfo, new_id
 from catalog.partitioning import Partitioning, PartitionTuple
 from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from catalog.recognition import Recognition
-from schema_mapping import names
-from schema_mapping.row import RowMapping, row_mapping_from_text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReprocessTarget:
-    """What the tasks of a topic share.
-
-    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none. `column_names`
-    are the table's, by field id. `bloom_filters` are rates of false positives by field id. `pending_bytes` is
-    `partition_memory`.
-    """
-
-    topic: str
-    decoding: Decoding
-    mappings: Mapping[int, str]
-    column_names: Mapping[int, str]
-    table_properties: Mapping[str, str]
-    bloom_filters: Mapping[int, float]
-    objects: ObjectStore
-    formats: SegmentFormats
-    spool: Path
-    pending_bytes: int = PENDING_BYTES
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        """The mapping of a schema version. None where it isn't known."""
-        text = self.mappings.get(version)
-        return None if text is None else row_mapping_from_text(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +45,8 @@ class ReprocessTask:
     `partitioning` is that of the file, where its columns may be among those that are decoded again.
     """
 
-    target: ReprocessTarget
+    target: RewriteTarget
+    decoding: Decoding
     file: TableFile
     wanted: RowFilter
     dry_run: bool = False
@@ -100,19 +67,13 @@ class FileResult:
 def reprocess_file(task: ReprocessTask) -> FileResult:
     """Reprocess one file. Raises UpkeepError, ReplayError and the leaves of StorageError, with its path."""
     target = task.target
-    mappings = KnownMappings(target.topic, target)
-    storage = TopicStorage(
-        deletes=DeleteFiles(target.objects, target.formats),
-        objects=target.objects,
-        formats=target.formats,
-        mappings=mappings,
-    )
+    storage = target.storage()
     with closing(OpenFile.open(storage, task.file)) as file:
-        seen = survey(file, task.wanted, target.decoding.row)
+        seen = survey(file, task.wanted, task.decoding.row)
         result = FileResult(path=task.file.path, rows=task.file.rows, found=seen.found)
         if not seen.blocks:
             return result
-        rewriting = _Rewriting(task, file, seen, mappings)
+        rewriting = _Rewriting(task, file, seen, storage.mappings)
         mended = rewriting.trial(seen.blocks, whole=task.dry_run)
         if task.dry_run or not mended:
             return FileResult(path=result.path, rows=result.rows, found=seen.found, mended=mended)
@@ -127,9 +88,9 @@ class _Rewriting:
         self._file = file
         self._seen = seen
         self._mappings = mappings
-        row = task.target.decoding.row
+        row = task.decoding.row
         self._schema = wide_schema(row.arrow_schema, file.reader.schema, task.target.column_names)
-        self._redecoder = Redecoder(task.target.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
+        self._redecoder = Redecoder(task.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
 
     def trial(self, blocks: list[Block], *, whole: bool) -> Counter[ErrorKind]:
         """What would no longer be poor. Unless `whole` it stops at the first."""
@@ -167,7 +128,7 @@ class _Rewriting:
     def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
         """Write a file for each partition that the rows belong to after they were decoded again."""
         target, old, origin = self._target, self._task.file, self._file.reader.metadata.origin
-        recognizer = Recognizer(target.decoding.row, self._schema)
+        recognizer = Recognizer(self._task.decoding.row, self._schema)
 
         def summed(rows: pa.RecordBatch, records: pa.RecordBatch) -> Sums:
             return Sums(RecordDigest.of_seen(records), recognizer.count(rows, records))
@@ -268,28 +229,9 @@ class _Rewriting:
         return info, mended
 
     def _layout(self) -> SegmentLayout:
-        row = self._target.decoding.row
-        others = {version: self._mappings.row_mapping(version) for version in self._versions()}
-        return SegmentLayout(
-            schema=self._schema,
-            mapping=row.text,
-            schema_version=row.schema_version,
-            table_properties=self._target.table_properties,
-            bloom_filters=self._target.bloom_filters,
-            other_mappings={
-                version: mapping.text for version, mapping in others.items() if version != row.schema_version
-            },
-        )
-
-    def _versions(self) -> set[int]:
-        """The schema versions of all rows: those that the footer has mappings of, else those that the rows name."""
-        if known := self._file.reader.metadata.mappings:
-            return set(known)
-        found: set[int] = set()
-        for block in self._file.reader.blocks():
-            for _, kafka in self._file.rows(block, None, KAFKA_IDS):
-                found.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
-        return found
+        row = self._task.decoding.row
+        texts = {version: self._mappings.row_mapping(version).text for version in self._file.schema_versions()}
+        return self._target.layout(self._schema, row.schema_version, texts | {row.schema_version: row.text})
 
     def _path(self, file_id: str) -> str:
         origin = self._file.reader.metadata.origin
@@ -317,14 +259,12 @@ class _Rewriting:
         """Read the new file back. UpkeepError unless it has exactly the records of the old one."""
         found = RecordDigest()
         rows = 0
-        with self._target.formats.written.open(ObjectStore(), local.uri) as reader:
-            mappings = KnownMappings(self._target.topic)
-            mappings.learn(reader.metadata)
-            assembler = Assembler(str(local), reader.schema, mappings)
-            file = OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)
-            for block in reader.blocks():
-                for batch, kafka in file.rows(block, None, assembler.field_ids):
-                    found += RecordDigest.of_seen(assembler.records(batch, kafka))
+        mappings = KnownMappings(self._target.topic)
+        form = self._target.formats.written
+        with closing(OpenFile.whole(form, ObjectStore(), local.uri, mappings)) as file:
+            for block in file.reader.blocks():
+                for batch, kafka in file.rows(block, None, file.assembler.field_ids):
+                    found += RecordDigest.of_seen(file.assembler.records(batch, kafka))
                     rows += batch.num_rows
         if found.text != info.digest or rows != info.rows:
             raise UpkeepError(

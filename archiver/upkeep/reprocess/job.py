@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -24,13 +25,13 @@ from archiver.fault_points import FaultPoint, pass_point
 from archiver.observer import all_of, ignore
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.schemas import bloom_columns, mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
-from archiver.upkeep.reprocess.file import ReprocessTarget
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
 from archiver.upkeep.reprocess.rounds import Rounds
@@ -150,7 +151,14 @@ class Reprocess:
             work.trail(archived.topic).begin(version=newest.version, fingerprint=newest.fingerprint)
         clean_spool(self._config.archive.spool)
         rounds = Rounds(
-            _target(self._config, self._formats, schemas, archived, assignment),
+            self._target(schemas.config, archived.table, assignment),
+            Decoding(
+                row=assignment.row,
+                key_envelope=schemas.key_envelope,
+                value_envelope=schemas.value_envelope,
+                raw_versions=_raw_versions(assignment),
+                lossy_versions=_lossy_versions(assignment),
+            ),
             self._wanted,
             work,
             engine=engine,
@@ -158,6 +166,17 @@ class Reprocess:
             dry_run=self._dry_run,
         )
         return rounds, assignment
+
+    def _target(self, settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> RewriteTarget:
+        """The target of files with the columns that the table gets by the commit."""
+        change = _change(settings, table, assignment)
+        schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
+        return replace(
+            RewriteTarget.of(table, assignment.state.versions, self._config, self._formats),
+            column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
+            table_properties={**table.properties, **metrics_properties(schema, table.properties)},
+            bloom_filters=table.bloom_filters if change.bloom_filters is None else change.bloom_filters,
+        )
 
     def _assign(self, schemas: TopicSchemas, archived: ArchivedTopic, registry: Registry) -> Assignment:
         settings = schemas.config
@@ -208,29 +227,3 @@ def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
 
 def _change(settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> SchemaChange:
     return SchemaChange.of(assignment, bloom_filters=bloom_columns(settings, assignment, table.schema))
-
-
-def _target(
-    config: Config, formats: SegmentFormats, schemas: TopicSchemas, archived: ArchivedTopic, assignment: Assignment
-) -> ReprocessTarget:
-    table = archived.table
-    change = _change(schemas.config, table, assignment)
-    schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
-    return ReprocessTarget(
-        topic=archived.topic.topic,
-        decoding=Decoding(
-            row=assignment.row,
-            key_envelope=schemas.key_envelope,
-            value_envelope=schemas.value_envelope,
-            raw_versions=_raw_versions(assignment),
-            lossy_versions=_lossy_versions(assignment),
-        ),
-        mappings={each.version: each.mapping for each in assignment.state.versions},
-        column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
-        table_properties={**table.properties, **metrics_properties(schema, table.properties)},
-        bloom_filters=table.bloom_filters if change.bloom_filters is None else change.bloom_filters,
-        objects=archived.objects,
-        formats=formats,
-        spool=config.archive.spool,
-        pending_bytes=config.archive.partition_memory,
-    )

@@ -12,8 +12,10 @@ from archiver.engine.runner import Engine
 from archiver.errors import UpkeepError
 from archiver.rewrite.in_place import put_in_place
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.rewrite.upload_claims import UploadClaims
-from archiver.upkeep.reprocess.file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
+from archiver.upkeep.reprocess.file import FileResult, ReprocessTask, reprocess_file
+from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
 from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
 from catalog.errors import CatalogUnreachable
@@ -37,7 +39,8 @@ class Rounds:
 
     def __init__(
         self,
-        target: ReprocessTarget,
+        target: RewriteTarget,
+        decoding: Decoding,
         wanted: RowFilter,
         work: TableWork,
         *,
@@ -46,6 +49,7 @@ class Rounds:
         dry_run: bool,
     ) -> None:
         self._target = target
+        self._decoding = decoding
         self._wanted = wanted
         self._engine = engine
         self._work = work
@@ -70,7 +74,7 @@ class Rounds:
             rewrite = Rewrite(
                 commit_id=new_id(),
                 reason=REASON,
-                schema_version=self._target.decoding.row.schema_version,
+                schema_version=self._decoding.row.schema_version,
                 groups=groups,
             )
             done = put_in_place(self._work, table, rewrite, self._read, change=change)
@@ -92,7 +96,12 @@ class Rounds:
         self.failures = {path: each for path, each in self.failures.items() if path in there}
         tasks = [
             ReprocessTask(
-                target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run, partitioning=partitioning
+                target=self._target,
+                decoding=self._decoding,
+                file=file,
+                wanted=self._wanted,
+                dry_run=self._dry_run,
+                partitioning=partitioning,
             )
             for file, partitioning in self._candidates(table, files)
         ]
@@ -114,7 +123,7 @@ class Rounds:
     def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[tuple[TableFile, Partitioning | None]]:
         """The files to read, with their partitioning where it may depend on what is decoded."""
         specs = table.iceberg.specs()
-        ids = table_ids(table.schema, self._wanted.reach, self._target.decoding.row)
+        ids = table_ids(table.schema, self._wanted.reach, self._decoding.row)
         for file in self._wanted.candidates(files, ids):
             if file.path in self.results or file.path in self.failures:
                 continue
