@@ -114,10 +114,13 @@ class OpenFile:
                 versions.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
         return frozenset(versions)
 
-    def all_records(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Read the rows that aren't deleted, in file order, each batch with its records."""
+    def all_records(self, field_ids: frozenset[int] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Read the rows that aren't deleted, in file order, each batch with its records.
+
+        With `field_ids` only these columns; the assembler's must be among them.
+        """
         for block in self.reader.blocks():
-            for rows, kafka in self.rows(block):
+            for rows, kafka in self.rows(block, None, field_ids):
                 yield rows, self.assembler.records(rows, kafka)
 
     @property

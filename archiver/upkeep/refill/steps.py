@@ -19,6 +19,7 @@ from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.task.work import MODULES
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
@@ -224,13 +225,9 @@ class RefillWork:
 
     def mender(self, found: Found) -> Mender:
         """The mender for the holes of a table."""
-        return Mender.of(
-            found.table,
-            found.sources,
-            registry=self.registry,
-            spool=self.config.archive.spool,
-            formats=self.formats,
-        )
+        versions = self.registry.ledger.load(self.topic).versions
+        target = RewriteTarget.of(found.table, versions, self.config, self.formats)
+        return Mender.of(found.table, found.sources, target)
 
     @staticmethod
     def objects(found: Found) -> ObjectStore:

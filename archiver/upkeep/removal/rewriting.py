@@ -19,19 +19,16 @@ from archiver.archive.deletes import Mask
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import TableFile
-from archiver.errors import ObjectMissing, UpkeepError
-from archiver.fault_points import FaultPoint, pass_point
+from archiver.errors import ObjectMissing
+from archiver.rewrite.rewritten_file import RewrittenFile, check_footer
 from archiver.rewrite.target import RewriteTarget
-from archiver.storage.file_names import DataFileName
-from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Condition, judge
 from archiver.upkeep.removal.row_account import Fate, RowAccount
 from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, file_name, new_id
+from catalog.model import DataFileInfo, file_name
 from catalog.partitioning import PartitionTuple
 from catalog.ranges.rewrite import NewFile, RewriteGroup
 from catalog.ranges.spans import joined
@@ -154,17 +151,10 @@ class _Removal:
 
     def _rewritten(self, file: TableFile, spool: TaskSpool) -> tuple[int, DataFileInfo] | None:
         """Write one file anew, check it and upload it. None where no row of it stays."""
-        target = self._target
         with closing(OpenFile.open(self._storage, file)) as opened:
-            layout = self._layout(opened)
-            file_id = new_id()
-            local = spool.create(f"{file_id}.{target.formats.written.extension}")
-            origin = self._origin(opened)
-            path = f"{file.path.rpartition('/')[0]}/{self._name(file_id, origin)}"
-            writer = target.formats.written.start(local, layout)
-            number = self._account.next_file()
-            before, after = RecordDigest(), RecordDigest()
-            try:
+            origin, before = self._origin(opened), RecordDigest()
+            with RewrittenFile(self._target, spool, self._layout(opened)) as new:
+                number = self._account.next_file()
                 for rows, records in opened.all_records():
                     going = judge(self._task.condition, rows, records, self._mappings).going
                     before += RecordDigest.of_seen(records)
@@ -173,29 +163,26 @@ class _Removal:
                         continue
                     kept = pa.array(~going)
                     left = records.filter(kept)
-                    writer.write(rows.filter(kept))
-                    after += RecordDigest.of_seen(left)
+                    new.write(rows.filter(kept), left)
                     self._account.count_kept(number, left, file)
-                self._check_original(opened, file, before)
-                self._before, self._after = self._before + before, self._after + after
-                if not writer.rows:
-                    writer.abort()
+                if not file.has_deletes:
+                    check_footer(file.path, opened.reader.metadata.digest, before)
+                self._before += before
+                if not new.rows:
                     return None
-                info = writer.close(
+                self._after += new.digest
+                new.close(
+                    file.path.rpartition("/")[0],
+                    origin,
                     origin=origin,
-                    path=path,
                     partition_value=file.ordinal if file.partition_values else 0,
-                    digest=after.text,
                     partition=self._task.places.get(file.path),
                 )
-            except BaseException:
-                writer.abort()
-                raise
-        self._check(local, info, file)
-        pass_point(FaultPoint.BEFORE_UPLOAD)
-        target.objects.upload(local, path, expected=info.size_bytes)
-        pass_point(FaultPoint.AFTER_UPLOAD)
-        return number, info
+        new.check(file.path, self._refuses)
+        return number, new.upload()
+
+    def _refuses(self, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: KnownMappings) -> bool:
+        return bool(judge(self._task.condition, rows, records, mappings).going.any())
 
     def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
         """The range of a file that holds that one and no other, as its footer says."""
@@ -213,45 +200,6 @@ class _Removal:
         }
         version = max(texts) if about.schema_version is None else about.schema_version
         return self._target.layout(opened.reader.schema, version, texts)
-
-    def _name(self, file_id: str, origin: SegmentOrigin | None) -> DataFileName:
-        return DataFileName(
-            topic=self._target.topic,
-            ulid=file_id,
-            extension=self._target.formats.written.extension,
-            partition=None if origin is None else origin.partition,
-            start_offset=None if origin is None else origin.start_offset,
-        )
-
-    @staticmethod
-    def _check_original(opened: OpenFile, file: TableFile, found: RecordDigest) -> None:
-        known = opened.reader.metadata.digest
-        if known is not None and known != found.text and not file.has_deletes:
-            raise UpkeepError(
-                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
-                file=file.path,
-                footer=known,
-                found=found.text,
-            )
-
-    def _check(self, local: SpoolFile, info: DataFileInfo, old: TableFile) -> None:
-        """Read the new file back. UpkeepError unless it has exactly the records that were to stay."""
-        found, count = RecordDigest(), 0
-        mappings = KnownMappings(self._target.topic)
-        form = self._target.formats.written
-        with closing(OpenFile.whole(form, ObjectStore(), local.uri, mappings)) as opened:
-            for rows, records in opened.all_records():
-                found += RecordDigest.of_seen(records)
-                count += records.num_rows
-                if judge(self._task.condition, rows, records, mappings).going.any():
-                    count = -1
-                    break
-        if found.text != info.digest or count != info.rows:
-            raise UpkeepError(
-                "the file written anew doesn't have exactly the records that were to stay; the old one stays. This is a"
-                " fault of the archiver: please report it",
-                file=old.path,
-            )
 
 
 def _add(found: dict[int, list[npt.NDArray[np.int64]]], records: pa.RecordBatch, those: Mask) -> None:

@@ -17,22 +17,19 @@ from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import TableFile
 from archiver.errors import UpkeepError
-from archiver.fault_points import FaultPoint, pass_point
 from archiver.files.partitioned_rows import PartitionedRows, PartitionRows, Sums
 from archiver.files.recognition import Recognizer
 from archiver.files.row_partitions import RowPartitions
+from archiver.rewrite.rewritten_file import RewrittenFile, check_footer
 from archiver.rewrite.target import RewriteTarget
-from archiver.storage.file_names import DataFileName
-from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import Block, SegmentLayout, SegmentOrigin
+from archiver.storage.segment import Block, SegmentOrigin
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.reprocess.poor_rows import ErrorKind, Survey, survey
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
 from archiver.upkeep.reprocess.row_filter import RowFilter
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, new_id
+from catalog.model import DataFileInfo
 from catalog.partitioning import Partitioning, PartitionTuple
 from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from catalog.recognition import Recognition
@@ -106,11 +103,16 @@ class _Rewriting:
         """Write the new file, check it and upload it. There are several where its rows go to several partitions."""
         if self._task.partitioning is not None:
             return self._split(spool, self._task.partitioning)
-        target, old = self._target, self._task.file
-        file_id = new_id()
-        local, path = spool.create(f"{file_id}.{target.formats.written.extension}"), self._path(file_id)
-        info, mended = self._write(local, path)
-        self._upload(local, info)
+        old, mended, recognition = self._task.file, Counter[ErrorKind](), Recognition()
+        with self._started(spool) as new:
+            for block in self._file.reader.blocks():
+                for piece, records in self._pieces(block):
+                    new.write(piece.rows, records)
+                    mended += piece.mended
+                    recognition += piece.recognition
+            self._check_original(new.digest)
+            self._close(new, origin=self._file.reader.metadata.origin, recognition=recognition)
+        info = self._uploaded(new)
         return FileResult(
             path=old.path,
             rows=info.rows,
@@ -119,11 +121,35 @@ class _Rewriting:
             rewritten=RewriteGroup.of_file(old.path, info, is_sorted=info.is_sorted),
         )
 
-    def _upload(self, local: SpoolFile, info: DataFileInfo) -> None:
-        self._check(local, info)
-        pass_point(FaultPoint.BEFORE_UPLOAD)
-        self._target.objects.upload(local, info.path, expected=info.size_bytes)
-        pass_point(FaultPoint.AFTER_UPLOAD)
+    def _started(self, spool: TaskSpool) -> RewrittenFile:
+        row = self._task.decoding.row
+        texts = {version: self._mappings.row_mapping(version).text for version in self._file.schema_versions()}
+        layout = self._target.layout(self._schema, row.schema_version, texts | {row.schema_version: row.text})
+        return RewrittenFile(self._target, spool, layout)
+
+    def _close(
+        self,
+        new: RewrittenFile,
+        *,
+        origin: SegmentOrigin | None,
+        recognition: Recognition | None,
+        digest: str | None = None,
+        partition: PartitionTuple | None = None,
+    ) -> None:
+        """Finish a file beside the old one, and named like it."""
+        new.close(
+            self._task.file.path.rpartition("/")[0],
+            self._file.reader.metadata.origin,
+            partition_value=self._task.file.ordinal,
+            origin=origin,
+            digest=digest,
+            recognition=recognition,
+            partition=partition,
+        )
+
+    def _uploaded(self, new: RewrittenFile) -> DataFileInfo:
+        new.check(self._task.file.path)
+        return new.upload()
 
     def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
         """Write a file for each partition that the rows belong to after they were decoded again."""
@@ -174,26 +200,17 @@ class _Rewriting:
 
         A file with some rows of the old one names no range in its footer: how many files the range has isn't known.
         """
-        file_id = new_id()
-        local = spool.create(f"{file_id}.{self._target.formats.written.extension}")
-        writer = self._target.formats.written.start(local, self._layout())
-        try:
+        with self._started(spool) as new:
             for rows in part.rows:
-                writer.write(rows)
-            info = writer.close(
+                new.write(rows)
+            self._close(
+                new,
                 origin=self._file.reader.metadata.origin if is_alone else None,
-                path=self._path(file_id),
-                partition_value=self._task.file.ordinal,
-                digest=part.sums.digest.text,
                 recognition=part.sums.recognition,
+                digest=part.sums.digest.text,
                 partition=PartitionTuple(partitioning.by, part.values),
             )
-        except BaseException:
-            writer.abort()
-            raise
-        self._upload(local, info)
-        local.remove()
-        return info
+        return self._uploaded(new)
 
     def _pieces(self, block: Block) -> Iterator[tuple[Mended, pa.RecordBatch]]:
         """The rows of the block for the new file, with their records as they were before."""
@@ -204,76 +221,9 @@ class _Rewriting:
                 yield piece, records.slice(first, piece.rows.num_rows)
                 first += piece.rows.num_rows
 
-    def _write(self, local: SpoolFile, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
-        writer = self._target.formats.written.start(local, self._layout())
-        mended: Counter[ErrorKind] = Counter()
-        digest, recognition = RecordDigest(), Recognition()
-        try:
-            for block in self._file.reader.blocks():
-                for piece, records in self._pieces(block):
-                    writer.write(piece.rows)
-                    mended += piece.mended
-                    recognition += piece.recognition
-                    digest += RecordDigest.of_seen(records)
-            self._check_original(digest)
-            info = writer.close(
-                origin=self._file.reader.metadata.origin,
-                path=path,
-                partition_value=self._task.file.ordinal,
-                digest=digest.text,
-                recognition=recognition,
-            )
-        except BaseException:
-            writer.abort()
-            raise
-        return info, mended
-
-    def _layout(self) -> SegmentLayout:
-        row = self._task.decoding.row
-        texts = {version: self._mappings.row_mapping(version).text for version in self._file.schema_versions()}
-        return self._target.layout(self._schema, row.schema_version, texts | {row.schema_version: row.text})
-
-    def _path(self, file_id: str) -> str:
-        origin = self._file.reader.metadata.origin
-        name = DataFileName(
-            topic=self._target.topic,
-            ulid=file_id,
-            extension=self._target.formats.written.extension,
-            partition=None if origin is None else origin.partition,
-            start_offset=None if origin is None else origin.start_offset,
-        )
-        return f"{self._task.file.path.rpartition('/')[0]}/{name}"
-
     def _check_original(self, found: RecordDigest) -> None:
-        """UpkeepError where the old file's records don't have the digest that they were written with."""
-        known = self._file.reader.metadata.digest
-        if known is not None and known != found.text and not self._task.file.has_deletes:
-            raise UpkeepError(
-                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
-                file=self._task.file.path,
-                footer=known,
-                found=found.text,
-            )
-
-    def _check(self, local: SpoolFile, info: DataFileInfo) -> None:
-        """Read the new file back. UpkeepError unless it has exactly the records of the old one."""
-        found = RecordDigest()
-        rows = 0
-        mappings = KnownMappings(self._target.topic)
-        form = self._target.formats.written
-        with closing(OpenFile.whole(form, ObjectStore(), local.uri, mappings)) as file:
-            for block in file.reader.blocks():
-                for batch, kafka in file.rows(block, None, file.assembler.field_ids):
-                    found += RecordDigest.of_seen(file.assembler.records(batch, kafka))
-                    rows += batch.num_rows
-        if found.text != info.digest or rows != info.rows:
-            raise UpkeepError(
-                "the rewritten file would not give back the same records; the old one stays. This is a fault of the "
-                "archiver: please report it",
-                file=self._task.file.path,
-                digest=info.digest,
-                found=found.text,
-            )
+        if not self._task.file.has_deletes:
+            check_footer(self._task.file.path, self._file.reader.metadata.digest, found)
 
 
 def _ingest_value(file: TableFile, partitioning: Partitioning) -> int:
