@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
 from archiver.config import Config
+from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.rewrite.table_work import TableWork
@@ -105,30 +104,25 @@ class Compact:
         the report, and the others go on.
         """
         started = time.monotonic()
-        if self._engine is None and not self._dry_run:
-            check_spark(self._config.spark)
+        engines = EngineChoice(self._config.spark, starts=self._engine)
+        if not self._dry_run:
+            engines.check()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             names = [row.topic for row in known_topics(self._config, self._topics, registry)]
-
-            @cache
-            def engine() -> Engine:
-                return self._engine() if self._engine else _start_spark(self._config, closing)
-
-            done = tuple(self._topic(name, registry, catalog, engine) for name in names)
+            closing.enter_context(engines)
+            done = tuple(self._topic(name, registry, catalog, engines) for name in names)
         report = CompactReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
         self._observer(CompactFinished(report=report))
         return report
 
-    def _topic(
-        self, name: str, registry: Registry, catalog: TableCatalog, engine: Callable[[], Engine]
-    ) -> TopicCompaction:
+    def _topic(self, name: str, registry: Registry, catalog: TableCatalog, engines: EngineChoice) -> TopicCompaction:
         settings = self._config.topic(name)
         report = TopicCompaction(topic=name, table=settings.table)
         try:
             archived = find_archived(self._config, name, registry=registry, catalog=catalog)
-            rounds = self._rounds(archived, registry, catalog, report, engine)
+            rounds = self._rounds(archived, registry, catalog, report, engines)
             if self._dry_run:
                 report.planned = rounds.plan(archived.table, settles=False)
             else:
@@ -145,7 +139,7 @@ class Compact:
         registry: Registry,
         catalog: TableCatalog,
         report: TopicCompaction,
-        engine: Callable[[], Engine],
+        engines: EngineChoice,
     ) -> Rounds:
         """The work in one topic."""
         work = TableWork(
@@ -173,7 +167,7 @@ class Compact:
             held_bytes=wish.held_bytes,
             places=places,
         )
-        return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engine=engine)
+        return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engines=engines)
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
         """The table's current partitions.
@@ -188,9 +182,3 @@ class Compact:
             data_location=table.data_location,
             room=self._config.archive.spool_size // 2,
         )
-
-
-def _start_spark(config: Config, closing: ExitStack) -> Engine:
-    from archiver.engine.spark import SparkEngine
-
-    return closing.enter_context(SparkEngine.start(config.spark))

@@ -12,9 +12,10 @@ from contextlib import ExitStack
 from typing import Final
 
 from archiver.config import Config
+from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
 from archiver.errors import ConsentMissing, SourceError, TopicBusy
+from archiver.ingest.task.work import MODULES
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
@@ -69,8 +70,8 @@ class RefillJob:
 
         Raises failures that stop the whole refill. Rows that can't be brought back are in the report.
         """
-        if self._engine is None:
-            check_spark(self._config.spark)
+        engines = EngineChoice(self._config.spark, self._engine, preloaded=MODULES)
+        engines.check()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
@@ -83,9 +84,8 @@ class RefillJob:
                 config=self._config,
                 registry=registry,
                 catalog=catalog,
-                engine_given=self._engine,
+                engines=closing.enter_context(engines),
                 formats=self._formats,
-                closing=closing,
             )
             if not self._dry_run:
                 clean_spool(self._config.archive.spool)

@@ -7,19 +7,15 @@ files that others rewrite meanwhile are planned again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
-from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
 from archiver.config import Config
 from archiver.config.model import RawFormat, TopicConfig
+from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
-from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.observer import all_of, ignore
@@ -46,9 +42,6 @@ from schema_mapping import names
 from schema_mapping.field_ids import Assignment, assign
 from schema_mapping.raw_mapping import RAW_FORMAT
 from schema_mapping.row import part_formats, row_mapping_from_text
-
-TRIED_HERE_BYTES: Final = 1 << 30
-"""A dry run of files that have no more bytes than this together starts no Spark: that would take longer."""
 
 
 class Reprocess:
@@ -83,22 +76,16 @@ class Reprocess:
         others go on.
         """
         started = time.monotonic()
+        engines = EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES if self._dry_run else -1)
         settings, section = self._checked(), self._config.schema_registry
+        engines.check()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
             schemas = TopicSchemas.read_or_recall(settings, section, known=archived.topic, registry=registry)
-
-            @cache
-            def spark() -> Engine:
-                return _start_spark(self._config, closing)
-
-            def engine(size_bytes: int) -> Engine:
-                is_small = self._dry_run and size_bytes <= TRIED_HERE_BYTES
-                return self._engine or (ThreadEngine() if is_small else spark())
-
-            work, assignment = self._begin(archived, schemas, engine, registry=registry, catalog=catalog)
+            closing.enter_context(engines)
+            work, assignment = self._begin(archived, schemas, engines, registry=registry, catalog=catalog)
             commit_id = work.run(archived.table, _change(settings, archived.table, assignment))
         report = ReprocessReport(
             topic=self._name,
@@ -122,15 +109,13 @@ class Reprocess:
                 "The topic's section names no schema to decode with: give its `key` or `value` one", topic=self._name
             )
         TopicSchemas.check(settings, self._config.schema_registry)
-        if self._engine is None:
-            check_spark(self._config.spark)
         return settings
 
     def _begin(
         self,
         archived: ArchivedTopic,
         schemas: TopicSchemas,
-        engine: Callable[[int], Engine],
+        engines: EngineChoice,
         *,
         registry: Registry,
         catalog: TableCatalog,
@@ -161,7 +146,7 @@ class Reprocess:
             ),
             self._wanted,
             work,
-            engine=engine,
+            engines=engines,
             observer=self._observer,
             dry_run=self._dry_run,
         )
@@ -199,12 +184,6 @@ class Reprocess:
             options=options,
             partition_source=archived.table.partition_source,
         )
-
-
-def _start_spark(config: Config, closing: ExitStack) -> Engine:
-    from archiver.engine.spark import SparkEngine
-
-    return closing.enter_context(SparkEngine.start(config.spark))
 
 
 def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:

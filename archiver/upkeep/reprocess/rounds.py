@@ -5,10 +5,10 @@ Others may rewrite the table's files meanwhile. Those files are read again in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from archiver.archive.table_files import TableFile, TableFiles
-from archiver.engine.runner import Engine
+from archiver.engine.choice import EngineChoice
 from archiver.errors import UpkeepError
 from archiver.rewrite.in_place import put_in_place
 from archiver.rewrite.table_work import TableWork
@@ -44,14 +44,14 @@ class Rounds:
         wanted: RowFilter,
         work: TableWork,
         *,
-        engine: Callable[[int], Engine],
+        engines: EngineChoice,
         observer: ReprocessObserver,
         dry_run: bool,
     ) -> None:
         self._target = target
         self._decoding = decoding
         self._wanted = wanted
-        self._engine = engine
+        self._engines = engines
         self._work = work
         self._observer = observer
         self._dry_run = dry_run
@@ -108,7 +108,7 @@ class Rounds:
         self._observer(FilesPlanned(files=len(tasks)))
         if not tasks:
             return
-        engine = self._engine(sum(each.file.size_bytes for each in tasks))
+        engine = self._engines.of_bytes(sum(each.file.size_bytes for each in tasks))
         for outcome in engine.run_tasks(tasks, reprocess_file):
             file = tasks[outcome.index].file
             if outcome.result is not None:

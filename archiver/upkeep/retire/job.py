@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
@@ -20,9 +19,8 @@ from archiver.audit.trail import AuditTrail, author
 from archiver.commit.tidying import sum_up_journal
 from archiver.config import Config
 from archiver.config.model import TopicConfig
+from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
-from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError, ConsentMissing, blamed_file
 from archiver.observer import all_of, ignore
 from archiver.rewrite.in_place import put_in_place
@@ -67,8 +65,6 @@ from schema_mapping.errors import ContextError
 REASON: Final = "expire"
 ROUNDS: Final = 5
 """How often a topic is planned again because others changed its files meanwhile."""
-HERE_BYTES: Final = 1 << 30
-"""Files of no more bytes together are written anew in this process. Starting Spark would take longer."""
 
 
 class Expire:
@@ -114,26 +110,16 @@ class Expire:
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
-
-            @cache
-            def spark() -> Engine:
-                from archiver.engine.spark import SparkEngine
-
-                check_spark(self._config.spark)
-                return closing.enter_context(SparkEngine.start(self._config.spark))
-
-            def engine(size_bytes: int) -> Engine:
-                return self._engine or (ThreadEngine() if size_bytes <= HERE_BYTES else spark())
-
+            engines = closing.enter_context(EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES))
             now = self._clock() if self._clock else confirmed_time(registry)
             rows = known_topics(self._config, self._topics, registry)
-            done = tuple(self._topic(row, registry, catalog, engine, now) for row in rows)
+            done = tuple(self._topic(row, registry, catalog, engines, now) for row in rows)
         report = ExpireReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
         self._observer(ExpireFinished(report=report))
         return report
 
     def _topic(
-        self, topic: TopicRow, registry: Registry, catalog: TableCatalog, engine: Callable[[int], Engine], now: float
+        self, topic: TopicRow, registry: Registry, catalog: TableCatalog, engines: EngineChoice, now: float
     ) -> TopicRetired:
         settings = self._config.topic(topic.topic)
         limits = self._limits or limits_of(settings, now)
@@ -151,7 +137,7 @@ class Expire:
                 registry=registry,
                 catalog=catalog,
                 manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
-                engine=engine,
+                engine=engines.of_bytes,
                 observer=self._observer,
                 formats=self._formats,
                 is_over=self._is_over,
