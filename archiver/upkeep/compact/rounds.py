@@ -18,6 +18,7 @@ from archiver.archive.table_files import TableFile
 from archiver.engine.choice import EngineChoice
 from archiver.errors import blamed_file
 from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.rounds import ROUNDS
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.upload_claims import UploadClaims
@@ -43,8 +44,6 @@ from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 REASON: Final = "compact"
-ROUNDS: Final = 5
-"""How often groups are chosen again, after others changed the table, or files were split or moved."""
 PATHS_AT_ONCE: Final = 10_000
 
 _Merges: TypeAlias = list[tuple[FileGroup, GroupResult]]

@@ -26,6 +26,7 @@ from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.records.where import Where
 from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.erase.consent import ErasureConsent
@@ -107,11 +108,11 @@ class Erase:
             report = EraseReport(topic=self._name, table=archived.topic.table, dry_run=self._options.dry_run)
             work = TopicErasure(
                 config=self._config,
-                topic=archived.topic,
-                table=archived.table,
+                archived=archived,
                 registry=registry,
                 catalog=catalog,
                 manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
+                journal=Journal.of(self._config).of_table(archived.table),
                 engine=engines.of_bytes,
                 observer=self._observer,
                 formats=self._formats,

@@ -35,17 +35,24 @@ from catalog.ranges.spans import joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """The rows to take out, and why, as the rewrite says it."""
+
+    condition: Condition
+    fate: Fate
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalTask:
-    """A component, and the rows to take out of it. `why` is told with the rewrite. `dry_run` writes nothing.
+    """A component, and the rows to take out of it. `dry_run` writes nothing.
 
     `places` are the files' partitions by path. Rows only leave, so a new file's partition is that of the old one.
     """
 
     target: RewriteTarget
     component: Component
-    condition: Condition
-    fate: Fate
-    why: str
+    removal: Removal
     places: Mapping[str, PartitionTuple] = field(default_factory=dict)
     dry_run: bool = False
 
@@ -68,13 +75,13 @@ class RemovalResult:
 
 def remove_rows(task: RemovalTask) -> RemovalResult:
     """Rewrite a component. Raises UpkeepError, ReplayError and the leaves of StorageError, with the file's path."""
-    return _Removal(task).run()
+    return _RemovingRows(task).run()
 
 
-class _Removal:
+class _RemovingRows:
     def __init__(self, task: RemovalTask) -> None:
         self._task = task
-        self._target = task.target
+        self._target, self._removal = task.target, task.removal
         self._storage = task.target.storage()
         self._mappings = self._storage.mappings
         self._removed: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
@@ -85,7 +92,7 @@ class _Removal:
     def run(self) -> RemovalResult:
         rows = sum(self._survey(file) for file in self._task.component.files)
         in_copies = self._survey_copies()
-        is_deleted_only = self._task.fate == "erased" and self._survey_deleted()
+        is_deleted_only = self._removal.fate == "erased" and self._survey_deleted()
         unjudged = _spans(self._unjudged)
         if not rows and not in_copies and not is_deleted_only:
             return RemovalResult(unjudged=unjudged)
@@ -97,11 +104,11 @@ class _Removal:
         group = RewriteGroup(
             paths=tuple(file.path for file in self._task.component.files),
             files=tuple(
-                NewFile(file=info, spans=self._account.spans(number, self._task.fate), is_sorted=info.is_sorted)
+                NewFile(file=info, spans=self._account.spans(number, self._removal.fate), is_sorted=info.is_sorted)
                 for number, info in made
             ),
-            emptied=self._account.emptied(self._task.fate),
-            why=self._task.why,
+            emptied=self._account.emptied(self._removal.fate),
+            why=self._removal.why,
             recorded=self._task.component.recorded if self._task.component.has_foreign else (),
         )
         before, after = self._before.text, self._after.text
@@ -143,7 +150,7 @@ class _Removal:
 
     def _note(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> int:
         """Note the offsets of the rows that go, and of those that can't be judged; return how many go."""
-        verdict = judge(self._task.condition, rows, records, self._mappings)
+        verdict = judge(self._removal.condition, rows, records, self._mappings)
         _add(self._removed, records, verdict.going)
         if verdict.unjudged is not None:
             _add(self._unjudged, records, verdict.unjudged)
@@ -156,7 +163,7 @@ class _Removal:
             with RewrittenFile(self._target, spool, self._layout(opened)) as new:
                 number = self._account.next_file()
                 for rows, records in opened.all_records():
-                    going = judge(self._task.condition, rows, records, self._mappings).going
+                    going = judge(self._removal.condition, rows, records, self._mappings).going
                     before += RecordDigest.of_seen(records)
                     self._account.count_gone(records, going, file)
                     if going.all():
@@ -182,7 +189,7 @@ class _Removal:
         return number, new.upload()
 
     def _refuses(self, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: KnownMappings) -> bool:
-        return bool(judge(self._task.condition, rows, records, mappings).going.any())
+        return bool(judge(self._removal.condition, rows, records, mappings).going.any())
 
     def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
         """The range of a file that holds that one and no other, as its footer says."""

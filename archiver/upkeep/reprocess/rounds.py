@@ -11,6 +11,7 @@ from archiver.archive.table_files import TableFile, TableFiles
 from archiver.engine.choice import EngineChoice
 from archiver.errors import UpkeepError
 from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.rounds import in_rounds
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.rewrite.upload_claims import UploadClaims
@@ -18,7 +19,6 @@ from archiver.upkeep.reprocess.file import FileResult, ReprocessTask, reprocess_
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
 from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
-from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import can_compute, partitioning_of
 from catalog.iceberg.rewrite_commit import Rewritten
@@ -27,9 +27,6 @@ from catalog.model import new_id
 from catalog.partitioning import Partitioning
 from catalog.ranges.rewrite import Rewrite
 from schema_mapping.errors import ContextError
-
-ROUNDS = 5
-"""How often files are planned again because others rewrote them meanwhile."""
 
 REASON = "reprocess"
 
@@ -62,31 +59,28 @@ class Rounds:
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
         """Read, write and commit; return the commit id. None where there is nothing to commit."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
-            # an erasure waits for runs only that began before it
-            return self._run(self._work.catalog.reload(table), change, claims)
-
-    def _run(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
-        for _ in range(ROUNDS):
-            self._read_files(table, claims)
-            groups = tuple(each.rewritten for each in self.results.values() if each.rewritten)
-            if not groups:
-                return None
-            rewrite = Rewrite(
-                commit_id=new_id(),
-                reason=REASON,
-                schema_version=self._decoding.row.schema_version,
-                groups=groups,
+            # The table is loaded after that: an erasure waits for runs only that began before it.
+            found = in_rounds(
+                lambda: self._round(self._work.catalog.reload(table), change, claims),
+                table=table.topic.table,
+                may_be="they can be reprocessed, so nothing was changed",
             )
-            done = put_in_place(self._work, table, rewrite, self._read, change=change)
-            if isinstance(done, Rewritten):
-                return done.commit_id
-            self.results = {path: each for path, each in self.results.items() if path not in done.paths}
-            table = self._work.catalog.reload(table)
-        raise CatalogUnreachable(
-            "Others rewrite the table's files faster than they can be reprocessed; nothing was changed. Run it again"
-            " when they are done",
-            table=table.topic.table,
+            return found or None
+
+    def _round(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
+        """Read, write and commit; return the commit id, or an empty one if there is nothing to commit."""
+        self._read_files(table, claims)
+        groups = tuple(each.rewritten for each in self.results.values() if each.rewritten)
+        if not groups:
+            return ""
+        rewrite = Rewrite(
+            commit_id=new_id(), reason=REASON, schema_version=self._decoding.row.schema_version, groups=groups
         )
+        done = put_in_place(self._work, table, rewrite, self._read, change=change)
+        if isinstance(done, Rewritten):
+            return done.commit_id
+        self.results = {path: each for path, each in self.results.items() if path not in done.paths}
+        return None
 
     def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
         """Reprocess files that may have such rows and weren't read yet; forget files that are gone."""

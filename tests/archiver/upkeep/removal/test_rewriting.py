@@ -15,7 +15,7 @@ from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import AtOffsets, Below, Condition
-from archiver.upkeep.removal.rewriting import RemovalTask, remove_rows
+from archiver.upkeep.removal.rewriting import Removal, RemovalTask, remove_rows
 from archiver.upkeep.removal.row_account import Fate
 from catalog.registry.removable import RemovableRange
 from tests.support.archive.archived_rows import rows_of
@@ -53,7 +53,9 @@ def task_of(lake: Lake, archive: Any, fate: Fate, condition: Condition) -> Remov
         spool=lake.folder / "spool",
     )
     component = Component(ranges=(whole,), files=(file,), recorded=(file.path,), has_foreign=False)
-    return RemovalTask(target=target, component=component, condition=condition, fate=fate, why="asked for")
+    return RemovalTask(
+        target=target, component=component, removal=Removal(condition=condition, fate=fate, why="asked for")
+    )
 
 
 def damaged(local: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the tasks of a removal need of a topic's table."""
+"""The partitions of files that a removal rewrites."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ from pyiceberg.manifest import ManifestContent
 from archiver.archive.file_columns import values_of
 from archiver.archive.manifests import live_entries, manifests_of
 from archiver.archive.table_files import TableFile
-from archiver.config import Config
-from archiver.rewrite.target import RewriteTarget
-from archiver.storage.formats import SegmentFormats
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import tuple_of
 from catalog.partitioning import PartitionTuple
-from catalog.registry import Registry
-
-
-def removal_target(config: Config, table: ArchiveTable, registry: Registry, formats: SegmentFormats) -> RewriteTarget:
-    """The target of tasks on this table."""
-    return RewriteTarget.of(table, registry.ledger.load(table.topic).versions, config, formats)
 
 
 def places_of(table: ArchiveTable, files: Iterable[TableFile]) -> dict[str, PartitionTuple]:
