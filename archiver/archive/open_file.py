@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,11 @@ from archiver.archive.records import AS_CONSUMED, KAFKA_IDS, RecordShape
 from archiver.archive.table_files import TableFile
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import Block, RowRange, SegmentReader
+from archiver.storage.segment import Block, RowRange, SegmentFormat, SegmentReader
 from schema_mapping import names
 
 _NONE: Final = -1
+_NOTHING_DELETED: Final = Deletes(np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,20 @@ class TopicStorage:
     mappings: KnownMappings
     coercion: Coercion = NO_COERCION
     spill: Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        objects: ObjectStore,
+        formats: SegmentFormats,
+        mappings: KnownMappings,
+        *,
+        coercion: Coercion = NO_COERCION,
+        spill: Path | None = None,
+    ) -> Self:
+        """Return the storage of files whose delete files lie in the same store."""
+        deletes = DeleteFiles(objects, formats)
+        return cls(deletes=deletes, objects=objects, formats=formats, mappings=mappings, coercion=coercion, spill=spill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,13 @@ class OpenFile:
         storage.mappings.learn(reader.metadata)
         return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion, shape))
 
+    @classmethod
+    def whole(cls, segment_format: SegmentFormat, objects: ObjectStore, path: str, mappings: KnownMappings) -> OpenFile:
+        """Open a file that no table says anything about, with all of its rows. Raises like `open`."""
+        reader = segment_format.open(objects, path)
+        mappings.learn(reader.metadata)
+        return cls(reader, _NOTHING_DELETED, Assembler(path, reader.schema, mappings))
+
     def close(self) -> None:
         """Close the file; closing it again does nothing."""
         self.reader.close()
@@ -81,6 +103,25 @@ class OpenFile:
         )
         for rows, kafka in self._rows(batches, block.first_row, wanted, nulls):
             yield sorted_by_offset(self.assembler.records(rows, kafka, nulls))
+
+    def schema_versions(self) -> frozenset[int]:
+        """The schema versions of all rows: those that the footer has mappings of, else those that the rows name."""
+        if known := self.reader.metadata.mappings:
+            return frozenset(known)
+        versions: set[int] = set()
+        for block in self.reader.blocks():
+            for _, kafka in self.rows(block, None, KAFKA_IDS):
+                versions.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
+        return frozenset(versions)
+
+    def all_records(self, field_ids: frozenset[int] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Read the rows that aren't deleted, in file order, each batch with its records.
+
+        With `field_ids` only these columns; the assembler's must be among them.
+        """
+        for block in self.reader.blocks():
+            for rows, kafka in self.rows(block, None, field_ids):
+                yield rows, self.assembler.records(rows, kafka)
 
     @property
     def takes_dictionaries(self) -> bool:

@@ -18,7 +18,6 @@ from pyiceberg.table import Table
 
 from archiver.archive.assemble import NO_COERCION
 from archiver.archive.coercion import Coercion
-from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import (
     FirstThatKnows,
     JournalMappings,
@@ -193,20 +192,14 @@ class TopicArchive:
     def _read(self, table: Table) -> TopicSnapshot:
         check_history(table.metadata, topic=self.topic, table=".".join(table.name()))
         offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))
-        objects = ObjectStore.of_table(table)
         return TopicSnapshot(
             snapshot_id=table.metadata.current_snapshot_id,
             files=self._manifests.files(table),
             next_offsets={partition: one.next_offset for partition, one in offsets.items()},
             leader_epochs={partition: one.leader_epoch for partition, one in offsets.items()},
             first_offsets=decode_first_offsets(table.properties.get(keys.FIRST_OFFSETS, "{}")),
-            storage=TopicStorage(
-                deletes=DeleteFiles(objects, self._formats),
-                objects=objects,
-                formats=self._formats,
-                mappings=self._mappings,
-                coercion=self._coercion,
-                spill=self._spill,
+            storage=TopicStorage.of(
+                ObjectStore.of_table(table), self._formats, self._mappings, coercion=self._coercion, spill=self._spill
             ),
         )
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.archive.deletes import DeleteFiles
 from archiver.archive.file_columns import SEQUENCE
 from archiver.archive.mappings import KnownMappings, MappingSource
 from archiver.archive.offset_order import offsets_of
@@ -38,12 +37,7 @@ class TableRows:
         self._listed = ManifestReader().files(table.iceberg)
         self._files = {file_name(file.path): file for file in self._listed}
         objects = ObjectStore.of_table(table.iceberg)
-        self._storage = TopicStorage(
-            deletes=DeleteFiles(objects, formats),
-            objects=objects,
-            formats=formats,
-            mappings=KnownMappings(table.topic.topic, mappings),
-        )
+        self._storage = TopicStorage.of(objects, formats, KnownMappings(table.topic.topic, mappings))
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
         """The ranges that may have lost rows, and those that share a file with one of them.

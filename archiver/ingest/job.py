@@ -14,7 +14,7 @@ import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from functools import cached_property, partial
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from archiver.audit.checkpoints import load_key
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import unmatched
+from archiver.engine.choice import EngineChoice
 from archiver.engine.classic_settings import runs_here
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
@@ -369,24 +370,23 @@ class _Connected:
         self, config: Config, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, closing: ExitStack
     ) -> None:
         self._config = config
-        self._closing = closing
         self.brokers = brokers
         self.registry = registry
         self.catalog = catalog
         self.catalogs = closing.enter_context(
             CatalogPool(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
         )
+        self.engines = closing.enter_context(EngineChoice(config.spark, preloaded=MODULES))
         self.cluster_id = brokers.cluster_id()
 
     def known_topics(self) -> dict[str, TopicRow]:
         """The registry's topics of this cluster, by name."""
         return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
 
-    @cached_property
+    @property
     def engine(self) -> Engine:
-        from archiver.engine.spark import SparkEngine
-
-        return self._closing.enter_context(SparkEngine.start(self._config.spark, preloaded=MODULES))
+        """The engine, which starts at its first use."""
+        return self.engines.engine
 
 
 def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive import file_columns
-from archiver.archive.assemble import Assembler
-from archiver.archive.deletes import DeleteFiles, Deletes, Mask
-from archiver.archive.mappings import KnownMappings
+from archiver.archive.deletes import Mask
+from archiver.archive.mappings import KnownMappings, LedgerMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import ASSEMBLED
 from archiver.archive.table_files import ManifestReader, TableFiles
@@ -23,11 +21,8 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
-from catalog.model import TopicRow, TranslatedRange
+from catalog.model import TranslatedRange
 from catalog.registry import Registry
-from schema_mapping.row import RowMapping
-
-_NOTHING_DELETED: Final = Deletes(np.empty(0, np.int64))
 
 
 class ArchiveReader:
@@ -49,13 +44,8 @@ class ArchiveReader:
         topic = known.topic
         staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
         table = catalog.reload(known)
-        objects = ObjectStore.of_table(table.iceberg)
-        storage = TopicStorage(
-            deletes=DeleteFiles(objects, formats),
-            objects=objects,
-            formats=formats,
-            mappings=KnownMappings(topic.topic, _RegistryMappings(registry, topic)),
-        )
+        mappings = KnownMappings(topic.topic, LedgerMappings(registry, topic))
+        storage = TopicStorage.of(ObjectStore.of_table(table.iceberg), formats, mappings)
         return cls(storage, ManifestReader().files(table.iceberg), staged)
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
@@ -70,20 +60,8 @@ class ArchiveReader:
             yield OpenFile.open(self._storage, listed)
         for path, (one, file) in self._staged.items():
             if one.partition == wanted.partition:
-                reader = self._storage.formats.named(file.format, path).open(self._storage.objects, path)
-                self._storage.mappings.learn(reader.metadata)
-                yield OpenFile(reader, _NOTHING_DELETED, Assembler(path, reader.schema, self._storage.mappings))
-
-
-@dataclass(frozen=True, slots=True)
-class _RegistryMappings:
-    """The mappings of rows whose file lost its footer."""
-
-    registry: Registry
-    topic: TopicRow
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        return self.registry.ledger.row_mapping(self.topic, version)
+                form = self._storage.formats.named(file.format, path)
+                yield OpenFile.whole(form, self._storage.objects, path, self._storage.mappings)
 
 
 def _records(file: OpenFile, wanted: RowRange) -> Iterator[pa.RecordBatch]:

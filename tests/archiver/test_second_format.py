@@ -12,10 +12,10 @@ import pytest
 from pyiceberg.manifest import FileFormat
 from pyiceberg.table.update import update_table_metadata
 
-from archiver.archive.mappings import NoMappings
 from archiver.commit.find_holes import search
 from archiver.errors import UnknownFormat
 from archiver.ingest.task.work import translate_range
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
@@ -114,12 +114,15 @@ def test_rows_are_copied_from_one_format_to_the_other(tmp_path: Path):
     ranges = archived(tmp_path, 0, 1, ParquetFormat())
     ((source,),) = originals(ranges, OBJECTS, NEW, {}).values()
     copier = RowCopier(
-        topic=TOPIC.topic,
-        objects=OBJECTS,
-        formats=NEW,
-        spool=tmp_path / "spool",
-        mappings=NoMappings(),
-        table_properties={},
+        RewriteTarget(
+            topic=TOPIC.topic,
+            objects=OBJECTS,
+            formats=NEW,
+            spool=tmp_path / "spool",
+            mappings={},
+            table_properties={},
+            bloom_filters={},
+        )
     )
     wanted = RowRange(partition=PARTITION, start_offset=0, end_offset=2)
     copied = copier.copy(source, wanted, without=np.array([0]))

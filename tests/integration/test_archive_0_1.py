@@ -11,7 +11,7 @@ import json
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ class Course:
     def run(self, *words: str, config: Path | None = None) -> Ran:
         """Run a command, with tasks in threads."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("archiver.upkeep.compact.job._start_spark", lambda *_: InlineEngine())
+            patch.setattr("archiver.engine.choice.start_spark", lambda *_, **__: nullcontext(InlineEngine()))
             done = CliRunner().invoke(app, [*words, "--json", "--config", str(config or self.config)])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return Ran(code=done.exit_code, text=done.stdout or done.stderr)

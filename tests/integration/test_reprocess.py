@@ -159,16 +159,16 @@ def test_a_dry_run_of_little_work_starts_no_spark(
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
 
-    def started(*_: object) -> Engine:
+    def started(*_: object, **__: object) -> Engine:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(job, "_start_spark", started)
+    monkeypatch.setattr("archiver.engine.choice.start_spark", started)
     plan = Reprocess(load_config(config), topic, dry_run=True).run()
     assert (plan.succeeded, plan.files) == (True, 2 * PARTITIONS)
     assert plan.mended == reprocess(config, topic, dry_run=True).mended
     with pytest.raises(AssertionError, match="Spark was started"):
         Reprocess(load_config(config), topic).run()
-    monkeypatch.setattr(job, "TRIED_HERE_BYTES", 10)
+    monkeypatch.setattr(job, "HERE_BYTES", 10)
     with pytest.raises(AssertionError, match="Spark was started"):
         Reprocess(load_config(config), topic, dry_run=True).run()
 

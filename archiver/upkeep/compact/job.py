@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
 from archiver.config import Config
+from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
@@ -104,30 +104,25 @@ class Compact:
         the report, and the others go on.
         """
         started = time.monotonic()
-        if self._engine is None and not self._dry_run:
-            check_spark(self._config.spark)
+        engines = EngineChoice(self._config.spark, starts=self._engine)
+        if not self._dry_run:
+            engines.check()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             names = [row.topic for row in known_topics(self._config, self._topics, registry)]
-
-            @cache
-            def engine() -> Engine:
-                return self._engine() if self._engine else _start_spark(self._config, closing)
-
-            done = tuple(self._topic(name, registry, catalog, engine) for name in names)
+            closing.enter_context(engines)
+            done = tuple(self._topic(name, registry, catalog, engines) for name in names)
         report = CompactReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
         self._observer(CompactFinished(report=report))
         return report
 
-    def _topic(
-        self, name: str, registry: Registry, catalog: TableCatalog, engine: Callable[[], Engine]
-    ) -> TopicCompaction:
+    def _topic(self, name: str, registry: Registry, catalog: TableCatalog, engines: EngineChoice) -> TopicCompaction:
         settings = self._config.topic(name)
         report = TopicCompaction(topic=name, table=settings.table)
         try:
             archived = find_archived(self._config, name, registry=registry, catalog=catalog)
-            rounds = self._rounds(archived, registry, catalog, report, engine)
+            rounds = self._rounds(archived, registry, catalog, report, engines)
             if self._dry_run:
                 report.planned = rounds.plan(archived.table, settles=False)
             else:
@@ -144,7 +139,7 @@ class Compact:
         registry: Registry,
         catalog: TableCatalog,
         report: TopicCompaction,
-        engine: Callable[[], Engine],
+        engines: EngineChoice,
     ) -> Rounds:
         """The work in one topic."""
         work = TableWork(
@@ -164,45 +159,26 @@ class Compact:
         )
         report.target_bytes = limits.target_bytes
         report.partitioned_by = places.by if places else None
-        target = self._target(archived, registry, limits, places)
-        return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engine=engine)
+        target = CompactTarget(
+            files=RewriteTarget.of(
+                archived.table, registry.ledger.load(archived.topic).versions, self._config, self._formats
+            ),
+            target_bytes=limits.target_bytes,
+            held_bytes=wish.held_bytes,
+            places=places,
+        )
+        return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engines=engines)
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
         """The table's current partitions.
 
         PartitioningChanged where others changed them, ConfigError where the configuration means others.
         """
-        table, settings = archived.table, self._config.archive
+        table = archived.table
         check_partitioning(archived.config, table)
         return NewPlaces(
             spec_id=table.iceberg.metadata.default_spec_id,
             partitioning=table.partitioning,
             data_location=table.data_location,
-            pending_bytes=settings.partition_memory,
-            room=settings.spool_size // 2,
+            room=self._config.archive.spool_size // 2,
         )
-
-    def _target(
-        self, archived: ArchivedTopic, registry: Registry, limits: Limits, places: NewPlaces | None
-    ) -> CompactTarget:
-        table = archived.table
-        state = registry.ledger.load(archived.topic)
-        return CompactTarget(
-            topic=archived.topic.topic,
-            mappings={each.version: each.mapping for each in state.versions},
-            column_names={each: table.schema.find_field(each).name for each in table.schema.field_ids},
-            table_properties=dict(table.properties),
-            bloom_filters=table.bloom_filters,
-            objects=archived.objects,
-            formats=self._formats,
-            spool=self._config.archive.spool,
-            target_bytes=limits.target_bytes,
-            held_bytes=self._wish.held_bytes,
-            places=places,
-        )
-
-
-def _start_spark(config: Config, closing: ExitStack) -> Engine:
-    from archiver.engine.spark import SparkEngine
-
-    return closing.enter_context(SparkEngine.start(config.spark))

@@ -13,10 +13,9 @@ from archiver.archive.assemble import Assembler
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.offset_order import misplaced, offsets_of
 from archiver.errors import UpkeepError
-from archiver.fault_points import FaultPoint, pass_point
+from archiver.rewrite.rewritten_file import RewrittenFile
 from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.compact.borders import END, FIRST, Borders, KeptSpan
 from archiver.upkeep.compact.choice import FileGroup
 from archiver.upkeep.compact.open_files import FilesByPartition, Making, OneFile, OpenFiles
@@ -142,7 +141,7 @@ class NewFiles:
     def _end(self, ending: _Open, borders: Borders, end: int) -> None:
         """Finish the open files, which cover the offsets up to `end`."""
         spans = borders.within(ending.start, end) or (self._hull(ending, end),)
-        done = [(info, self._uploaded(info, local, ending, spans)) for info, local in ending.files.finish(spans)]
+        done = [(file.info, self._uploaded(file, ending, spans)) for file in ending.files.finish(spans)]
         self._open = None
         missed = [not any(found[place].rows for _, found in done) for place in range(len(spans))]
         for number, (info, found) in enumerate(done):
@@ -157,22 +156,10 @@ class NewFiles:
                 )
             )
 
-    def _uploaded(
-        self, info: DataFileInfo, local: SpoolFile, of: _Open, spans: Sequence[KeptSpan]
-    ) -> tuple[FoundSpan, ...]:
+    def _uploaded(self, file: RewrittenFile, of: _Open, spans: Sequence[KeptSpan]) -> tuple[FoundSpan, ...]:
         """Upload a file; return what it has of each span, read back from the store."""
-        pass_point(FaultPoint.BEFORE_UPLOAD)
-        self._target.objects.upload(local, info.path, expected=info.size_bytes)
-        pass_point(FaultPoint.AFTER_UPLOAD)
-        local.remove()
-        return read_back(
-            self._target.objects,
-            self._target.formats,
-            info,
-            topic=self._target.topic,
-            partition=of.partition,
-            spans=[(each.start, each.end) for each in spans],
-        )
+        info = file.upload()
+        return read_back(self._target.files, info, of.partition, [(each.start, each.end) for each in spans])
 
     def _hull(self, of: _Open, end: int) -> KeptSpan:
         """The offsets of files without borders: of their rows, and of rows that others had deleted beside them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import unpack
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -17,19 +17,16 @@ from archiver.errors import UpkeepError
 from archiver.files.partitioned_rows import PartitionedRows, PartitionRows
 from archiver.files.row_partitions import RowPartitions, Values
 from archiver.files.row_sums import Sums
-from archiver.storage.file_names import DataFileName
-from archiver.storage.segment import SegmentLayout, SegmentOrigin, SegmentWriter
+from archiver.rewrite.rewritten_file import RewrittenFile
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.compact.borders import KeptSpan, is_one_range
 from archiver.upkeep.compact.source_rows import SourceRows
 from archiver.upkeep.compact.target import CompactTarget, NewPlaces
 from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, new_id
+from catalog.model import new_id
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
-
-Finished: TypeAlias = tuple[DataFileInfo, SpoolFile]
 
 
 class OpenFiles(Protocol):
@@ -41,7 +38,7 @@ class OpenFiles(Protocol):
     def is_full(self) -> bool:
         """Whether a file has its target size, or all of them take the room in the spool."""
 
-    def finish(self, spans: Sequence[KeptSpan]) -> Iterator[Finished]:
+    def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
         """Write the files to their ends, each once the one before was taken. Together they have all rows of `spans`."""
 
     def abort(self) -> None:
@@ -59,22 +56,10 @@ class Making:
     sources: Sequence[SourceRows]
     partition: int
 
-    def start(self, file_id: str) -> tuple[SpoolFile, SegmentWriter]:
+    def start(self, file_id: str | None = None) -> RewrittenFile:
         """Start a file in the spool."""
-        form = self.target.formats.densest
-        local = self.spool.create(f"{file_id}.{form.extension}")
-        return local, form.start(local, self.layout)
-
-    def path(self, folder: str, file_id: str, start_offset: int) -> str:
-        """Where a file goes."""
-        name = DataFileName(
-            topic=self.target.topic,
-            ulid=file_id,
-            extension=self.target.formats.densest.extension,
-            partition=self.partition,
-            start_offset=start_offset,
-        )
-        return f"{folder}/{name}"
+        files = self.target.files
+        return RewrittenFile(files, self.spool, self.layout, form=files.formats.densest, file_id=file_id)
 
     def origin(self, spans: Sequence[KeptSpan], *, files: int = 1, range_id: str = "") -> SegmentOrigin | None:
         """The range that footers name. None where the files lack records of it, or have several ranges."""
@@ -92,10 +77,6 @@ class Making:
             range_id=range_id,
         )
 
-    def digest(self, rows: pa.RecordBatch) -> RecordDigest:
-        """The digest of the records of rows."""
-        return RecordDigest.of_seen(self.records(rows))
-
     def records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The records of rows."""
         return self.assembler.records(rows, self.assembler.kafka(rows))
@@ -110,38 +91,34 @@ class OneFile:
     def __init__(self, making: Making, *, is_alone: bool) -> None:
         self._making = making
         self._is_alone = is_alone
-        self._id = new_id()
-        self._digest = RecordDigest()
-        self._local, self._writer = making.start(self._id)
+        self._file = making.start()
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows."""
-        if not self._is_alone:
-            self._digest += self._making.digest(rows)
-        self._writer.write(rows)
+        self._file.write(rows, None if self._is_alone else self._making.records(rows))
 
     def is_full(self) -> bool:
         """Whether it has its target size and may end."""
-        return not self._is_alone and self._writer.size_bytes >= self._making.target.target_bytes
+        return not self._is_alone and self._file.size_bytes >= self._making.target.target_bytes
 
-    def finish(self, spans: Sequence[KeptSpan]) -> Iterator[Finished]:
+    def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
         """Write the file to its end."""
         sources = self._making.sources
         folder = sources[0].source.file.path.rpartition("/")[0]
-        digest = sum((each.digest for each in sources), RecordDigest()) if self._is_alone else self._digest
-        info = self._writer.close(
+        self._file.close(
+            folder,
+            (self._making.partition, spans[0].start),
             origin=self._making.origin(spans),
-            path=self._making.path(folder, self._id, spans[0].start),
             partition_value=_time_value(sources[0].source.file.partition_values),
-            digest=digest.text,
+            digest=sum((each.digest for each in sources), RecordDigest()).text if self._is_alone else None,
             recognition=_recognition(sources) if self._is_alone else None,
             partition=next((place for each in sources if (place := each.reader.metadata.place)), None),
         )
-        yield info, self._local
+        yield self._file
 
     def abort(self) -> None:
         """Drop the file."""
-        self._writer.abort()
+        self._file.abort()
 
 
 class FilesByPartition:
@@ -153,12 +130,12 @@ class FilesByPartition:
     def __init__(self, making: Making, places: NewPlaces) -> None:
         self._making = making
         self._places = places
-        self._writer: SegmentWriter | None = None
+        self._file: RewrittenFile | None = None
         self._rows = PartitionedRows(
             RowPartitions(places.partitioning, making.layout.schema),
             making.spool,
             lambda _, records: Sums(RecordDigest.of_seen(records)),
-            pending_bytes=places.pending_bytes,
+            pending_bytes=making.target.files.pending_bytes,
         )
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -170,7 +147,7 @@ class FilesByPartition:
         rows, target = self._rows, self._making.target
         return rows.is_full or rows.largest_bytes >= target.target_bytes or rows.size_bytes >= self._places.room
 
-    def finish(self, spans: Sequence[KeptSpan]) -> Iterator[Finished]:
+    def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
         """Write the files, each once the one before was taken."""
         count, range_id = len(self._rows), new_id()
         origin = self._making.origin(spans, files=count, range_id=range_id if count > 1 else "")
@@ -178,27 +155,31 @@ class FilesByPartition:
             yield self._finished(part, range_id if number == 0 else new_id(), origin, spans[0].start)
         self._rows.close()
 
-    def _finished(self, part: PartitionRows, file_id: str, origin: SegmentOrigin | None, start_offset: int) -> Finished:
+    def _finished(
+        self, part: PartitionRows, file_id: str, origin: SegmentOrigin | None, start_offset: int
+    ) -> RewrittenFile:
         places = self._places
         time = self._time(part.values)
-        local, self._writer = self._making.start(file_id)
+        self._file = file = self._making.start(file_id)
         for rows in part.rows:
-            self._writer.write(rows)
-        info = self._writer.close(
+            file.write(rows)
+        file.close(
+            places.folder(time),
+            (self._making.partition, start_offset),
             origin=origin,
-            path=self._making.path(places.folder(time), file_id, start_offset),
             partition_value=time or 0,
             digest=part.sums.digest.text,
             partition=None if places.partitioning.is_time_alone else PartitionTuple(places.by, part.values),
         )
-        self._writer = None
-        return replace(info, partitioned_by=places.by), local
+        file.info = replace(file.info, partitioned_by=places.by)
+        self._file = None
+        return file
 
     def abort(self) -> None:
         """Drop what isn't finished, and all rows that wait."""
-        if self._writer is not None:
-            self._writer.abort()
-            self._writer = None
+        if self._file is not None:
+            self._file.abort()
+            self._file = None
         self._rows.close()
 
     def _time(self, values: Values) -> int | None:

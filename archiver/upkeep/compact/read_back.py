@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from archiver.archive.assemble import Assembler
-from archiver.archive.deletes import Deletes
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import OpenFile
+from archiver.archive.topic_files import TopicFiles
 from archiver.errors import UpkeepError
-from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ObjectStore
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo
 
@@ -32,13 +30,7 @@ class FoundSpan:
 
 
 def read_back(
-    objects: ObjectStore,
-    formats: SegmentFormats,
-    file: DataFileInfo,
-    *,
-    topic: str,
-    partition: int,
-    spans: Sequence[tuple[int, int]],
+    files: TopicFiles, file: DataFileInfo, partition: int, spans: Sequence[tuple[int, int]]
 ) -> tuple[FoundSpan, ...]:
     """Read a file; return what it has of each span (half open, sorted).
 
@@ -49,22 +41,18 @@ def read_back(
     digests = [RecordDigest()] * len(spans)
     borders = np.array(spans, np.int64).reshape(-1, 2)
     last = -1
-    with formats.named(file.format, file.path).open(objects, file.path) as reader:
-        mappings = KnownMappings(topic)
-        mappings.learn(reader.metadata)
-        opened = OpenFile(reader, Deletes(np.empty(0, np.int64)), Assembler(file.path, reader.schema, mappings))
-        for block in reader.blocks():
-            for batch, kafka in opened.rows(block, None, opened.assembler.field_ids):
-                records = opened.assembler.records(batch, kafka)
-                offsets = offsets_of(records)
-                _check_order(file, records.column("partition").to_numpy(), offsets, partition, last)
-                last = int(offsets[-1])
-                lows = np.searchsorted(offsets, borders[:, 0])
-                highs = np.searchsorted(offsets, borders[:, 1])
-                for place in np.flatnonzero(highs > lows).tolist():
-                    low, high = int(lows[place]), int(highs[place])
-                    rows[place] += high - low
-                    digests[place] += RecordDigest.of_seen(records.slice(low, high - low))
+    form = files.formats.named(file.format, file.path)
+    with closing(OpenFile.whole(form, files.objects, file.path, KnownMappings(files.topic))) as opened:
+        for _, records in opened.all_records(opened.assembler.field_ids):
+            offsets = offsets_of(records)
+            _check_order(file, records.column("partition").to_numpy(), offsets, partition, last)
+            last = int(offsets[-1])
+            lows = np.searchsorted(offsets, borders[:, 0])
+            highs = np.searchsorted(offsets, borders[:, 1])
+            for place in np.flatnonzero(highs > lows).tolist():
+                low, high = int(lows[place]), int(highs[place])
+                rows[place] += high - low
+                digests[place] += RecordDigest.of_seen(records.slice(low, high - low))
     found = tuple(FoundSpan(rows=count, digest=digest) for count, digest in zip(rows, digests, strict=True))
     total = sum((each.digest for each in found), RecordDigest())
     if sum(rows) != file.rows or total.text != file.digest:

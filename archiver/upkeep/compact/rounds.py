@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.table_files import TableFile
-from archiver.engine.runner import Engine
+from archiver.engine.choice import EngineChoice
 from archiver.errors import blamed_file
 from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.rounds import ROUNDS
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.upload_claims import UploadClaims
@@ -43,8 +44,6 @@ from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 REASON: Final = "compact"
-ROUNDS: Final = 5
-"""How often groups are chosen again, after others changed the table, or files were split or moved."""
 PATHS_AT_ONCE: Final = 10_000
 
 _Merges: TypeAlias = list[tuple[FileGroup, GroupResult]]
@@ -63,7 +62,7 @@ class Rounds:
         *,
         report: TopicCompaction,
         observer: CompactObserver,
-        engine: Callable[[], Engine],
+        engines: EngineChoice,
     ) -> None:
         self._target = target
         self._limits = limits
@@ -71,7 +70,7 @@ class Rounds:
         self._work = work
         self._report = report
         self._observer = observer
-        self._engine = engine
+        self._engines = engines
         self._bytes = 0
         self._merged: _Merges = []
         self._spared = False
@@ -101,7 +100,7 @@ class Rounds:
                         is_whole=held.is_whole,
                     )
                 )
-        deletes = DeleteFiles(self._target.objects, self._target.formats)
+        deletes = DeleteFiles(self._target.files.objects, self._target.files.formats)
         sources = [
             SourceFile(
                 file=file, ranges=tuple(ranges.get(file.path, ())), has_deletes=self._may_have_deletes(file, deletes)
@@ -151,7 +150,7 @@ class Rounds:
         return again and not self._report.stopped
 
     def _results(self, topic: TopicRow, groups: Sequence[FileGroup]) -> Iterator[tuple[FileGroup, GroupResult]]:
-        engine = self._engine()
+        engine = self._engines.engine
         at_once = self._budget.parallel or engine.slots
         target = self._target.for_tasks(at_once)
         for some in self._affordable(groups, at_once):

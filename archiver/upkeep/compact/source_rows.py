@@ -21,6 +21,7 @@ from archiver.archive.offset_order import sorted_by_offset
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.projection import compile_projection
 from archiver.errors import UpkeepError
+from archiver.rewrite.rewritten_file import check_footer
 from archiver.storage.segment import Block, RowRange, SegmentReader
 from archiver.upkeep.compact.choice import SourceFile
 from archiver.wire.record_digest import RecordDigest
@@ -79,7 +80,6 @@ class SourceRows:
 
     def check(self) -> None:
         """Raise UpkeepError unless all rows were read, with the digest in the footer."""
-        known = self._footer
         if self.read_rows != self.source.file.rows:
             raise UpkeepError(
                 "the file doesn't have the rows that the table's manifest says; it stays as it is. Compare it with a"
@@ -88,8 +88,8 @@ class SourceRows:
                 manifest=self.source.file.rows,
                 found=self.read_rows,
             )
-        if known is not None and not self.is_proven and known != self._whole.text:
-            raise _damaged(self.source, known, self._whole)
+        if not self.is_proven:
+            check_footer(self.source.file.path, self._footer, self._whole)
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
         """The rows of a block, sorted by offset. UpkeepError where one is of another partition than `wanted`."""
@@ -156,14 +156,4 @@ def check_digest(storage: TopicStorage, source: SourceFile) -> None:
         for block in opened.reader.blocks():
             for rows in opened.reader.read(block, opened.assembler.field_ids):
                 found += RecordDigest.of_seen(opened.assembler.records(rows, opened.assembler.kafka(rows)))
-    if known != found.text:
-        raise _damaged(source, known, found)
-
-
-def _damaged(source: SourceFile, known: str, found: RecordDigest) -> UpkeepError:
-    return UpkeepError(
-        "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
-        file=source.file.path,
-        footer=known,
-        found=found.text,
-    )
+    check_footer(source.file.path, known, found)

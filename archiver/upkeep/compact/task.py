@@ -15,14 +15,9 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import pyarrow.compute as pc
 
-from archiver.archive.deletes import DeleteFiles
-from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
-from archiver.archive.records import KAFKA_IDS
 from archiver.errors import UpkeepError, blamed_file
-from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool import TaskSpool
 from archiver.upkeep.compact.borders import END, FIRST, Borders
 from archiver.upkeep.compact.choice import FileGroup, SourceFile
@@ -33,7 +28,6 @@ from archiver.upkeep.compact.target import CompactTarget
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
 from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
-from schema_mapping import names
 
 OPENERS: Final = 8
 
@@ -82,35 +76,23 @@ def compact_group(task: CompactTask) -> GroupResult:
 class _Merging:
     def __init__(self, task: CompactTask, closing: ExitStack) -> None:
         self._target, self._group = task.target, task.group
-        self._mappings = KnownMappings(self._target.topic, self._target)
-        self._storage = TopicStorage(
-            deletes=DeleteFiles(self._target.objects, self._target.formats),
-            objects=self._target.objects,
-            formats=self._target.formats,
-            mappings=self._mappings,
-            spill=self._target.spool,
-        )
-        self._spool = closing.enter_context(TaskSpool(self._target.spool))
+        target = task.target.files
+        self._storage = target.storage(spill=target.spool)
+        self._mappings = self._storage.mappings
+        self._spool = closing.enter_context(TaskSpool(target.spool))
         opened = _opened(self._storage, self._group.files, closing)
-        versions = _versions(opened) or frozenset({max(self._target.mappings)})  # all rows may be deleted
+        versions = frozenset().union(*(file.schema_versions() for file in opened))
+        versions = versions or frozenset({max(target.mappings)})  # all rows may be deleted
         self.version = max(versions)
         newest = self._mappings.row_mapping(self.version)
         schema = newest.arrow_schema
         for each, source in zip(opened, self._group.files, strict=True):
             try:
-                schema = wide_schema(schema, each.reader.schema, self._target.column_names)
+                schema = wide_schema(schema, each.reader.schema, target.column_names)
             except UpkeepError as error:
                 raise error.placed(file=source.file.path) from error
-        self._layout = SegmentLayout(
-            schema=schema,
-            mapping=newest.text,
-            schema_version=self.version,
-            table_properties=self._target.table_properties,
-            bloom_filters=self._target.bloom_filters,
-            other_mappings={
-                version: self._mappings.row_mapping(version).text for version in versions if version != self.version
-            },
-        )
+        texts = {version: self._mappings.row_mapping(version).text for version in versions}
+        self._layout = target.layout(schema, self.version, texts)
         self._sources = [
             SourceRows(file, source, schema) for file, source in zip(opened, self._group.files, strict=True)
         ]
@@ -203,16 +185,3 @@ def _opened(storage: TopicStorage, files: Sequence[SourceFile], closing: ExitSta
     for each in opening:
         each.result()
     return found
-
-
-def _versions(files: Sequence[OpenFile]) -> frozenset[int]:
-    """The schema versions of all rows: those that the footers have mappings of, else those that the rows name."""
-    found: set[int] = set()
-    for file in files:
-        if known := file.reader.metadata.mappings:
-            found.update(known)
-            continue
-        for block in file.reader.blocks():
-            for _, kafka in file.rows(block, None, KAFKA_IDS):
-                found.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
-    return frozenset(found)

@@ -53,7 +53,7 @@ def finish(
         work.table,
         registry=work.registry,
         catalog=work.catalog,
-        trail=work.trail,
+        trail=work.trail(work.topic),
         grace_seconds=grace,
         with_others=True,
         holds_all=is_held,
@@ -67,7 +67,7 @@ def finish(
         work.table,
         erased,
         registry=work.registry,
-        trail=work.trail,
+        trail=work.trail(work.topic),
         checks=checks,
         formats=work.formats,
         older_than_ms=int((now - work.config.archive.orphan_grace) * 1_000),
@@ -121,12 +121,12 @@ def _waits_for(found: HoldingSnapshots) -> dict[str, object]:
 def _note(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], report: EraseReport) -> None:
     for erasure, value in waiting.items():
         details = {**_lasting(value), "deleted_files": report.purged.deleted, "deleted_copies": report.copies_deleted}
-        work.trail.record(Noted(kind="erase", id=f"erase-{erasure}", details=details))
+        work.trail(work.topic).record(Noted(kind="erase", id=f"erase-{erasure}", details=details))
 
 
 def _note_given_up(work: TopicErasure, given_up: Mapping[str, Mapping[str, object]]) -> None:
     for erasure, value in given_up.items():
-        work.trail.record(Noted(kind="abandon", id=f"abandon-{erasure}", details=_lasting(value)))
+        work.trail(work.topic).record(Noted(kind="abandon", id=f"abandon-{erasure}", details=_lasting(value)))
 
 
 def _lasting(value: Mapping[str, object]) -> dict[str, object]:

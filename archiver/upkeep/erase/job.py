@@ -14,20 +14,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
 
 from pyiceberg.table.snapshots import Snapshot
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
 from archiver.config import Config
+from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
-from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.records.where import Where
 from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.erase.consent import ErasureConsent
@@ -44,8 +43,6 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
 from catalog.registry import Registry
 from catalog.registry.erased_offsets import CONDITION
-
-HERE_BYTES: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,18 +101,19 @@ class Erase:
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
+            engines = closing.enter_context(EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
             refuse_unerasable(archived.table)
             now = self._clock() if self._clock else confirmed_time(registry)
             report = EraseReport(topic=self._name, table=archived.topic.table, dry_run=self._options.dry_run)
             work = TopicErasure(
                 config=self._config,
-                topic=archived.topic,
-                table=archived.table,
+                archived=archived,
                 registry=registry,
                 catalog=catalog,
                 manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
-                engine=lambda size_bytes: self._runner(size_bytes, closing),
+                journal=Journal.of(self._config).of_table(archived.table),
+                engine=engines.of_bytes,
                 observer=self._observer,
                 formats=self._formats,
             )
@@ -176,14 +174,6 @@ class Erase:
         erase_rows(work, condition, preview, erasure="", value={}, dry_run=True)
         self._observer(RecordsFound(rows=preview.rows))
         self._consent.check(preview, files=preview.files)
-
-    def _runner(self, size_bytes: int, closing: ExitStack) -> Engine:
-        if self._engine is None and size_bytes > HERE_BYTES:
-            from archiver.engine.spark import SparkEngine
-
-            check_spark(self._config.spark)
-            self._engine = closing.enter_context(SparkEngine.start(self._config.spark))
-        return self._engine or ThreadEngine()
 
 
 def _check_archived(offsets: OffsetList, ends: Mapping[int, int], topic: str) -> None:

@@ -12,7 +12,7 @@ from archiver.archive.table_files import TableFile
 from archiver.commit.find_holes import search
 from archiver.commit.known_rows import named
 from archiver.errors import UpkeepError
-from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.rounds import commit_batches, in_rounds
 from archiver.rewrite.upload_claims import UploadClaims
 from archiver.upkeep.erase.candidates import may_match, retired_components, unknown_rows
 from archiver.upkeep.erase.consent import ErasureConsent
@@ -22,10 +22,8 @@ from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
-from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
-from archiver.upkeep.removal.target import places_of, removal_target
-from catalog.errors import CatalogUnreachable
-from catalog.iceberg.rewrite_commit import Rewritten
+from archiver.upkeep.removal.rewriting import Removal, RemovalResult
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import new_id
 from catalog.ranges.legal_holds import of_config
 from catalog.ranges.rewrite import Rewrite
@@ -33,7 +31,6 @@ from catalog.registry.erased_offsets import UNJUDGED
 from catalog.registry.holds import refuse_held
 
 REASON: Final = "erase"
-ROUNDS: Final = 5
 BATCH: Final = 200
 """How many components one commit writes anew."""
 
@@ -53,38 +50,36 @@ def erase_rows(
     With `consent` it is asked for before the first commit. Returns whether the search ended, and the registry has it
     so. Raises ConsentMissing.
     """
+
+    def attempt() -> bool | None:
+        found, known = _search(work, condition, report, erasure, claims, dry_run=dry_run)
+        spans = [each for result in found for each in result.removed]
+        if spans:
+            report.offsets, report.spans = counted(spans), in_order(spans)
+        holds = holds_in_force(work.topic, work.journal, work.registry, recalls=not dry_run)
+        refuse_held(work.topic, (*of_config(hold=work.archived.config.hold), *holds), spans, command=REASON)
+        if dry_run:
+            report.rows = sum(each.rows for each in found)
+            report.files = sum(1 for each in found if each.rows)
+            return False
+        if consent is not None:
+            if consent.asks:
+                work.observer(RecordsFound(rows=sum(result.rows for result in found)))
+            consent.check(report, files=sum(1 for result in found if result.rows))
+        unjudged = sum(report.unjudged_records.values()) if isinstance(condition, Matching) else 0
+        told = {**value, UNJUDGED: unjudged} if unjudged else value
+        if found:
+            refuse_unerasable(work.catalog.reload(work.table))
+            work.registry.erasures.begin(work.topic, erasure, dict(told))
+        if found and not _commit(work, found, known, report):
+            return None
+        # Inside of the run: who sees it neither alive nor searched may take it for dead.
+        if not found and isinstance(condition, AtOffsets):
+            return False  # an erasure of nothing takes the place of no other
+        return _is_search(condition) and not report.failures and _ended(work, erasure, told)
+
     with UploadClaims.of_run(work.registry, work.topic, is_noted=not dry_run) as claims:
-        for _ in range(ROUNDS):
-            found, known = _search(work, condition, report, erasure, claims, dry_run=dry_run)
-            spans = [each for result in found for each in result.removed]
-            if spans:
-                report.offsets, report.spans = counted(spans), in_order(spans)
-            journal = work.journal(work.table)
-            holds = holds_in_force(work.topic, journal, work.registry, recalls=not dry_run)
-            by_config = of_config(hold=work.config.topic(work.topic.topic).hold)
-            refuse_held(work.topic, (*by_config, *holds), spans, command=REASON)
-            if dry_run:
-                report.rows = sum(each.rows for each in found)
-                report.files = sum(1 for each in found if each.rows)
-                return False
-            if consent is not None:
-                if consent.asks:
-                    work.observer(RecordsFound(rows=sum(result.rows for result in found)))
-                consent.check(report, files=sum(1 for result in found if result.rows))
-            unjudged = sum(report.unjudged_records.values()) if isinstance(condition, Matching) else 0
-            told = {**value, UNJUDGED: unjudged} if unjudged else value
-            if found:
-                refuse_unerasable(work.catalog.reload(work.table))
-                work.registry.erasures.begin(work.topic, erasure, dict(told))
-            if not found or _commit(work, found, known, report):
-                # Inside of the run: who sees it neither alive nor searched may take it for dead.
-                if not found and isinstance(condition, AtOffsets):
-                    return False  # an erasure of nothing takes the place of no other
-                return _is_search(condition) and not report.failures and _ended(work, erasure, told)
-    raise CatalogUnreachable(
-        "Others rewrite the table's files faster than records can be erased; run it again when they are done",
-        table=work.topic.table,
-    )
+        return in_rounds(attempt, table=work.topic.table, may_be="records can be erased")
 
 
 def _is_search(condition: Condition) -> bool:
@@ -119,24 +114,10 @@ def _search(
     those = [each for each in (*found.all, *retired) if may_match(each, condition)]
     work.observer(FilesSearched(files=sum(len(each.files) for each in those), size_bytes=sum(map(_size, those))))
     erased = work.registry.erasures.offsets(work.topic)
-    target = removal_target(work.config, table, work.registry, work.formats)
-    places = {} if dry_run else places_of(table, [file for each in those for file in each.files])
-    tasks = [
-        RemovalTask(
-            target=target,
-            component=each,
-            condition=condition,
-            fate="erased",
-            why=f"erasure {erasure}",
-            places={file.path: places[file.path] for file in each.files if file.path in places},
-            dry_run=dry_run,
-        )
-        for each in those
-    ]
+    removal = Removal(condition=condition, fate="erased", why=f"erasure {erasure}")
     results: list[RemovalResult] = []
     unjudged: list[tuple[int, int, int]] = []
-    for outcome in work.engine(sum(map(_size, those))).run_tasks(tasks, remove_rows) if tasks else ():
-        component = those[outcome.index]
+    for component, outcome in work.remove(those, removal, table, claims, dry_run=dry_run):
         if outcome.result is None:
             assert outcome.error is not None
             path = next((file.path for file in component.files), component.recorded[0])
@@ -144,7 +125,6 @@ def _search(
             work.observer(EraseFailed(path=path, error=outcome.error))
             continue
         result = outcome.result
-        claims.keep(*(result.group.new_paths if result.group else ()))
         unjudged += result.unjudged
         work.observer(FileSearched(files=len(component.files), rows=result.rows))
         # What only the store has stays there until nothing refers to it: it is erased once.
@@ -158,25 +138,25 @@ def _search(
 def _commit(
     work: TopicErasure, found: Sequence[RemovalResult], known: Mapping[str, TableFile], report: EraseReport
 ) -> bool:
-    """Commit batch by batch. False where others changed a file meanwhile."""
-    for start in range(0, len(found), BATCH):
-        batch = found[start : start + BATCH]
-        table = work.catalog.reload(work.table)
+    """Commit batch by batch. False if other engines changed a file meanwhile."""
+
+    def plan(batch: Sequence[RemovalResult], table: ArchiveTable) -> Rewrite:
         refuse_unerasable(table)
-        rewrite = Rewrite(
+        return Rewrite(
             commit_id=new_id(),
             reason=REASON,
             schema_version=table.ledger_version,
             groups=tuple(each.group for each in batch if each.group),
             erased=tuple(span for each in batch for span in each.removed),
         )
-        done = put_in_place(work.on(table), table, rewrite, known)
-        if not isinstance(done, Rewritten):
-            return False
-        report.commits.append(done.commit_id)
+
+    def landed(batch: Sequence[RemovalResult], rewrite: Rewrite) -> None:
+        report.commits.append(rewrite.commit_id)
         report.rows += sum(each.rows for each in batch)
-        report.files += sum(len(each.group.paths) for each in batch if each.group)
-    return True
+        report.files += sum(len(each.paths) for each in rewrite.groups)
+
+    batches = [found[start : start + BATCH] for start in range(0, len(found), BATCH)]
+    return commit_batches(work, work.table, batches, known=known, plan=plan, landed=landed)
 
 
 def _fail(work: TopicErasure, report: EraseReport, path: str, error: UpkeepError) -> None:

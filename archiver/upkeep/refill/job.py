@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Final
 
 from archiver.config import Config
+from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
 from archiver.errors import ConsentMissing, SourceError, TopicBusy
+from archiver.ingest.task.work import MODULES
+from archiver.rewrite.rounds import in_rounds
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
@@ -24,14 +25,10 @@ from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.originals import originals
 from archiver.upkeep.refill.report import Fate, Mended, RefillReport, rows_of
 from archiver.upkeep.refill.steps import Found, Made, RefillWork
-from catalog.errors import CatalogUnreachable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo
 from catalog.ranges.holes import Acceptance, Hole
 from catalog.registry import Registry
-
-ROUNDS: Final = 5
-"""How often a refill is planned again because others changed the table meanwhile."""
 
 
 class RefillJob:
@@ -69,8 +66,8 @@ class RefillJob:
 
         Raises failures that stop the whole refill. Rows that can't be brought back are in the report.
         """
-        if self._engine is None:
-            check_spark(self._config.spark)
+        engines = EngineChoice(self._config.spark, self._engine, preloaded=MODULES)
+        engines.check()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
@@ -83,22 +80,17 @@ class RefillJob:
                 config=self._config,
                 registry=registry,
                 catalog=catalog,
-                engine_given=self._engine,
+                engines=closing.enter_context(engines),
                 formats=self._formats,
-                closing=closing,
             )
             if not self._dry_run:
                 clean_spool(self._config.archive.spool)
                 work.settle()
-            for _ in range(ROUNDS):
-                done = self._round(work)
-                if done is not None:
-                    return done
-        raise CatalogUnreachable(
-            "Others change the table faster than it can be refilled; nothing was changed. Run it again when they are"
-            " done",
-            table=archived.topic.table,
-        )
+            return in_rounds(
+                lambda: self._round(work),
+                table=archived.topic.table,
+                may_be="it can be refilled, so nothing was changed",
+            )
 
     def _round(self, work: RefillWork) -> RefillReport | None:
         """Find, fetch and commit. None where others changed the table meanwhile."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
 
-from archiver.archive.mappings import LedgerMappings
 from archiver.commit.table_rows import Offsets, TableRows
-from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ObjectStore
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import RowRange
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from catalog.digests import add_digests
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.ranges.holes import ExpectedRange, Hole
-from catalog.registry import Registry
 
 ERASED: Final = (
     "records of this range were erased, and aren't brought back. If the registry was restored from an older backup, run"
@@ -53,26 +49,9 @@ class Mender:
     copier: RowCopier
 
     @classmethod
-    def of(
-        cls,
-        table: ArchiveTable,
-        expected: Mapping[str, ExpectedRange],
-        *,
-        registry: Registry,
-        spool: Path,
-        formats: SegmentFormats,
-    ) -> Self:
-        """A mender for this table."""
-        copier = RowCopier(
-            topic=table.topic.topic,
-            objects=ObjectStore.of_table(table.iceberg),
-            formats=formats,
-            spool=spool,
-            mappings=LedgerMappings(registry, table.topic),
-            table_properties=table.properties,
-            bloom_filters=table.bloom_filters,
-        )
-        return cls(live=TableRows(table, formats, copier.mappings), expected=expected, copier=copier)
+    def of(cls, table: ArchiveTable, expected: Mapping[str, ExpectedRange], target: RewriteTarget) -> Self:
+        """Return a mender for this table."""
+        return cls(live=TableRows(table, target.formats, target), expected=expected, copier=RowCopier(target))
 
     def from_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> Mending:
         """Fill a hole from the range's files that still exist: as they are, or copies of the missing rows.

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from archiver.archive.table_files import ManifestReader
 from archiver.audit.acts import Refilled as RefilledAct
 from archiver.audit.trail import AuditTrail
 from archiver.commit.find_holes import search
 from archiver.config import Config
-from archiver.engine.runner import Engine
+from archiver.engine.choice import EngineChoice
 from archiver.errors import DataLoss, UnknownTopic
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.ingest.task.work import MODULES
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
@@ -93,15 +91,8 @@ class RefillWork:
     config: Config
     registry: Registry
     catalog: TableCatalog
-    engine_given: Engine | None
+    engines: EngineChoice
     formats: SegmentFormats
-    closing: ExitStack
-
-    @cached_property
-    def _engine(self) -> Engine:
-        from archiver.engine.spark import SparkEngine
-
-        return self.engine_given or self.closing.enter_context(SparkEngine.start(self.config.spark, preloaded=MODULES))
 
     def settle(self) -> None:
         """Settle what earlier runs left, as the table was before it was set back."""
@@ -170,7 +161,7 @@ class RefillWork:
             topic=self.topic,
             registry=self.registry,
             catalog=self.catalog,
-            engine=lambda: self._engine,
+            engine=lambda: self.engines.engine,
             format=self.formats.written,
         )
         try:
@@ -224,13 +215,9 @@ class RefillWork:
 
     def mender(self, found: Found) -> Mender:
         """The mender for the holes of a table."""
-        return Mender.of(
-            found.table,
-            found.sources,
-            registry=self.registry,
-            spool=self.config.archive.spool,
-            formats=self.formats,
-        )
+        versions = self.registry.ledger.load(self.topic).versions
+        target = RewriteTarget.of(found.table, versions, self.config, self.formats)
+        return Mender.of(found.table, found.sources, target)
 
     @staticmethod
     def objects(found: Found) -> ObjectStore:

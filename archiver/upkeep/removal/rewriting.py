@@ -7,75 +7,52 @@ exactly the records that are to stay.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from archiver.archive.assemble import Assembler
-from archiver.archive.deletes import DeleteFiles, Deletes, Mask
+from archiver.archive.deletes import Mask
 from archiver.archive.mappings import KnownMappings
-from archiver.archive.open_file import OpenFile, TopicStorage
-from archiver.archive.records import KAFKA_IDS
+from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import TableFile
-from archiver.errors import ObjectMissing, UpkeepError
-from archiver.fault_points import FaultPoint, pass_point
-from archiver.storage.file_names import DataFileName
-from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ObjectStore
+from archiver.errors import ObjectMissing
+from archiver.rewrite.rewritten_file import RewrittenFile, check_footer
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Condition, judge
 from archiver.upkeep.removal.row_account import Fate, RowAccount
 from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, file_name, new_id
+from catalog.model import DataFileInfo, file_name
 from catalog.partitioning import PartitionTuple
 from catalog.ranges.rewrite import NewFile, RewriteGroup
 from catalog.ranges.spans import joined
-from schema_mapping import names
-from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalTarget:
-    """What the tasks of a topic share.
+class Removal:
+    """The rows to take out, and why, as the rewrite says it."""
 
-    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none.
-    """
-
-    topic: str
-    mappings: Mapping[int, str]
-    table_properties: Mapping[str, str]
-    bloom_filters: Mapping[int, float]
-    objects: ObjectStore
-    formats: SegmentFormats
-    spool: Path
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        """The mapping of a schema version. None where it isn't known."""
-        text = self.mappings.get(version)
-        return None if text is None else row_mapping_from_text(text)
+    condition: Condition
+    fate: Fate
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalTask:
-    """A component, and the rows to take out of it. `why` is told with the rewrite. `dry_run` writes nothing.
+    """A component, and the rows to take out of it. `dry_run` writes nothing.
 
     `places` are the files' partitions by path. Rows only leave, so a new file's partition is that of the old one.
     """
 
-    target: RemovalTarget
+    target: RewriteTarget
     component: Component
-    condition: Condition
-    fate: Fate
-    why: str
+    removal: Removal
     places: Mapping[str, PartitionTuple] = field(default_factory=dict)
     dry_run: bool = False
 
@@ -98,20 +75,15 @@ class RemovalResult:
 
 def remove_rows(task: RemovalTask) -> RemovalResult:
     """Rewrite a component. Raises UpkeepError, ReplayError and the leaves of StorageError, with the file's path."""
-    return _Removal(task).run()
+    return _RemovingRows(task).run()
 
 
-class _Removal:
+class _RemovingRows:
     def __init__(self, task: RemovalTask) -> None:
         self._task = task
-        self._target = task.target
-        self._mappings = KnownMappings(task.target.topic, task.target)
-        self._storage = TopicStorage(
-            deletes=DeleteFiles(task.target.objects, task.target.formats),
-            objects=task.target.objects,
-            formats=task.target.formats,
-            mappings=self._mappings,
-        )
+        self._target, self._removal = task.target, task.removal
+        self._storage = task.target.storage()
+        self._mappings = self._storage.mappings
         self._removed: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._unjudged: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._account = RowAccount(task.component.ranges)
@@ -120,7 +92,7 @@ class _Removal:
     def run(self) -> RemovalResult:
         rows = sum(self._survey(file) for file in self._task.component.files)
         in_copies = self._survey_copies()
-        is_deleted_only = self._task.fate == "erased" and self._survey_deleted()
+        is_deleted_only = self._removal.fate == "erased" and self._survey_deleted()
         unjudged = _spans(self._unjudged)
         if not rows and not in_copies and not is_deleted_only:
             return RemovalResult(unjudged=unjudged)
@@ -132,11 +104,11 @@ class _Removal:
         group = RewriteGroup(
             paths=tuple(file.path for file in self._task.component.files),
             files=tuple(
-                NewFile(file=info, spans=self._account.spans(number, self._task.fate), is_sorted=info.is_sorted)
+                NewFile(file=info, spans=self._account.spans(number, self._removal.fate), is_sorted=info.is_sorted)
                 for number, info in made
             ),
-            emptied=self._account.emptied(self._task.fate),
-            why=self._task.why,
+            emptied=self._account.emptied(self._removal.fate),
+            why=self._removal.why,
             recorded=self._task.component.recorded if self._task.component.has_foreign else (),
         )
         before, after = self._before.text, self._after.text
@@ -146,7 +118,7 @@ class _Removal:
         """Note the offsets of the rows that go; return how many they are."""
         count = 0
         with closing(OpenFile.open(self._storage, file)) as opened:
-            for rows, records in _read(opened):
+            for rows, records in opened.all_records():
                 count += self._note(rows, records)
         return count
 
@@ -171,16 +143,14 @@ class _Removal:
     def _survey_whole(self, path: str, form: SegmentFormat) -> bool:
         """Note the offsets of the rows that go, whatever was deleted; return whether there are any."""
         found = 0
-        with form.open(self._target.objects, path) as reader:
-            self._mappings.learn(reader.metadata)
-            assembler = Assembler(path, reader.schema, self._mappings)
-            for rows, records in _read(OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)):
+        with closing(OpenFile.whole(form, self._target.objects, path, self._mappings)) as opened:
+            for rows, records in opened.all_records():
                 found += self._note(rows, records)
         return found > 0
 
     def _note(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> int:
         """Note the offsets of the rows that go, and of those that can't be judged; return how many go."""
-        verdict = judge(self._task.condition, rows, records, self._mappings)
+        verdict = judge(self._removal.condition, rows, records, self._mappings)
         _add(self._removed, records, verdict.going)
         if verdict.unjudged is not None:
             _add(self._unjudged, records, verdict.unjudged)
@@ -188,48 +158,38 @@ class _Removal:
 
     def _rewritten(self, file: TableFile, spool: TaskSpool) -> tuple[int, DataFileInfo] | None:
         """Write one file anew, check it and upload it. None where no row of it stays."""
-        target = self._target
         with closing(OpenFile.open(self._storage, file)) as opened:
-            layout = self._layout(opened)
-            file_id = new_id()
-            local = spool.create(f"{file_id}.{target.formats.written.extension}")
-            origin = self._origin(opened)
-            path = f"{file.path.rpartition('/')[0]}/{self._name(file_id, origin)}"
-            writer = target.formats.written.start(local, layout)
-            number = self._account.next_file()
-            before, after = RecordDigest(), RecordDigest()
-            try:
-                for rows, records in _read(opened):
-                    going = judge(self._task.condition, rows, records, self._mappings).going
+            origin, before = self._origin(opened), RecordDigest()
+            with RewrittenFile(self._target, spool, self._layout(opened)) as new:
+                number = self._account.next_file()
+                for rows, records in opened.all_records():
+                    going = judge(self._removal.condition, rows, records, self._mappings).going
                     before += RecordDigest.of_seen(records)
                     self._account.count_gone(records, going, file)
                     if going.all():
                         continue
                     kept = pa.array(~going)
                     left = records.filter(kept)
-                    writer.write(rows.filter(kept))
-                    after += RecordDigest.of_seen(left)
+                    new.write(rows.filter(kept), left)
                     self._account.count_kept(number, left, file)
-                self._check_original(opened, file, before)
-                self._before, self._after = self._before + before, self._after + after
-                if not writer.rows:
-                    writer.abort()
+                if not file.has_deletes:
+                    check_footer(file.path, opened.reader.metadata.digest, before)
+                self._before += before
+                if not new.rows:
                     return None
-                info = writer.close(
+                self._after += new.digest
+                new.close(
+                    file.path.rpartition("/")[0],
+                    origin,
                     origin=origin,
-                    path=path,
                     partition_value=file.ordinal if file.partition_values else 0,
-                    digest=after.text,
                     partition=self._task.places.get(file.path),
                 )
-            except BaseException:
-                writer.abort()
-                raise
-        self._check(local, info, file)
-        pass_point(FaultPoint.BEFORE_UPLOAD)
-        target.objects.upload(local, path, expected=info.size_bytes)
-        pass_point(FaultPoint.AFTER_UPLOAD)
-        return number, info
+        new.check(file.path, self._refuses)
+        return number, new.upload()
+
+    def _refuses(self, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: KnownMappings) -> bool:
+        return bool(judge(self._removal.condition, rows, records, mappings).going.any())
 
     def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
         """The range of a file that holds that one and no other, as its footer says."""
@@ -242,70 +202,11 @@ class _Removal:
 
     def _layout(self, opened: OpenFile) -> SegmentLayout:
         about = opened.reader.metadata
-        texts = dict(about.mappings)
-        version = about.schema_version
-        if version is None:
-            seen: set[int] = set()
-            for block in opened.reader.blocks():
-                for _, kafka in opened.rows(block, None, KAFKA_IDS):
-                    seen.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
-            texts = {each: self._mappings.row_mapping(each).text for each in seen}
-            version = max(seen)
-        return SegmentLayout(
-            schema=opened.reader.schema,
-            mapping=texts[version],
-            schema_version=version,
-            table_properties=self._target.table_properties,
-            bloom_filters=self._target.bloom_filters,
-            other_mappings={each: text for each, text in texts.items() if each != version},
-        )
-
-    def _name(self, file_id: str, origin: SegmentOrigin | None) -> DataFileName:
-        return DataFileName(
-            topic=self._target.topic,
-            ulid=file_id,
-            extension=self._target.formats.written.extension,
-            partition=None if origin is None else origin.partition,
-            start_offset=None if origin is None else origin.start_offset,
-        )
-
-    @staticmethod
-    def _check_original(opened: OpenFile, file: TableFile, found: RecordDigest) -> None:
-        known = opened.reader.metadata.digest
-        if known is not None and known != found.text and not file.has_deletes:
-            raise UpkeepError(
-                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
-                file=file.path,
-                footer=known,
-                found=found.text,
-            )
-
-    def _check(self, local: SpoolFile, info: DataFileInfo, old: TableFile) -> None:
-        """Read the new file back. UpkeepError unless it has exactly the records that were to stay."""
-        found, count = RecordDigest(), 0
-        with self._target.formats.written.open(ObjectStore(), local.uri) as reader:
-            mappings = KnownMappings(self._target.topic)
-            mappings.learn(reader.metadata)
-            opened = OpenFile(reader, Deletes(np.empty(0, np.int64)), Assembler(str(local), reader.schema, mappings))
-            for rows, records in _read(opened):
-                found += RecordDigest.of_seen(records)
-                count += records.num_rows
-                if judge(self._task.condition, rows, records, mappings).going.any():
-                    count = -1
-                    break
-        if found.text != info.digest or count != info.rows:
-            raise UpkeepError(
-                "the file written anew doesn't have exactly the records that were to stay; the old one stays. This is a"
-                " fault of the archiver: please report it",
-                file=old.path,
-            )
-
-
-def _read(opened: OpenFile) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """The rows of a file that aren't deleted, each batch with its records."""
-    for block in opened.reader.blocks():
-        for rows, kafka in opened.rows(block):
-            yield rows, opened.assembler.records(rows, kafka)
+        texts = about.mappings or {
+            version: self._mappings.row_mapping(version).text for version in opened.schema_versions()
+        }
+        version = max(texts) if about.schema_version is None else about.schema_version
+        return self._target.layout(opened.reader.schema, version, texts)
 
 
 def _add(found: dict[int, list[npt.NDArray[np.int64]]], records: pa.RecordBatch, those: Mask) -> None:

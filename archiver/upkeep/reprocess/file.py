@@ -7,70 +7,33 @@ records have the digest of the old file's records.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from archiver.archive.assemble import Assembler
-from archiver.archive.deletes import DeleteFiles, Deletes
 from archiver.archive.mappings import KnownMappings
-from archiver.archive.open_file import OpenFile, TopicStorage
-from archiver.archive.records import KAFKA_IDS
+from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import TableFile
 from archiver.errors import UpkeepError
-from archiver.fault_points import FaultPoint, pass_point
-from archiver.files.partitioned_rows import PENDING_BYTES, PartitionedRows, PartitionRows
+from archiver.files.partitioned_rows import PartitionedRows, PartitionRows
 from archiver.files.recognition import Recognizer
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import summed_by
-from archiver.storage.file_names import DataFileName
-from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ObjectStore
-from archiver.storage.segment import Block, SegmentLayout, SegmentOrigin
+from archiver.rewrite.rewritten_file import RewrittenFile, check_footer
+from archiver.rewrite.target import RewriteTarget
+from archiver.storage.segment import Block, SegmentOrigin
 from archiver.storage.spool import TaskSpool
-from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.reprocess.poor_rows import ErrorKind, Survey, survey
 from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
 from archiver.upkeep.reprocess.row_filter import RowFilter
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
-from catalog.model import DataFileInfo, new_id
+from catalog.model import DataFileInfo
 from catalog.partitioning import Partitioning, PartitionTuple
 from catalog.ranges.rewrite import NewFile, RecordSpan, RewriteGroup
 from catalog.recognition import Recognition
-from schema_mapping import names
-from schema_mapping.row import RowMapping, row_mapping_from_text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReprocessTarget:
-    """What the tasks of a topic share.
-
-    `mappings` are texts of `RowMapping.to_json()` by schema version, for files whose footers have none. `column_names`
-    are the table's, by field id. `bloom_filters` are rates of false positives by field id. `pending_bytes` is
-    `partition_memory`.
-    """
-
-    topic: str
-    decoding: Decoding
-    mappings: Mapping[int, str]
-    column_names: Mapping[int, str]
-    table_properties: Mapping[str, str]
-    bloom_filters: Mapping[int, float]
-    objects: ObjectStore
-    formats: SegmentFormats
-    spool: Path
-    pending_bytes: int = PENDING_BYTES
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        """The mapping of a schema version. None where it isn't known."""
-        text = self.mappings.get(version)
-        return None if text is None else row_mapping_from_text(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +43,8 @@ class ReprocessTask:
     `partitioning` is that of the file, where its columns may be among those that are decoded again.
     """
 
-    target: ReprocessTarget
+    target: RewriteTarget
+    decoding: Decoding
     file: TableFile
     wanted: RowFilter
     dry_run: bool = False
@@ -101,19 +65,13 @@ class FileResult:
 def reprocess_file(task: ReprocessTask) -> FileResult:
     """Reprocess one file. Raises UpkeepError, ReplayError and the leaves of StorageError, with its path."""
     target = task.target
-    mappings = KnownMappings(target.topic, target)
-    storage = TopicStorage(
-        deletes=DeleteFiles(target.objects, target.formats),
-        objects=target.objects,
-        formats=target.formats,
-        mappings=mappings,
-    )
+    storage = target.storage()
     with closing(OpenFile.open(storage, task.file)) as file:
-        seen = survey(file, task.wanted, target.decoding.row)
+        seen = survey(file, task.wanted, task.decoding.row)
         result = FileResult(path=task.file.path, rows=task.file.rows, found=seen.found)
         if not seen.blocks:
             return result
-        rewriting = _Rewriting(task, file, seen, mappings)
+        rewriting = _Rewriting(task, file, seen, storage.mappings)
         mended = rewriting.trial(seen.blocks, whole=task.dry_run)
         if task.dry_run or not mended:
             return FileResult(path=result.path, rows=result.rows, found=seen.found, mended=mended)
@@ -128,9 +86,9 @@ class _Rewriting:
         self._file = file
         self._seen = seen
         self._mappings = mappings
-        row = task.target.decoding.row
+        row = task.decoding.row
         self._schema = wide_schema(row.arrow_schema, file.reader.schema, task.target.column_names)
-        self._redecoder = Redecoder(task.target.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
+        self._redecoder = Redecoder(task.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
 
     def trial(self, blocks: list[Block], *, whole: bool) -> Counter[ErrorKind]:
         """What would no longer be poor. Unless `whole` it stops at the first."""
@@ -146,11 +104,16 @@ class _Rewriting:
         """Write the new file, check it and upload it. There are several where its rows go to several partitions."""
         if self._task.partitioning is not None:
             return self._split(spool, self._task.partitioning)
-        target, old = self._target, self._task.file
-        file_id = new_id()
-        local, path = spool.create(f"{file_id}.{target.formats.written.extension}"), self._path(file_id)
-        info, mended = self._write(local, path)
-        self._upload(local, info)
+        old, mended, recognition = self._task.file, Counter[ErrorKind](), Recognition()
+        with self._started(spool) as new:
+            for block in self._file.reader.blocks():
+                for piece, records in self._pieces(block):
+                    new.write(piece.rows, records)
+                    mended += piece.mended
+                    recognition += piece.recognition
+            self._check_original(new.digest)
+            self._close(new, origin=self._file.reader.metadata.origin, recognition=recognition)
+        info = self._uploaded(new)
         return FileResult(
             path=old.path,
             rows=info.rows,
@@ -159,16 +122,40 @@ class _Rewriting:
             rewritten=RewriteGroup.of_file(old.path, info, is_sorted=info.is_sorted),
         )
 
-    def _upload(self, local: SpoolFile, info: DataFileInfo) -> None:
-        self._check(local, info)
-        pass_point(FaultPoint.BEFORE_UPLOAD)
-        self._target.objects.upload(local, info.path, expected=info.size_bytes)
-        pass_point(FaultPoint.AFTER_UPLOAD)
+    def _started(self, spool: TaskSpool) -> RewrittenFile:
+        row = self._task.decoding.row
+        texts = {version: self._mappings.row_mapping(version).text for version in self._file.schema_versions()}
+        layout = self._target.layout(self._schema, row.schema_version, texts | {row.schema_version: row.text})
+        return RewrittenFile(self._target, spool, layout)
+
+    def _close(
+        self,
+        new: RewrittenFile,
+        *,
+        origin: SegmentOrigin | None,
+        recognition: Recognition | None,
+        digest: str | None = None,
+        partition: PartitionTuple | None = None,
+    ) -> None:
+        """Finish a file beside the old one, and named like it."""
+        new.close(
+            self._task.file.path.rpartition("/")[0],
+            self._file.reader.metadata.origin,
+            partition_value=self._task.file.ordinal,
+            origin=origin,
+            digest=digest,
+            recognition=recognition,
+            partition=partition,
+        )
+
+    def _uploaded(self, new: RewrittenFile) -> DataFileInfo:
+        new.check(self._task.file.path)
+        return new.upload()
 
     def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
         """Write a file for each partition that the rows belong to after they were decoded again."""
         target, old, origin = self._target, self._task.file, self._file.reader.metadata.origin
-        summed = summed_by(Recognizer(target.decoding.row, self._schema))
+        summed = summed_by(Recognizer(self._task.decoding.row, self._schema))
         partitions = RowPartitions(partitioning, self._schema)
         with closing(PartitionedRows(partitions, spool, summed, pending_bytes=target.pending_bytes)) as rows:
             mended: Counter[ErrorKind] = Counter()
@@ -210,26 +197,17 @@ class _Rewriting:
 
         A file with some rows of the old one names no range in its footer: how many files the range has isn't known.
         """
-        file_id = new_id()
-        local = spool.create(f"{file_id}.{self._target.formats.written.extension}")
-        writer = self._target.formats.written.start(local, self._layout())
-        try:
+        with self._started(spool) as new:
             for rows in part.rows:
-                writer.write(rows)
-            info = writer.close(
+                new.write(rows)
+            self._close(
+                new,
                 origin=self._file.reader.metadata.origin if is_alone else None,
-                path=self._path(file_id),
-                partition_value=self._task.file.ordinal,
-                digest=part.sums.digest.text,
                 recognition=part.sums.recognition,
+                digest=part.sums.digest.text,
                 partition=PartitionTuple(partitioning.by, part.values),
             )
-        except BaseException:
-            writer.abort()
-            raise
-        self._upload(local, info)
-        local.remove()
-        return info
+        return self._uploaded(new)
 
     def _pieces(self, block: Block) -> Iterator[tuple[Mended, pa.RecordBatch]]:
         """The rows of the block for the new file, with their records as they were before."""
@@ -240,97 +218,9 @@ class _Rewriting:
                 yield piece, records.slice(first, piece.rows.num_rows)
                 first += piece.rows.num_rows
 
-    def _write(self, local: SpoolFile, path: str) -> tuple[DataFileInfo, Counter[ErrorKind]]:
-        writer = self._target.formats.written.start(local, self._layout())
-        mended: Counter[ErrorKind] = Counter()
-        digest, recognition = RecordDigest(), Recognition()
-        try:
-            for block in self._file.reader.blocks():
-                for piece, records in self._pieces(block):
-                    writer.write(piece.rows)
-                    mended += piece.mended
-                    recognition += piece.recognition
-                    digest += RecordDigest.of_seen(records)
-            self._check_original(digest)
-            info = writer.close(
-                origin=self._file.reader.metadata.origin,
-                path=path,
-                partition_value=self._task.file.ordinal,
-                digest=digest.text,
-                recognition=recognition,
-            )
-        except BaseException:
-            writer.abort()
-            raise
-        return info, mended
-
-    def _layout(self) -> SegmentLayout:
-        row = self._target.decoding.row
-        others = {version: self._mappings.row_mapping(version) for version in self._versions()}
-        return SegmentLayout(
-            schema=self._schema,
-            mapping=row.text,
-            schema_version=row.schema_version,
-            table_properties=self._target.table_properties,
-            bloom_filters=self._target.bloom_filters,
-            other_mappings={
-                version: mapping.text for version, mapping in others.items() if version != row.schema_version
-            },
-        )
-
-    def _versions(self) -> set[int]:
-        """The schema versions of all rows: those that the footer has mappings of, else those that the rows name."""
-        if known := self._file.reader.metadata.mappings:
-            return set(known)
-        found: set[int] = set()
-        for block in self._file.reader.blocks():
-            for _, kafka in self._file.rows(block, None, KAFKA_IDS):
-                found.update(pc.unique(kafka.field(names.SCHEMA_VERSION)).drop_null().to_pylist())
-        return found
-
-    def _path(self, file_id: str) -> str:
-        origin = self._file.reader.metadata.origin
-        name = DataFileName(
-            topic=self._target.topic,
-            ulid=file_id,
-            extension=self._target.formats.written.extension,
-            partition=None if origin is None else origin.partition,
-            start_offset=None if origin is None else origin.start_offset,
-        )
-        return f"{self._task.file.path.rpartition('/')[0]}/{name}"
-
     def _check_original(self, found: RecordDigest) -> None:
-        """UpkeepError where the old file's records don't have the digest that they were written with."""
-        known = self._file.reader.metadata.digest
-        if known is not None and known != found.text and not self._task.file.has_deletes:
-            raise UpkeepError(
-                "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",
-                file=self._task.file.path,
-                footer=known,
-                found=found.text,
-            )
-
-    def _check(self, local: SpoolFile, info: DataFileInfo) -> None:
-        """Read the new file back. UpkeepError unless it has exactly the records of the old one."""
-        found = RecordDigest()
-        rows = 0
-        with self._target.formats.written.open(ObjectStore(), local.uri) as reader:
-            mappings = KnownMappings(self._target.topic)
-            mappings.learn(reader.metadata)
-            assembler = Assembler(str(local), reader.schema, mappings)
-            file = OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)
-            for block in reader.blocks():
-                for batch, kafka in file.rows(block, None, assembler.field_ids):
-                    found += RecordDigest.of_seen(assembler.records(batch, kafka))
-                    rows += batch.num_rows
-        if found.text != info.digest or rows != info.rows:
-            raise UpkeepError(
-                "the rewritten file would not give back the same records; the old one stays. This is a fault of the "
-                "archiver: please report it",
-                file=self._task.file.path,
-                digest=info.digest,
-                found=found.text,
-            )
+        if not self._task.file.has_deletes:
+            check_footer(self._task.file.path, self._file.reader.metadata.digest, found)
 
 
 def _ingest_value(file: TableFile, partitioning: Partitioning) -> int:

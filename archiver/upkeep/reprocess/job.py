@@ -7,30 +7,27 @@ files that others rewrite meanwhile are planned again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cache
-from typing import Final
+from dataclasses import replace
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
 from archiver.config import Config
 from archiver.config.model import TopicConfig
+from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
-from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.observer import all_of, ignore
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.schemas import bloom_columns, mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
-from archiver.upkeep.reprocess.file import ReprocessTarget
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
 from archiver.upkeep.reprocess.rounds import Rounds
@@ -45,9 +42,6 @@ from schema_mapping import names
 from schema_mapping.field_ids import Assignment, assign
 from schema_mapping.raw_mapping import RAW_FORMAT
 from schema_mapping.row import part_formats, row_mapping_from_text
-
-TRIED_HERE_BYTES: Final = 1 << 30
-"""A dry run of files that have no more bytes than this together starts no Spark: that would take longer."""
 
 
 class Reprocess:
@@ -82,22 +76,16 @@ class Reprocess:
         others go on.
         """
         started = time.monotonic()
+        engines = EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES if self._dry_run else -1)
         settings, section = self._checked(), self._config.schema_registry
+        engines.check()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
             schemas = TopicSchemas.read_or_recall(settings, section, known=archived.topic, registry=registry)
-
-            @cache
-            def spark() -> Engine:
-                return _start_spark(self._config, closing)
-
-            def engine(size_bytes: int) -> Engine:
-                is_small = self._dry_run and size_bytes <= TRIED_HERE_BYTES
-                return self._engine or (ThreadEngine() if is_small else spark())
-
-            work, assignment = self._begin(archived, schemas, engine, registry=registry, catalog=catalog)
+            closing.enter_context(engines)
+            work, assignment = self._begin(archived, schemas, engines, registry=registry, catalog=catalog)
             commit_id = work.run(archived.table, _change(settings, archived.table, assignment))
         report = ReprocessReport(
             topic=self._name,
@@ -121,15 +109,13 @@ class Reprocess:
                 "The topic's section names no schema to decode with: give its `key` or `value` one", topic=self._name
             )
         TopicSchemas.check(settings, self._config.schema_registry)
-        if self._engine is None:
-            check_spark(self._config.spark)
         return settings
 
     def _begin(
         self,
         archived: ArchivedTopic,
         schemas: TopicSchemas,
-        engine: Callable[[int], Engine],
+        engines: EngineChoice,
         *,
         registry: Registry,
         catalog: TableCatalog,
@@ -150,14 +136,32 @@ class Reprocess:
             work.trail(archived.topic).begin(version=newest.version, fingerprint=newest.fingerprint)
         clean_spool(self._config.archive.spool)
         rounds = Rounds(
-            _target(self._config, self._formats, schemas, archived, assignment),
+            self._target(schemas.config, archived.table, assignment),
+            Decoding(
+                row=assignment.row,
+                key_envelope=schemas.key_envelope,
+                value_envelope=schemas.value_envelope,
+                raw_versions=_raw_versions(assignment),
+                lossy_versions=_lossy_versions(assignment),
+            ),
             self._wanted,
             work,
-            engine=engine,
+            engines=engines,
             observer=self._observer,
             dry_run=self._dry_run,
         )
         return rounds, assignment
+
+    def _target(self, settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> RewriteTarget:
+        """The target of files with the columns that the table gets by the commit."""
+        change = _change(settings, table, assignment)
+        schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
+        return replace(
+            RewriteTarget.of(table, assignment.state.versions, self._config, self._formats),
+            column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
+            table_properties={**table.properties, **metrics_properties(schema, table.properties)},
+            bloom_filters=table.bloom_filters if change.bloom_filters is None else change.bloom_filters,
+        )
 
     def _assign(self, schemas: TopicSchemas, archived: ArchivedTopic, registry: Registry) -> Assignment:
         settings = schemas.config
@@ -182,12 +186,6 @@ class Reprocess:
         )
 
 
-def _start_spark(config: Config, closing: ExitStack) -> Engine:
-    from archiver.engine.spark import SparkEngine
-
-    return closing.enter_context(SparkEngine.start(config.spark))
-
-
 def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
     """The schema versions without a schema for the keys, and those without one for the values."""
     formats = {each.version: part_formats(each.mapping) for each in assignment.state.versions}
@@ -208,29 +206,3 @@ def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
 
 def _change(settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> SchemaChange:
     return SchemaChange.of(assignment, bloom_filters=bloom_columns(settings, assignment, table.schema))
-
-
-def _target(
-    config: Config, formats: SegmentFormats, schemas: TopicSchemas, archived: ArchivedTopic, assignment: Assignment
-) -> ReprocessTarget:
-    table = archived.table
-    change = _change(schemas.config, table, assignment)
-    schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
-    return ReprocessTarget(
-        topic=archived.topic.topic,
-        decoding=Decoding(
-            row=assignment.row,
-            key_envelope=schemas.key_envelope,
-            value_envelope=schemas.value_envelope,
-            raw_versions=_raw_versions(assignment),
-            lossy_versions=_lossy_versions(assignment),
-        ),
-        mappings={each.version: each.mapping for each in assignment.state.versions},
-        column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
-        table_properties={**table.properties, **metrics_properties(schema, table.properties)},
-        bloom_filters=table.bloom_filters if change.bloom_filters is None else change.bloom_filters,
-        objects=archived.objects,
-        formats=formats,
-        spool=config.archive.spool,
-        pending_bytes=config.archive.partition_memory,
-    )

@@ -5,18 +5,20 @@ Others may rewrite the table's files meanwhile. Those files are read again in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from archiver.archive.table_files import TableFile, TableFiles
-from archiver.engine.runner import Engine
+from archiver.engine.choice import EngineChoice
 from archiver.errors import UpkeepError
 from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.rounds import in_rounds
 from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
 from archiver.rewrite.upload_claims import UploadClaims
-from archiver.upkeep.reprocess.file import FileResult, ReprocessTarget, ReprocessTask, reprocess_file
+from archiver.upkeep.reprocess.file import FileResult, ReprocessTask, reprocess_file
+from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
 from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
-from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import can_compute, partitioning_of
 from catalog.iceberg.rewrite_commit import Rewritten
@@ -26,9 +28,6 @@ from catalog.partitioning import Partitioning
 from catalog.ranges.rewrite import Rewrite
 from schema_mapping.errors import ContextError
 
-ROUNDS = 5
-"""How often files are planned again because others rewrote them meanwhile."""
-
 REASON = "reprocess"
 
 
@@ -37,17 +36,19 @@ class Rounds:
 
     def __init__(
         self,
-        target: ReprocessTarget,
+        target: RewriteTarget,
+        decoding: Decoding,
         wanted: RowFilter,
         work: TableWork,
         *,
-        engine: Callable[[int], Engine],
+        engines: EngineChoice,
         observer: ReprocessObserver,
         dry_run: bool,
     ) -> None:
         self._target = target
+        self._decoding = decoding
         self._wanted = wanted
-        self._engine = engine
+        self._engines = engines
         self._work = work
         self._observer = observer
         self._dry_run = dry_run
@@ -58,31 +59,28 @@ class Rounds:
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
         """Read, write and commit; return the commit id. None where there is nothing to commit."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
-            # an erasure waits for runs only that began before it
-            return self._run(self._work.catalog.reload(table), change, claims)
-
-    def _run(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
-        for _ in range(ROUNDS):
-            self._read_files(table, claims)
-            groups = tuple(each.rewritten for each in self.results.values() if each.rewritten)
-            if not groups:
-                return None
-            rewrite = Rewrite(
-                commit_id=new_id(),
-                reason=REASON,
-                schema_version=self._target.decoding.row.schema_version,
-                groups=groups,
+            # The table is loaded after that: an erasure waits for runs only that began before it.
+            found = in_rounds(
+                lambda: self._round(self._work.catalog.reload(table), change, claims),
+                table=table.topic.table,
+                may_be="they can be reprocessed, so nothing was changed",
             )
-            done = put_in_place(self._work, table, rewrite, self._read, change=change)
-            if isinstance(done, Rewritten):
-                return done.commit_id
-            self.results = {path: each for path, each in self.results.items() if path not in done.paths}
-            table = self._work.catalog.reload(table)
-        raise CatalogUnreachable(
-            "Others rewrite the table's files faster than they can be reprocessed; nothing was changed. Run it again"
-            " when they are done",
-            table=table.topic.table,
+            return found or None
+
+    def _round(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
+        """Read, write and commit; return the commit id, or an empty one if there is nothing to commit."""
+        self._read_files(table, claims)
+        groups = tuple(each.rewritten for each in self.results.values() if each.rewritten)
+        if not groups:
+            return ""
+        rewrite = Rewrite(
+            commit_id=new_id(), reason=REASON, schema_version=self._decoding.row.schema_version, groups=groups
         )
+        done = put_in_place(self._work, table, rewrite, self._read, change=change)
+        if isinstance(done, Rewritten):
+            return done.commit_id
+        self.results = {path: each for path, each in self.results.items() if path not in done.paths}
+        return None
 
     def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
         """Reprocess files that may have such rows and weren't read yet; forget files that are gone."""
@@ -92,14 +90,19 @@ class Rounds:
         self.failures = {path: each for path, each in self.failures.items() if path in there}
         tasks = [
             ReprocessTask(
-                target=self._target, file=file, wanted=self._wanted, dry_run=self._dry_run, partitioning=partitioning
+                target=self._target,
+                decoding=self._decoding,
+                file=file,
+                wanted=self._wanted,
+                dry_run=self._dry_run,
+                partitioning=partitioning,
             )
             for file, partitioning in self._candidates(table, files)
         ]
         self._observer(FilesPlanned(files=len(tasks)))
         if not tasks:
             return
-        engine = self._engine(sum(each.file.size_bytes for each in tasks))
+        engine = self._engines.of_bytes(sum(each.file.size_bytes for each in tasks))
         for outcome in engine.run_tasks(tasks, reprocess_file):
             file = tasks[outcome.index].file
             if outcome.result is not None:
@@ -114,7 +117,7 @@ class Rounds:
     def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[tuple[TableFile, Partitioning | None]]:
         """The files to read, with their partitioning where it may depend on what is decoded."""
         specs = table.iceberg.specs()
-        ids = table_ids(table.schema, self._wanted.reach, self._target.decoding.row)
+        ids = table_ids(table.schema, self._wanted.reach, self._decoding.row)
         for file in self._wanted.candidates(files, ids):
             if file.path in self.results or file.path in self.failures:
                 continue

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archiver.archive.deletes import DeleteFiles
-from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import KAFKA_IDS
 from archiver.archive.table_files import TableFile
+from archiver.archive.topic_files import TopicFiles
 from archiver.storage.row_columns import column_by_id
 from archiver.storage.segment import RowRange
-from archiver.upkeep.removal.rewriting import RemovalTarget
 from archiver.upkeep.retire.cut import MICROS
 from schema_mapping import names
 from schema_mapping.columns.fixed import INGEST_TIMESTAMP_ID
@@ -34,15 +32,10 @@ class YoungOffsets:
 
 
 def first_young_offsets(
-    time_ms: int, ends: Mapping[int, int], files: Sequence[TableFile], target: RemovalTarget
+    time_ms: int, ends: Mapping[int, int], files: Sequence[TableFile], target: TopicFiles
 ) -> YoungOffsets:
     """Look for the young offsets. The first files of a partition that may have older and younger rows are read."""
-    storage = TopicStorage(
-        deletes=DeleteFiles(target.objects, target.formats),
-        objects=target.objects,
-        formats=target.formats,
-        mappings=KnownMappings(target.topic, target),
-    )
+    storage = target.storage()
     micros = time_ms * MICROS
     young = sorted(
         (file for file in files if file.latest_ingest is None or file.latest_ingest >= micros),

@@ -8,39 +8,36 @@ an archiver, and may be killed at any moment and run again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile
-from archiver.audit.trail import AuditTrail, author
+from archiver.audit.trail import author
 from archiver.commit.tidying import sum_up_journal
 from archiver.config import Config
 from archiver.config.model import TopicConfig
+from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
-from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError, ConsentMissing, blamed_file
 from archiver.observer import all_of, ignore
-from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.rounds import commit_batches, in_rounds
 from archiver.rewrite.settling import settle_rewrites
-from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.upload_claims import UploadClaims
 from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.storage.journal import Journal, TableJournal
-from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.storage.journal import Journal
+from archiver.upkeep.archived_topic import find_archived, known_topics
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import never, purge
-from archiver.upkeep.removal.rewriting import RemovalResult, RemovalTask, remove_rows
-from archiver.upkeep.removal.target import places_of, removal_target
-from archiver.upkeep.retire.batches import in_batches, without_failed
+from archiver.upkeep.removal.rewriting import Removal, RemovalResult
+from archiver.upkeep.removal.work import RemovalWork
+from archiver.upkeep.retire.batches import Batch, in_batches, without_failed
 from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
@@ -54,9 +51,7 @@ from archiver.upkeep.retire.report import (
     RetirementPlanned,
     TopicRetired,
 )
-from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.rewrite_commit import Rewritten
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
 from catalog.ranges.legal_holds import Hold, of_config
@@ -65,10 +60,6 @@ from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 REASON: Final = "expire"
-ROUNDS: Final = 5
-"""How often a topic is planned again because others changed its files meanwhile."""
-HERE_BYTES: Final = 1 << 30
-"""Files of no more bytes together are written anew in this process. Starting Spark would take longer."""
 
 
 class Expire:
@@ -114,26 +105,16 @@ class Expire:
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
-
-            @cache
-            def spark() -> Engine:
-                from archiver.engine.spark import SparkEngine
-
-                check_spark(self._config.spark)
-                return closing.enter_context(SparkEngine.start(self._config.spark))
-
-            def engine(size_bytes: int) -> Engine:
-                return self._engine or (ThreadEngine() if size_bytes <= HERE_BYTES else spark())
-
+            engines = closing.enter_context(EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES))
             now = self._clock() if self._clock else confirmed_time(registry)
             rows = known_topics(self._config, self._topics, registry)
-            done = tuple(self._topic(row, registry, catalog, engine, now) for row in rows)
+            done = tuple(self._topic(row, registry, catalog, engines, now) for row in rows)
         report = ExpireReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
         self._observer(ExpireFinished(report=report))
         return report
 
     def _topic(
-        self, topic: TopicRow, registry: Registry, catalog: TableCatalog, engine: Callable[[int], Engine], now: float
+        self, topic: TopicRow, registry: Registry, catalog: TableCatalog, engines: EngineChoice, now: float
     ) -> TopicRetired:
         settings = self._config.topic(topic.topic)
         limits = self._limits or limits_of(settings, now)
@@ -151,7 +132,8 @@ class Expire:
                 registry=registry,
                 catalog=catalog,
                 manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
-                engine=engine,
+                journal=Journal.of(self._config).of_table(archived.table),
+                engine=engines.of_bytes,
                 observer=self._observer,
                 formats=self._formats,
                 is_over=self._is_over,
@@ -179,18 +161,11 @@ def limits_of(settings: TopicConfig, now: float) -> Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicExpiry:
-    """The retirement of one topic, with all that it needs."""
+class TopicExpiry(RemovalWork):
+    """The retirement of one topic."""
 
-    config: Config
-    archived: ArchivedTopic
-    registry: Registry
-    catalog: TableCatalog
-    manifests: ManifestReader
-    engine: Callable[[int], Engine]
     observer: ExpireObserver
     consent: RetirementConsent
-    formats: SegmentFormats = FORMATS
     is_over: Callable[[], bool] = never
 
     def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
@@ -198,16 +173,15 @@ class TopicExpiry:
 
         Raises the leaves of TableError, RegistryError and StorageError.
         """
-        table, journal = self.archived.table, Journal.of(self.config).of_table(self.archived.table)
-        trail = AuditTrail.of(self.archived.topic, journal, self.registry)
+        table, trail = self.table, self.trail(self.topic)
         if not dry_run:
-            holds_in_force(self.archived.topic, journal, self.registry, recalls=True)  # the purge asks the registry
-            settle_rewrites(self._work(journal), table, ends_silent=True)
+            holds_in_force(self.topic, self.journal, self.registry, recalls=True)  # the purge asks the registry
+            settle_rewrites(self, table, ends_silent=True)
             trail.note_hold(is_held=self.archived.config.hold)
         missing: ConsentMissing | None = None
         if not limits.is_none:
             try:
-                self._retire(limits, report, journal, rows=rows, dry_run=dry_run)
+                self._retire(limits, report, rows=rows, dry_run=dry_run)
             except ConsentMissing as error:
                 missing = error  # what was retired before had consent, and goes all the same
             if dry_run:
@@ -223,19 +197,18 @@ class TopicExpiry:
                 is_over=self.is_over,
             )
             report.stopped |= report.purged.stopped
-            report.journal = sum_up_journal(journal, report.topic, self.is_over)
+            report.journal = sum_up_journal(self.journal, report.topic, self.is_over)
         if missing is not None:
             raise missing
 
-    def _retire(
-        self, limits: Limits, report: TopicRetired, journal: TableJournal, *, rows: bool, dry_run: bool
-    ) -> None:
-        """Plan and commit. It is planned again after a question, and if others changed the table."""
+    def _retire(self, limits: Limits, report: TopicRetired, *, rows: bool, dry_run: bool) -> None:
+        """Plan and commit. It is planned again after a question, and if other engines changed the table."""
         agreed: PlannedRemoval | None = None
-        left = ROUNDS
-        with UploadClaims.of_run(self.registry, self.archived.topic, is_noted=not dry_run) as claims:
-            while left:
-                holds = holds_in_force(self.archived.topic, journal, self.registry, recalls=not dry_run)
+
+        def attempt() -> bool | None:
+            nonlocal agreed
+            while True:
+                holds = holds_in_force(self.topic, self.journal, self.registry, recalls=not dry_run)
                 report.failures = {}
                 planned, files, first_offsets = self._plan(limits, holds, report, rows=rows)
                 report.held, report.kept = planned.held, planned.kept
@@ -245,28 +218,25 @@ class TopicExpiry:
                 if dry_run:
                     _tell(report, planned)
                     report.needs_consent = self.consent.reasons(removal)
-                    return
+                    return True
                 if not (removal.is_same(agreed) or (report.commits and removal.is_within(agreed))):
                     self.consent.check(removal, is_repeated=agreed is not None)
                     agreed = removal
                     if self.consent.consent.asks and removal.spans:  # the table may have changed meanwhile
                         continue
-                if self._commit(planned, files, report, claims):
-                    return
-                left -= 1
-        raise CatalogUnreachable(
-            "Others rewrite the table's files faster than they can be retired; run it again when they are done",
-            table=self.archived.topic.table,
-        )
+                return self._commit(planned, files, report, claims) or None
+
+        with UploadClaims.of_run(self.registry, self.topic, is_noted=not dry_run) as claims:
+            in_rounds(attempt, table=self.topic.table, may_be="they can be retired")
 
     def _plan(
         self, limits: Limits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
     ) -> tuple[Retirement, Mapping[str, TableFile], Mapping[int, int]]:
         """Return the plan, the table's files by path, and where its partitions begin now."""
-        table = self.catalog.reload(self.archived.table)
+        table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
         reach = reach_of(cuts, self.manifests.files(table.iceberg))
-        ranges = self.registry.retention.ranges(self.archived.topic, below=reach)  # before the table: so it has them
+        ranges = self.registry.retention.ranges(self.topic, below=reach)  # before the table: so it has them
         table = self.catalog.reload(table)
         files = tuple(self.manifests.files(table.iceberg))
         later = self._cuts(limits, table, report, rows=rows)
@@ -287,8 +257,7 @@ class TopicExpiry:
             return cuts
         ends = {each: reached.next_offset for each, reached in table.offsets.items()}
         wanted = {each: end for each, end in ends.items() if not limits.partitions or each in limits.partitions}
-        target = removal_target(self.config, table, self.registry, self.formats)
-        exact = first_young_offsets(limits.time_ms, wanted, files, target)
+        exact = first_young_offsets(limits.time_ms, wanted, files, self.target(table))
         for path, error in exact.failures.items():
             self._fail(report, path, error)
         found = {each: max(cuts.get(each, 0), offset) for each, offset in exact.offsets.items()}
@@ -297,79 +266,53 @@ class TopicExpiry:
     def _commit(
         self, planned: Retirement, known: Mapping[str, TableFile], report: TopicRetired, claims: UploadClaims
     ) -> bool:
-        """Commit batch by batch, the oldest first. False where others changed a file meanwhile."""
-        table = self.catalog.reload(self.archived.table)
+        """Commit batch by batch, the oldest first. False if other engines changed a file meanwhile."""
+        table = self.catalog.reload(self.table)
         planned, edges = self._edges(planned, table, report, claims)
-        batches = in_batches(
-            planned.going, planned.edges, first_offsets=planned.first_offsets, known=table.first_offsets
-        )
-        for batch in batches:
-            if self.is_over():
-                report.stopped = True
-                return True
-            reached, going = batch.first_offsets, batch.going
-            written = edges if batch.with_edges else []
-            groups = (*groups_of(going, _why(reached)), *written)
-            moved = {each: offset for each, offset in reached.items() if offset > table.first_offsets.get(each, 0)}
+
+        def batches() -> Iterator[Batch]:
+            for batch in in_batches(
+                planned.going, planned.edges, first_offsets=planned.first_offsets, known=table.first_offsets
+            ):
+                if self.is_over():
+                    report.stopped = True
+                    return
+                yield batch
+
+        def plan(batch: Batch, table: ArchiveTable) -> Rewrite | None:
+            groups = (*groups_of(batch.going, _why(batch.first_offsets)), *(edges if batch.with_edges else ()))
+            known = table.first_offsets
+            moved = {each: offset for each, offset in batch.first_offsets.items() if offset > known.get(each, 0)}
             if not groups and not moved:
-                continue
-            if not self._put(table, groups, moved, known):
-                return False
-            table = self.catalog.reload(table)
-            report.first_offsets |= moved
-            report.files += sum(len(each.files) for each in going)
-            report.size_bytes += sum(each.size_bytes for each in going)
-            report.rows += sum(span.retired for group in groups for span in group.all_spans)
-            report.rewritten += sum(len(each.paths) for each in written)
-            self.observer(FilesRetired(topic=report.topic, files=sum(len(group.paths) for group in groups)))
-        return True
+                return None
+            return Rewrite(
+                commit_id=new_id(),
+                reason=REASON,
+                schema_version=table.ledger_version,
+                groups=groups,
+                first_offsets=moved,
+            )
 
-    def _put(
-        self,
-        table: ArchiveTable,
-        groups: tuple[RewriteGroup, ...],
-        first_offsets: Mapping[int, int],
-        known: Mapping[str, TableFile],
-    ) -> bool:
-        rewrite = Rewrite(
-            commit_id=new_id(),
-            reason=REASON,
-            schema_version=table.ledger_version,
-            groups=groups,
-            first_offsets=first_offsets,
-        )
-        done = put_in_place(self._work(Journal.of(self.config).of_table(table)), table, rewrite, known)
-        return isinstance(done, Rewritten)
+        def landed(batch: Batch, rewrite: Rewrite) -> None:
+            report.commits.append(rewrite.commit_id)
+            report.first_offsets |= rewrite.first_offsets
+            report.files += sum(len(each.files) for each in batch.going)
+            report.size_bytes += sum(each.size_bytes for each in batch.going)
+            report.rows += sum(span.retired for group in rewrite.groups for span in group.all_spans)
+            report.rewritten += sum(len(each.paths) for each in edges) if batch.with_edges else 0
+            self.observer(FilesRetired(topic=report.topic, files=sum(len(each.paths) for each in rewrite.groups)))
 
-    def _work(self, journal: TableJournal) -> TableWork:
-        return TableWork(registry=self.registry, catalog=self.catalog, manifests=self.manifests, journal=journal)
+        return commit_batches(self, table, batches(), known=known, plan=plan, landed=landed)
 
     def _edges(
         self, planned: Retirement, table: ArchiveTable, report: TopicRetired, claims: UploadClaims
     ) -> tuple[Retirement, list[RewriteGroup]]:
         """Write the files at the edge anew. A component that fails stays as it is, and its partitions begin with it."""
-        if not planned.edges:
-            return planned, []
-        target = removal_target(self.config, table, self.registry, self.formats)
-        places = places_of(table, [file for each in planned.edges for file in each.files])
-        tasks = [
-            RemovalTask(
-                target=target,
-                component=each,
-                condition=Below(planned.first_offsets),
-                fate="retired",
-                why=_why(planned.first_offsets),
-                places={file.path: places[file.path] for file in each.files if file.path in places},
-            )
-            for each in planned.edges
-        ]
+        removal = Removal(condition=Below(planned.first_offsets), fate="retired", why=_why(planned.first_offsets))
         made, failed = dict[int, RemovalResult](), list[Component]()
-        engine = self.engine(sum(each.size_bytes for each in planned.edges))
-        for outcome in engine.run_tasks(tasks, remove_rows):
-            component = planned.edges[outcome.index]
+        for component, outcome in self.remove(planned.edges, removal, table, claims):
             if outcome.result is not None:
                 made[id(component)] = outcome.result
-                claims.keep(*(outcome.result.group.new_paths if outcome.result.group else ()))
                 continue
             assert outcome.error is not None
             failed.append(component)

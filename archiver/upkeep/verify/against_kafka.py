@@ -10,9 +10,6 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from archiver.archive.deletes import DeleteFiles
-from archiver.archive.mappings import KnownMappings
-from archiver.archive.open_file import TopicStorage
 from archiver.archive.partition_scan import PartitionScan
 from archiver.archive.records import ASSEMBLED
 from archiver.archive.table_files import TableFile
@@ -105,7 +102,7 @@ def compare_cuts(task: CompareTask) -> Compared:
     """Compare the cuts of a task. Raises the leaves of SourceError where the brokers don't answer."""
     faults: list[Fault] = []
     rows = compacted = 0
-    topic = task.target.identity.topic
+    topic = task.target.topic
     first = task.cuts[0].cut
     with PartitionFetcher(task.kafka, topic, task.topic_id, first.partition) as fetcher:
         for each in task.cuts:
@@ -193,15 +190,8 @@ class _Archived:
     wanted: ProvenCut
 
     def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        target = self.target
-        storage = TopicStorage(
-            deletes=DeleteFiles(target.objects, target.formats),
-            objects=target.objects,
-            formats=target.formats,
-            mappings=KnownMappings(target.identity.topic, target),
-        )
         rows = RowRange(partition=self.wanted.cut.partition, start_offset=start_offset, end_offset=end_offset)
-        found = list(PartitionScan(storage, iter(self.wanted.files), rows))
+        found = list(PartitionScan(self.target.storage(), iter(self.wanted.files), rows))
         return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
-from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import TopicStorage
 from archiver.archive.plan import TopicSnapshot
@@ -111,17 +110,11 @@ def _offset(point: Point, partition: int, table: ArchiveTable, files: TableFiles
         case Latest():
             return _FAR
         case AtTime(timestamp):
-            objects = ObjectStore.of_table(table.iceberg)
             snapshot = TopicSnapshot(
                 snapshot_id=table.snapshot_id,
                 files=files,
                 next_offsets={number: each.next_offset for number, each in table.offsets.items()},
-                storage=TopicStorage(
-                    deletes=DeleteFiles(objects, formats),
-                    objects=objects,
-                    formats=formats,
-                    mappings=KnownMappings(table.topic.topic),
-                ),
+                storage=TopicStorage.of(ObjectStore.of_table(table.iceberg), formats, KnownMappings(table.topic.topic)),
             )
             found = first_offset_since(snapshot, partition, timestamp)
             return _FAR if found is None else found

@@ -20,21 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.archive.block_order import is_trusted
-from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.read_ahead import ReadAhead
 from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.topic_files import TopicFiles
 from archiver.errors import ObjectMissing, StorageDenied
-from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.storage.objects import ListedObject
 from archiver.storage.segment import Block
 from archiver.upkeep.verify.file_claims import FileClaim, Identity, check_claim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.tally import Cut, Piece, Tally
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping.errors import ContextError
-from schema_mapping.row import RowMapping, row_mapping_from_text
 
 AT_ONCE: Final = 2
 """How many files of a task are read at a time: one is decoded while the store is asked for another."""
@@ -43,18 +41,10 @@ _Batch: TypeAlias = tuple[pa.RecordBatch, pa.Array | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyTarget:
-    """What the tasks of a topic share. `mappings` are texts of `RowMapping.to_json()` by schema version."""
+class VerifyTarget(TopicFiles):
+    """The files of a topic, and what their footers must say of it."""
 
     identity: Identity
-    objects: ObjectStore
-    formats: SegmentFormats
-    mappings: Mapping[int, str]
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        """The mapping of a schema version. None where it isn't known."""
-        text = self.mappings.get(version)
-        return None if text is None else row_mapping_from_text(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +107,7 @@ _PLAIN = ("path", "size_bytes", "modified_ms", "rows", "deleted", "is_intact", "
 def verify_files(task: VerifyTask) -> tuple[FileResult, ...]:
     """Read the files of a task. Failures are in the results."""
     target = task.target
-    storage = TopicStorage(
-        deletes=DeleteFiles(target.objects, target.formats),
-        objects=target.objects,
-        formats=target.formats,
-        mappings=KnownMappings(target.identity.topic, target),
-    )
+    storage = target.storage()
     pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="verify")
     try:
         if len(task.files) == 1:
@@ -146,7 +131,7 @@ class _Reading:
         self._target = target
         self._ahead = ahead
         # A footer's mapping may have been changed: what one file says must not serve another.
-        self._storage = replace(storage, mappings=KnownMappings(target.identity.topic, target))
+        self._storage = replace(storage, mappings=KnownMappings(target.topic, target))
         self._file = wanted.file
         self._tally = Tally(wanted.cuts)
         self._faults: list[Fault] = []

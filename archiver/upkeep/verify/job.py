@@ -8,16 +8,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 from archiver.audit.signing import SigningKey
 from archiver.config import Config
+from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
-from archiver.engine.session import check_spark
-from archiver.engine.threads import ThreadEngine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
@@ -90,18 +87,13 @@ class Verify:
     def run(self) -> VerifyReport:
         """Verify topic by topic. What is wrong is in the report. Raises ConfigError before any work."""
         started = time.monotonic()
-        key = self._checked()
         topics: list[TopicReport] = []
         failed: list[TopicFailed] = []
-        with ExitStack() as closing:
-
-            @cache
-            def spark() -> Engine:
-                return _start_spark(self._config, closing)
-
-            def engine(size_bytes: int) -> Engine:
-                return self._engine or (ThreadEngine() if size_bytes <= READ_HERE_BYTES else spark())
-
+        engines = EngineChoice(
+            self._config.spark, self._engine, here_bytes=READ_HERE_BYTES, preloaded=MODULES, heaps=HEAPS
+        )
+        key = self._checked(engines)
+        with engines:
             for name in self._topics or self._configured():
                 run = TopicRun(
                     config=self._config,
@@ -109,7 +101,7 @@ class Verify:
                         config=self._config, topic=name, metadata=self._metadata, asks_registry=self._asks_registry
                     ),
                     choice=self._choice,
-                    engine=engine,
+                    engine=engines.of_bytes,
                     observer=self._observer,
                     formats=self._formats,
                     compares=self._compares,
@@ -139,7 +131,7 @@ class Verify:
             _LOG.warning("topics that only a pattern names aren't verified: %s", error)
         return tuple(each.name for each in self._config.select(archived))
 
-    def _checked(self) -> SigningKey | None:
+    def _checked(self, engines: EngineChoice) -> SigningKey | None:
         """The key that signs the report, after all checks that need no server."""
         for name in self._topics:
             self._config.topic(name)
@@ -147,15 +139,8 @@ class Verify:
             raise ConfigError("There is no topic to verify: name one as an argument, or add a [topics.NAME] section")
         if self._metadata is not None and len(self._topics) != 1:
             raise ConfigError("--metadata is of one topic's table: name that topic")
-        if self._engine is None:
-            check_spark(self._config.spark)
+        engines.check()
         if self._path is not None:
             check_writable(self._path)
         key = self._config.audit.signing_key
         return None if key is None else SigningKey.load(key)
-
-
-def _start_spark(config: Config, closing: ExitStack) -> Engine:
-    from archiver.engine.spark import SparkEngine
-
-    return closing.enter_context(SparkEngine.start(config.spark, preloaded=MODULES, heaps=HEAPS))

@@ -55,7 +55,7 @@ class FileReading:
         self._wanted = {each.file.path: each for each in wanted}
         fresh = [each for each in wanted if each.file.path not in self.results]
         due = fresh if self.state is None else self._unproven(fresh, self.state)
-        topic = self.target.identity.topic
+        topic = self.target.topic
         size = sum(each.file.size_bytes for each in due)
         self.observer(FilesPlanned(topic=topic, files=len(due), size_bytes=size, resumed=len(fresh) - len(due)))
         if not due:
@@ -109,7 +109,7 @@ class FileReading:
                 self.state.keep(read)
             self.observer(
                 FilesVerified(
-                    topic=self.target.identity.topic,
+                    topic=self.target.topic,
                     files=len(files),
                     rows=sum(each.rows for each in outcome.result),
                     size_bytes=sum(each.size_bytes for each in outcome.result),

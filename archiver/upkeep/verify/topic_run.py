@@ -142,7 +142,7 @@ class TopicRun:
             compacted += outcome.result.compacted
             is_retired = is_retired or outcome.result.is_retired
             faults += outcome.result.faults
-            self.observer(KafkaCompared(topic=reading.target.identity.topic, rows=outcome.result.rows))
+            self.observer(KafkaCompared(topic=reading.target.topic, rows=outcome.result.rows))
         notes = []
         if compacted:
             notes.append(
@@ -375,6 +375,7 @@ def _of_files(reading: FileReading) -> list[Fault]:
 def _target(sources: Sources, formats: SegmentFormats) -> VerifyTarget:
     topic = sources.table.topic
     return VerifyTarget(
+        topic=topic.topic,
         identity=Identity(
             cluster_id=topic.cluster_id,
             topic=topic.topic,

@@ -11,6 +11,7 @@ from pyiceberg.table.update import update_table_metadata
 
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.table_files import ManifestReader
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.choice import FileGroup, SourceFile, SourceRange
@@ -108,21 +109,22 @@ class CompactedTable:
     ) -> GroupResult:
         table = self.table
         target = CompactTarget(
-            topic="orders",
-            mappings={1: self.archive.rows.text},
-            column_names={},
-            table_properties=self.lake.metadata.properties,
-            bloom_filters={},
-            objects=ObjectStore(),
-            formats=FORMATS,
-            spool=self.lake.folder.parent / "spool",
+            files=RewriteTarget(
+                topic="orders",
+                mappings={1: self.archive.rows.text},
+                table_properties=self.lake.metadata.properties,
+                bloom_filters={},
+                objects=ObjectStore(),
+                formats=FORMATS,
+                spool=self.lake.folder.parent / "spool",
+                pending_bytes=pending_bytes,
+            ),
             target_bytes=target_bytes,
             held_bytes=held_bytes,
             places=NewPlaces(
                 spec_id=self.spec_id,
                 partitioning=table.partitioning,
                 data_location=table.data_location,
-                pending_bytes=pending_bytes,
                 room=room,
             ),
         )

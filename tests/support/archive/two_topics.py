@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ class TwoTopics:
 
     def run(self, *words: str, as_json: bool = True, monkeypatch: pytest.MonkeyPatch) -> Ran:
         """Run a command with tasks in threads."""
-        monkeypatch.setattr("archiver.upkeep.compact.job._start_spark", lambda *_: InlineEngine())
+        monkeypatch.setattr("archiver.engine.choice.start_spark", lambda *_, **__: nullcontext(InlineEngine()))
         form = "--json" if as_json else "--no-json"
         done = CliRunner().invoke(app, [*words, "--config", str(self.config), form], env={"COLUMNS": "400"})
         return Ran(code=done.exit_code, text=done.stdout)

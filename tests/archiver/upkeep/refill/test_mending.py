@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table.update import update_table_metadata
 
-from archiver.archive.mappings import NoMappings
 from archiver.commit.table_rows import TableRows
 from archiver.ingest.task.work import translate_range
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
@@ -106,12 +106,15 @@ class Mended:
             digest=self.digest,
         )
         copier = RowCopier(
-            topic=TOPIC.topic,
-            objects=OBJECTS,
-            formats=FORMATS,
-            spool=self.folder / "spool",
-            mappings=NoMappings(),
-            table_properties={},
+            RewriteTarget(
+                topic=TOPIC.topic,
+                objects=OBJECTS,
+                formats=FORMATS,
+                spool=self.folder / "spool",
+                mappings={},
+                table_properties={},
+                bloom_filters={},
+            )
         )
         table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
         mender = Mender(live=TableRows(table, FORMATS), expected={"A": one}, copier=copier)
@@ -204,12 +207,15 @@ def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archi
     path = lake.add(archive.rows, archive.batch(rows_of(archive, offsets)), 0, 5)
     assert path is not None
     copier = RowCopier(
-        topic=TOPIC.topic,
-        objects=OBJECTS,
-        formats=FORMATS,
-        spool=tmp_path / "spool",
-        mappings=NoMappings(),
-        table_properties={},
+        RewriteTarget(
+            topic=TOPIC.topic,
+            objects=OBJECTS,
+            formats=FORMATS,
+            spool=tmp_path / "spool",
+            mappings={},
+            table_properties={},
+            bloom_filters={},
+        )
     )
     source = replace(file(path, rows=5), partition_value=DAY)
     whole = RowRange(partition=0, start_offset=0, end_offset=5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from archiver.engine.choice import EngineChoice
 from archiver.storage.formats import FORMATS
 from archiver.upkeep.refill import steps
 from archiver.upkeep.refill.job import _accepted
@@ -41,9 +41,8 @@ def look(folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, DataFi
         config=cast("Any", None),
         registry=cast("Any", SimpleNamespace(rows=rows, files=held, erasures=gone)),
         catalog=cast("Any", SimpleNamespace(reload=lambda _: memory.load())),
-        engine_given=None,
+        engines=EngineChoice({}),
         formats=FORMATS,
-        closing=ExitStack(),
     )
     return work.look()
 

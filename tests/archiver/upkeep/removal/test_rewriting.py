@@ -10,11 +10,12 @@ import pytest
 
 from archiver.archive.table_files import ManifestReader
 from archiver.errors import BadSegment
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import AtOffsets, Below, Condition
-from archiver.upkeep.removal.rewriting import RemovalTarget, RemovalTask, remove_rows
+from archiver.upkeep.removal.rewriting import Removal, RemovalTask, remove_rows
 from archiver.upkeep.removal.row_account import Fate
 from catalog.registry.removable import RemovableRange
 from tests.support.archive.archived_rows import rows_of
@@ -42,7 +43,7 @@ def task_of(lake: Lake, archive: Any, fate: Fate, condition: Condition) -> Remov
     whole = RemovableRange(
         id="r", partition=0, start_offset=0, end_offset=ROWS, paths=(file.path,), rows=ROWS, expected=ROWS
     )
-    target = RemovalTarget(
+    target = RewriteTarget(
         topic=TOPIC.topic,
         mappings={1: archive.rows.text},
         table_properties={},
@@ -52,7 +53,9 @@ def task_of(lake: Lake, archive: Any, fate: Fate, condition: Condition) -> Remov
         spool=lake.folder / "spool",
     )
     component = Component(ranges=(whole,), files=(file,), recorded=(file.path,), has_foreign=False)
-    return RemovalTask(target=target, component=component, condition=condition, fate=fate, why="asked for")
+    return RemovalTask(
+        target=target, component=component, removal=Removal(condition=condition, fate=fate, why="asked for")
+    )
 
 
 def damaged(local: Path) -> Iterator[str]:

@@ -9,11 +9,11 @@ import pytest
 
 from archiver.archive.table_files import Bounds, TableFile
 from archiver.errors import BadSegment
+from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
-from archiver.upkeep.removal.rewriting import RemovalTarget
 from archiver.upkeep.retire.edge import YoungOffsets, first_young_offsets
 from tests.support.archive.archived_rows import rows_of
 from tests.support.storage.parquet_pages import page_headers, without_page
@@ -45,7 +45,7 @@ def young(archive: Any, path: Path, time_ms: int) -> YoungOffsets:
         offsets=Bounds(0, ROWS - 1),
         latest=None,
     )
-    target = RemovalTarget(
+    target = RewriteTarget(
         topic="t",
         mappings={1: archive.mapping},
         table_properties={},

@@ -105,6 +105,7 @@ def results_of(archive: Any, *paths: Path) -> tuple[FileResult, ...]:
         for each in paths
     ]
     target = VerifyTarget(
+        topic="t",
         identity=Identity(cluster_id="c", topic="t", topic_id="", table="n.t"),
         objects=ObjectStore.of({}),
         formats=FORMATS,

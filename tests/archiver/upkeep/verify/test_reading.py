@@ -18,6 +18,7 @@ from archiver.upkeep.verify.reading import TASK_BYTES, FileReading
 
 MB = 1 << 20
 TARGET = VerifyTarget(
+    topic="t",
     identity=Identity(cluster_id="c", topic="t", topic_id="", table="a.t"),
     objects=None,  # type: ignore[arg-type]
     formats=FORMATS,

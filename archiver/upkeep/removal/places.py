@@ -1,4 +1,4 @@
-"""What the tasks of a removal need of a topic's table."""
+"""The partitions of files that a removal rewrites."""
 
 from __future__ import annotations
 
@@ -9,28 +9,9 @@ from pyiceberg.manifest import ManifestContent
 from archiver.archive.file_columns import values_of
 from archiver.archive.manifests import live_entries, manifests_of
 from archiver.archive.table_files import TableFile
-from archiver.config import Config
-from archiver.storage.formats import SegmentFormats
-from archiver.storage.objects import ObjectStore
-from archiver.upkeep.removal.rewriting import RemovalTarget
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import tuple_of
 from catalog.partitioning import PartitionTuple
-from catalog.registry import Registry
-
-
-def removal_target(config: Config, table: ArchiveTable, registry: Registry, formats: SegmentFormats) -> RemovalTarget:
-    """The target of tasks on this table."""
-    state = registry.ledger.load(table.topic)
-    return RemovalTarget(
-        topic=table.topic.topic,
-        mappings={each.version: each.mapping for each in state.versions},
-        table_properties=table.properties,
-        bloom_filters=table.bloom_filters,
-        objects=ObjectStore.of_table(table.iceberg),
-        formats=formats,
-        spool=config.archive.spool,
-    )
 
 
 def places_of(table: ArchiveTable, files: Iterable[TableFile]) -> dict[str, PartitionTuple]:

@@ -1,0 +1,59 @@
+"""Commit planned rewrites, batch by batch, and plan again when other engines changed the table meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
+
+from archiver.archive.table_files import TableFile
+from archiver.rewrite.in_place import put_in_place
+from archiver.rewrite.table_work import TableWork
+from catalog.errors import CatalogUnreachable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.rewrite_commit import Rewritten
+from catalog.ranges.rewrite import Rewrite
+
+ROUNDS: Final = 5
+"""How often work is planned again because other engines changed the table."""
+
+Batch = TypeVar("Batch")
+Done = TypeVar("Done")
+
+
+def in_rounds(attempt: Callable[[], Done | None], *, table: str, may_be: str) -> Done:
+    """Return what an attempt did. None means that other engines changed the table: it is made again.
+
+    CatalogUnreachable (retryable) after the last round; `may_be` says in its message what they are too fast for.
+    """
+    for _ in range(ROUNDS):
+        done = attempt()
+        if done is not None:
+            return done
+    raise CatalogUnreachable(
+        f"Others rewrite the table's files faster than {may_be}; run it again when they are done", table=table
+    )
+
+
+def commit_batches(
+    work: TableWork,
+    table: ArchiveTable,
+    batches: Iterable[Batch],
+    *,
+    known: Mapping[str, TableFile],
+    plan: Callable[[Batch, ArchiveTable], Rewrite | None],
+    landed: Callable[[Batch, Rewrite], None],
+) -> bool:
+    """Commit batch by batch; return False at the first one whose old files other engines changed.
+
+    `plan` makes a batch's rewrite on the table as it is, or nothing. `known` are the old files as they were read.
+    Raises what `put_in_place` raises.
+    """
+    for batch in batches:
+        table = work.catalog.reload(table)
+        rewrite = plan(batch, table)
+        if rewrite is None:
+            continue
+        if not isinstance(put_in_place(work, table, rewrite, known), Rewritten):
+            return False
+        landed(batch, rewrite)
+    return True

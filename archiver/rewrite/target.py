@@ -1,0 +1,64 @@
+"""How the tasks of a job rewrite the files of one topic. A value that pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from archiver.archive.topic_files import TopicFiles
+from archiver.files.partitioned_rows import PENDING_BYTES
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentLayout
+
+if TYPE_CHECKING:  # tasks need none of it
+    from archiver.config import Config
+    from catalog.iceberg.archive_table import ArchiveTable
+    from schema_mapping.columns.ledger import SchemaVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteTarget(TopicFiles):
+    """What reading the old files and writing the new ones needs.
+
+    `column_names` are the table's, by field id. `bloom_filters` are rates of false positives by field id. Rows that
+    wait for the file of their partition take at most `pending_bytes` of a task's memory (`partition_memory`).
+    """
+
+    table_properties: Mapping[str, str]
+    bloom_filters: Mapping[int, float]
+    spool: Path
+    column_names: Mapping[int, str] = field(default_factory=dict)
+    pending_bytes: int = PENDING_BYTES
+
+    @classmethod
+    def of(
+        cls, table: ArchiveTable, versions: Iterable[SchemaVersion], config: Config, formats: SegmentFormats
+    ) -> Self:
+        """Return the target of tasks on this table, whose ledger has these schema versions."""
+        return cls(
+            topic=table.topic.topic,
+            objects=ObjectStore.of_table(table.iceberg),
+            formats=formats,
+            mappings={each.version: each.mapping for each in versions},
+            table_properties=dict(table.properties),
+            bloom_filters=table.bloom_filters,
+            spool=config.archive.spool,
+            column_names={each: table.schema.find_field(each).name for each in table.schema.field_ids},
+            pending_bytes=config.archive.partition_memory,
+        )
+
+    def layout(self, schema: pa.Schema, version: int, mappings: Mapping[int, str]) -> SegmentLayout:
+        """Return the layout of a new file. `mappings` are the texts of the versions of its rows, and of `version`."""
+        return SegmentLayout(
+            schema=schema,
+            mapping=mappings[version],
+            schema_version=version,
+            table_properties=self.table_properties,
+            bloom_filters=self.bloom_filters,
+            other_mappings={each: text for each, text in mappings.items() if each != version},
+        )

@@ -1,0 +1,73 @@
+"""What removals of records of one topic work with, and how they search and rewrite its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from archiver.config import Config
+from archiver.engine.runner import Engine, Outcome
+from archiver.rewrite.table_work import TableWork
+from archiver.rewrite.target import RewriteTarget
+from archiver.rewrite.upload_claims import UploadClaims
+from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.upkeep.archived_topic import ArchivedTopic
+from archiver.upkeep.removal.components import Component
+from archiver.upkeep.removal.places import places_of
+from archiver.upkeep.removal.rewriting import Removal, RemovalResult, RemovalTask, remove_rows
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import TopicRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalWork(TableWork):
+    """The removals of one topic. `engine` returns the engine for this many bytes."""
+
+    config: Config
+    archived: ArchivedTopic
+    engine: Callable[[int], Engine]
+    formats: SegmentFormats = FORMATS
+
+    @property
+    def topic(self) -> TopicRow:
+        """The topic in the registry."""
+        return self.archived.topic
+
+    @property
+    def table(self) -> ArchiveTable:
+        """The table as it was when the job began."""
+        return self.archived.table
+
+    def target(self, table: ArchiveTable) -> RewriteTarget:
+        """Return the target of tasks on this table."""
+        return RewriteTarget.of(table, self.registry.ledger.load(table.topic).versions, self.config, self.formats)
+
+    def remove(
+        self,
+        components: Sequence[Component],
+        removal: Removal,
+        table: ArchiveTable,
+        claims: UploadClaims,
+        *,
+        dry_run: bool = False,
+    ) -> Iterator[tuple[Component, Outcome[RemovalResult]]]:
+        """Search components, and write those with such rows anew unless it is a dry run. Commits nothing."""
+        if not components:
+            return
+        places = {} if dry_run else places_of(table, [file for each in components for file in each.files])
+        target = self.target(table)
+        tasks = [
+            RemovalTask(
+                target=target,
+                component=component,
+                removal=removal,
+                places={file.path: places[file.path] for file in component.files if file.path in places},
+                dry_run=dry_run,
+            )
+            for component in components
+        ]
+        engine = self.engine(sum(component.size_bytes for component in components))
+        for outcome in engine.run_tasks(tasks, remove_rows):
+            if outcome.result is not None and outcome.result.group is not None:
+                claims.keep(*outcome.result.group.new_paths)
+            yield components[outcome.index], outcome

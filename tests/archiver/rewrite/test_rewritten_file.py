@@ -1,0 +1,67 @@
+"""A new file is uploaded only if it has the records that were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.errors import UpkeepError
+from archiver.rewrite.rewritten_file import RewrittenFile, check_footer
+from archiver.rewrite.target import RewriteTarget
+from archiver.storage.formats import FORMATS
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentLayout
+from archiver.storage.spool import TaskSpool
+from archiver.wire.record_digest import RecordDigest
+from tests.support.archive.archived_rows import rows_of
+
+FOLDER = "data"
+
+
+@pytest.fixture
+def target(archive: Any, tmp_path: Path) -> RewriteTarget:
+    return RewriteTarget(
+        topic="orders",
+        mappings={1: archive.rows.text},
+        table_properties={},
+        bloom_filters={},
+        objects=ObjectStore.of({}),
+        formats=FORMATS,
+        spool=tmp_path / "spool",
+    )
+
+
+def layout_of(target: RewriteTarget, archive: Any) -> SegmentLayout:
+    return target.layout(archive.rows.arrow_schema, 1, target.mappings)
+
+
+@pytest.mark.parametrize("digest", [None, "0" * 32])
+def test_a_file_with_another_digest_is_refused(
+    target: RewriteTarget, archive: Any, tmp_path: Path, digest: str | None
+) -> None:
+    rows = archive.batch(rows_of(archive, range(5)))
+    with TaskSpool(target.spool) as spool:
+        with RewrittenFile(target, spool, layout_of(target, archive)) as file:
+            file.write(rows)
+            file.close((tmp_path / FOLDER).as_uri(), (0, 0), partition_value=0, digest=digest)
+        with pytest.raises(UpkeepError, match="would not give back exactly the records") as refused:
+            file.check("old.parquet")
+    assert refused.value.context["file"] == "old.parquet"
+    assert not (tmp_path / FOLDER).exists()
+
+
+def test_an_error_leaves_no_file(target: RewriteTarget, archive: Any) -> None:
+    with TaskSpool(target.spool) as spool:
+        with pytest.raises(ValueError, match="stop"), RewrittenFile(target, spool, layout_of(target, archive)):  # noqa: PT012
+            msg = "stop"
+            raise ValueError(msg)
+        assert not list(target.spool.rglob("*.parquet"))
+
+
+def test_a_damaged_file_is_named() -> None:
+    check_footer("old.parquet", None, RecordDigest())
+    check_footer("old.parquet", RecordDigest().text, RecordDigest())
+    with pytest.raises(UpkeepError, match="it was damaged; restore it from a backup"):
+        check_footer("old.parquet", "f" * 32, RecordDigest())
