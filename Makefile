@@ -21,7 +21,7 @@ OUT ?= build/faults.json
 MINUTES ?= 1
 SERVE_OUT ?= build/serve-soak.json
 
-.PHONY: help setup demo test unit integration catalogs test-slow soak serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
+.PHONY: help setup demo test unit integration catalogs test-slow soak soak-cards serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ test-slow: setup  ## The tests that take minutes each
 
 soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; continues where OUT (build/faults.json) ends
 	$(PY) -m tests.fault.soak --faults $(FAULTS) --seed $(SEED) --out $(OUT) --resume
+
+soak-cards: setup  ## A round of each kind of fault, on three brokers, about ten minutes; results go to build/soak-cards.json
+	$(PY) -m tests.fault.soak --each --seed $(SEED) --out build/soak-cards.json
 
 serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalances, MINUTES (1) each; counts go to SERVE_OUT
 	$(PY) -m tests.fault.serving --minutes $(MINUTES) --out $(SERVE_OUT)

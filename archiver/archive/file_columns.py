@@ -32,6 +32,7 @@ LOW_OFFSET: Final = "low_offset"
 HIGH_OFFSET: Final = "high_offset"
 LATEST: Final = "latest"
 LATEST_INGEST: Final = "latest_ingest"
+NAN_BOUNDS: Final = "nan_bounds"
 SEQUENCE: Final = "sequence_number"
 
 COLUMNS: Final = pa.schema(
@@ -49,9 +50,11 @@ COLUMNS: Final = pa.schema(
         pa.field(HIGH_OFFSET, pa.int64()),
         pa.field(LATEST, pa.int64()),
         pa.field(LATEST_INGEST, pa.int64()),
+        pa.field(NAN_BOUNDS, pa.bool_(), nullable=False),
     ]
 )
-"""`place` holds the partition values as text (see `as_text`), `latest` and `latest_ingest` are those of TableFile."""
+"""`place` holds the partition values as text (see `as_text`). `latest`, `latest_ingest` and `nan_bounds` are those of
+TableFile."""
 
 PIECE_ROWS = 8192
 _LENGTHS: Final = (4, 8)
@@ -123,6 +126,7 @@ def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...
         *_bounds(lower, upper, OFFSET_ID),
         _latest(file, upper, nulls),
         _number(upper.get(INGEST_TIMESTAMP_ID)),
+        any(count > 0 and field_id in lower for field_id, count in (file.nan_value_counts or {}).items()),
         *(nulls.get(identifier) for identifier in counted),
     )
 

@@ -45,8 +45,8 @@ class TableFile:
 
     `partitions` and `offsets` are bounds over its rows. `latest` is the highest timestamp (ms) that a record in it can
     have, -1 if no record has one. `latest_ingest` is the highest ingest timestamp (µs). Each of these is None if the
-    manifest doesn't state it. `partition_values` are the
-    values of the table partition that it is in, by the spec `spec_id`.
+    manifest doesn't state it. `partition_values` are the values of the table partition that it is in, by the spec
+    `spec_id`. With `has_nan_bounds` the manifest has bounds of a column that has NaNs, as the file's statistics do.
     """
 
     path: str
@@ -59,6 +59,7 @@ class TableFile:
     offsets: Bounds | None
     latest: int | None
     latest_ingest: int | None = None
+    has_nan_bounds: bool = False
     position_deletes: tuple[DataFile, ...] = ()
     equality_deletes: tuple[DataFile, ...] = ()
 
@@ -137,6 +138,7 @@ class TableFiles:
             offsets=_bounds(row[columns.LOW_OFFSET], row[columns.HIGH_OFFSET]),
             latest=row[columns.LATEST],
             latest_ingest=row[columns.LATEST_INGEST],
+            has_nan_bounds=row[columns.NAN_BOUNDS],
             position_deletes=self._deletes.positions(path, sequence, spec_id, place),
             equality_deletes=self._deletes.equalities(sequence, spec_id, place),
         )

@@ -56,7 +56,9 @@ def _findings(config: Config, *, seconds: float, with_spark: bool) -> Iterator[F
     from archiver.cli.retention_check import RETENTION, look_at_retention
     from archiver.setup.check import checks_of
     from archiver.setup.findings import Check
+    from archiver.setup.partition_checks import PARTITIONS, look_at_partitions
 
     retention = Check(part=RETENTION, look=lambda: look_at_retention(config), seconds=seconds)
-    for each in (*checks_of(config, seconds=seconds, with_spark=with_spark), retention):
+    partitions = Check(part=PARTITIONS, look=lambda: look_at_partitions(config), seconds=seconds)
+    for each in (*checks_of(config, seconds=seconds, with_spark=with_spark), retention, partitions):
         yield from each.findings()

@@ -135,6 +135,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
             for each in status.erasures
         ],
         "owner_remarks": list(status.owner_remarks),
+        "hidden_rows": list(status.hidden_rows),
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": _problem(status.problem),
         "needs_consent": _problem(status.consent),
@@ -187,7 +188,7 @@ def _remarks(status: TopicStatus) -> list[Text]:
         for part, doubt in status.doubts.items()
     ]
     remarks += [Text(erasure_remark(status.topic, each), style="yellow") for each in status.erasures]
-    remarks += [Text(line, style="yellow") for line in status.owner_remarks]
+    remarks += [Text(line, style="yellow") for line in (*status.owner_remarks, *status.hidden_rows)]
     remarks += [Text(line) for line in fit_remarks(status.recognition)]
     remarks += _small_files(status)
     return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]

@@ -35,7 +35,11 @@ def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
     found = table.partitioning
     try:
         wanted = partitioning_for(
-            config.partition_terms, table.schema, source, earlier=reversed(table.iceberg.metadata.schemas)
+            config.partition_terms,
+            table.schema,
+            source,
+            earlier=reversed(table.iceberg.metadata.schemas),
+            current=found,
         )
     except UnfitPartitioning as error:
         raise unfit(config, error) from error

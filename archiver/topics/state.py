@@ -47,7 +47,8 @@ class TopicStatus:
     rows others may have changed that aren't compared yet; changes before the snapshot `unseen_before` weren't looked
     at. `recognition` says how well the schemas fitted the archived records, of which nobody counted `uncounted_rows`.
     `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter. `erasures` are
-    the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings.
+    the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings,
+    `hidden_rows` which rows engines leave out by the table's partitions.
     `consent` says that `expire = "auto"` retires nothing before somebody agrees.
     """
 
@@ -67,6 +68,7 @@ class TopicStatus:
     doubts: Mapping[str, Doubt] = field(default_factory=dict)
     erasures: tuple[OpenErasure, ...] = ()
     owner_remarks: tuple[str, ...] = ()
+    hidden_rows: tuple[str, ...] = ()
     problem: ContextError | None = None
     consent: ConsentMissing | None = None
 

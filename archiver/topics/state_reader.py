@@ -20,6 +20,7 @@ from archiver.kafka.fetch import PartitionFetcher
 from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import open_transactions
 from archiver.topics.catalog_pool import CatalogPool
+from archiver.topics.hidden_rows import hidden_rows
 from archiver.topics.log_bounds import LogBounds, no_leaders
 from archiver.topics.owner_status import open_erasures, owner_remarks
 from archiver.topics.partition_inspector import PartitionInspector
@@ -120,6 +121,7 @@ class StatusReader:
             row,
             overview,
             found,
+            hidden_rows=hidden_rows(found.table) if found.table else (),
             missing=tuple(self._registry.missing.load(row, table_offsets=archived)) if overview.has_missing else (),
             waiting=Counter(one.partition for one in self._registry.files.pending(row)) if overview.staged_ends else {},
         )
@@ -182,6 +184,7 @@ class StatusReader:
             doubts={part: doubt for part, fit in fits.items() if (doubt := fit.doubt) is not None},
             erasures=open_erasures(overview.erasures, archive.found.table),
             owner_remarks=owner_remarks(archive.found.table, config.snapshot_retention),
+            hidden_rows=archive.hidden_rows,
             problem=_problem(config, archive.found),
         )
 
@@ -276,6 +279,7 @@ class _Archive:
     row: TopicRow | None
     overview: TopicOverview
     found: TableCheck
+    hidden_rows: tuple[str, ...] = ()
     missing: tuple[TranslatedRange, ...] = ()
     waiting: Mapping[int, int] = field(default_factory=dict)
 

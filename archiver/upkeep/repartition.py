@@ -53,7 +53,11 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
             trail.begin(table=table, has_lease=False, is_held=archived.config.hold)
         try:
             wanted = partitioning_for(
-                terms, table.schema, table.partition_source, earlier=reversed(table.iceberg.metadata.schemas)
+                terms,
+                table.schema,
+                table.partition_source,
+                earlier=reversed(table.iceberg.metadata.schemas),
+                current=partitioning_of(table.iceberg.spec()),
             )
         except UnfitPartitioning as error:
             raise ConfigError(

@@ -6,7 +6,7 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
 - the catalog: `table_catalog` (the way in), `rest` (the client), `retry_after`; storage keys: `credentials`, `vended`;
   `file_io` for Azure's and Google's stores, `late_file_io` for who mostly needs none
 - a table: `archive_table`, `last_known_table` (when the catalog is away), `creation`, `schema_change`, `partitions`,
-  `partition_spec` (specs of columns),
+  `partition_spec` (specs of columns), `truncation` and `hidden_values` (what engines miss by them),
   `iceberg_format` (what can't be written or read)
 - its properties: `properties`, `offsets` (how far each partition is archived), `bloom_filters` (which columns have one)
 - commits: `commit` (once, or find out why not), `commit_answer`, and what is committed: `append`, `rewrite_commit`,
@@ -30,6 +30,7 @@ __all__ = [
     "deletion_gate",
     "expiry",
     "file_io",
+    "hidden_values",
     "iceberg_format",
     "last_known_table",
     "lineage",

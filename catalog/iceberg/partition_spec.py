@@ -28,6 +28,7 @@ from pyiceberg.types import (
 
 from catalog.errors import PartitioningChanged, UnfitPartitioning
 from catalog.iceberg.properties import PARTITIONED_BY
+from catalog.iceberg.truncation import wraps
 from catalog.partitioning import TIMES, PartitionColumn, Partitioning, PartitionTerm, PartitionTuple
 from schema_mapping import names
 from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
@@ -43,17 +44,26 @@ _SUFFIXES: Final = {"identity": "", "bucket": "_bucket", "truncate": "_trunc"}
 
 
 def partitioning_for(
-    terms: Sequence[PartitionTerm], schema: Schema, source: PartitionSource, *, earlier: Iterable[Schema] = ()
+    terms: Sequence[PartitionTerm],
+    schema: Schema,
+    source: PartitionSource,
+    *,
+    earlier: Iterable[Schema] = (),
+    current: Partitioning | None = None,
 ) -> Partitioning:
     """The partitioning that the terms mean in a table with this schema. UnfitPartitioning says what can't be.
 
-    A column may go by a name that it had in one of the `earlier` schemas, the newest first.
+    A column may go by a name that it had in one of the `earlier` schemas, the newest first. What the table has
+    (`current`) it may keep, also if no new table may have it.
     """
+    kept = {(each.source_id, each.transform) for each in current.columns} if current else set()
     columns: list[PartitionColumn] = []
     before = tuple(earlier)
     for term in terms:
         field = _source(term, schema, source, before)
         _check(term, field.field_type)
+        if (field.field_id, term.transform) not in kept:
+            _check_new(term, field)
         column = PartitionColumn(_name(term, field.field_id, schema, columns), term.transform, field.field_id)
         for other in columns:
             if other.source_id == column.source_id and (
@@ -265,6 +275,19 @@ def _check(term: PartitionTerm, kind: IcebergType) -> None:
             partition_by=str(term),
             type=str(kind),
         )
+
+
+def _check_new(term: PartitionTerm, field: NestedField) -> None:
+    if not wraps(term.transform, field.field_id, field.field_type):
+        return
+    width = int(term.transform.removeprefix("truncate[").removesuffix("]"))
+    raise UnfitPartitioning(
+        f"A whole number can't be truncated to a width of {width}: engines would leave out rows with the lowest values "
+        "of its type, as their step begins below these. Take a width that is a power of two, such as "
+        f"{1 << width.bit_length() - 1}, or the column itself, or bucket",
+        partition_by=str(term),
+        type=str(field.field_type),
+    )
 
 
 def _is_unsigned(kind: DecimalType) -> bool:

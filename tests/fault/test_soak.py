@@ -1,4 +1,7 @@
-"""Some rounds of the soak, those that need neither Spark nor servers of their own; and its verdict put to the test."""
+"""Half of the soak's quick kinds of faults, a round of each, and its verdict put to the test.
+
+The other half is in test_soak_cards, so that two workers play them.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +16,29 @@ from pyiceberg.table import Table
 from tests.fault.soak import faults
 from tests.fault.soak.checker import Defect
 from tests.fault.soak.course import Course
+from tests.fault.soak.deck import kinds
 from tests.fault.soak.results import Results
 from tests.fault.soak.run import ground, soak
 from tests.fault.soak.scene import Scene, Shape, TopicShape
 from tests.fault.soak.verdict import judge, judge_whole
 from tests.support.servers.stack import Stack
-from tests.support.storage.lossy_objects import ObjectFault
 
 pytestmark = pytest.mark.integration
 
-SEED, ROUNDS = 12, 8
+SEED = 12
 PLAIN = Shape(
     topics=(TopicShape(partitions=2, append_time=False, text=False, partition_by="day"),), journal=True, cut=False
 )
 
 
-def is_quick(fault: faults.Fault) -> bool:
-    if isinstance(fault, faults.StoreFails) and (fault.fault is ObjectFault.SILENCE or fault.times > 3):
-        return False
-    return not (faults.on_spark(fault) or faults.restarts_servers(fault) or faults.on_cluster(fault))
-
-
 @pytest.mark.timeout(1200)  # the longest of all: a minute or two, and many where the machine has much else to do
-def test_rounds_leave_each_record_once(stack: Stack, tmp_path: Path) -> None:
+def test_a_round_of_each_quick_kind_leaves_each_record_once(stack: Stack, tmp_path: Path) -> None:
     results, lines = Results.open(tmp_path / "faults.json", seed=SEED, resume=False), list[str]()
-    soak(stack, None, results, rounds=ROUNDS, allowed=is_quick, say=lines.append)
-    assert len(results.rounds) == ROUNDS
+    played = kinds(allowed=faults.is_quick)[::2]
+    soak(stack, None, results, rounds=len(played), allowed=faults.is_quick, kinds=played, say=lines.append)
+    assert [each["faults"][0]["kind"] for each in results.rounds] == [kind.__name__ for kind in played]
     assert results.totals()["wrong"] == 0, "\n".join(lines)
-    assert results.totals()["struck"] >= ROUNDS // 2, "\n".join(lines)
+    assert results.totals()["struck"] >= len(played) // 2, "\n".join(lines)
 
 
 @pytest.fixture

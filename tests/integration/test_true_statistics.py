@@ -35,14 +35,16 @@ START = 1_767_225_600_000
 
 @pytest.fixture(scope="module")
 def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Files of one run each: with all kinds of numbers, with zeros of one sign alone, with NaNs alone. Only read."""
+    """Files of one run each: with all kinds of numbers, with zeros of one sign, with NaNs alone and beside a
+    number. Only read.
+    """
     proto = tmp_path_factory.mktemp("statistics") / "event.proto"
     proto.write_text(PROTO)
     event = GetMessageClass(descriptor_of(PROTO, "t.Event"))
     topic = stack.topic(PARTITIONS)
     value = {"format": "protobuf", "message": "t.Event", "proto": str(proto)}
     config = stack.config({topic: {"value": value}})
-    for day, numbers in enumerate((NUMBERS, [0.0], [-0.0], [math.nan])):
+    for day, numbers in enumerate((NUMBERS, [0.0], [-0.0], [math.nan], [1.5, math.nan, 1.5])):
         stack.produce(
             topic,
             *(
@@ -67,7 +69,7 @@ def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_bounds_hold_all_rows_and_counts_are_exact(table: str, engine: SparkEngine) -> None:
     told = engine.session.sql(f"SELECT file_path, readable_metrics FROM lake.{table}.files").collect()
-    assert len(told) == 4 * PARTITIONS
+    assert len(told) == 5 * PARTITIONS
     for row in told:
         path, metrics = row
         for name in ("d", "f", "s", "b"):
@@ -86,7 +88,7 @@ def test_bounds_hold_all_rows_and_counts_are_exact(table: str, engine: SparkEngi
                 assert said["lower_bound"] <= low
                 assert said["upper_bound"] is None or high <= said["upper_bound"]
             if of_number:
-                assert (said["lower_bound"] is None) == (low is None), (path, name)
+                assert (said["lower_bound"] is None) == (low is None or not_numbers > 0), (path, name)
 
 
 _BY_DICTIONARY = pytest.mark.xfail(
@@ -101,15 +103,35 @@ _BY_DICTIONARY = pytest.mark.xfail(
         pytest.param("val.inner.d = 0.0D", 600 + 600 + 150, marks=_BY_DICTIONARY),
         ("val.inner.d + 0.0D = 0.0D", 600 + 600 + 150),
         ("val.inner.d < -0.0D", 150),
-        ("isnan(val.inner.d)", 600 + 75),
+        ("isnan(val.inner.d)", 600 + 75 + 200),
         ("val.inner.f = CAST('Infinity' AS FLOAT)", 75),
-        (f"val.inner.s = '{TEXTS[1]}'", 400),
-        (f"val.inner.s >= '{TEXTS[4]}'", 400),
-        (f"val.inner.b = X'{TEXTS[3].encode().hex()}'", 400),
+        (f"val.inner.s = '{TEXTS[1]}'", 500),
+        (f"val.inner.s >= '{TEXTS[4]}'", 500),
+        (f"val.inner.b = X'{TEXTS[3].encode().hex()}'", 500),
     ],
 )
 def test_no_row_is_pruned_away(table: str, engine: SparkEngine, condition: str, rows: int) -> None:
     assert engine.session.sql(f"SELECT count(*) FROM lake.{table} WHERE {condition}").collect()[0][0] == rows
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("> 1.5", 950),
+        ("<> 1.5", 3000 - 475),
+        ("= 1.5", 475),
+        (">= 1.5", 950 + 475),
+        ("<= 1.5", 3000 - 950),
+        ("< -2.5", 75),
+        ("= 'nan'", 75 + 600 + 200),
+        ("BETWEEN -2.5 AND -0.5", 75),
+    ],
+)
+@pytest.mark.parametrize("column", ["d", "f"])
+def test_duckdb_finds_nan_above_all_numbers(stack: Stack, table: str, column: str, condition: str, rows: int) -> None:
+    query = f"SELECT count(*) FROM lake.{table} WHERE val.inner.{column} {condition}"
+    with duckdb_on(stack) as connection:
+        assert connection.sql(query).fetchone() == (rows,)
 
 
 def test_files_are_sorted_as_they_say(stack: Stack, table: str, engine: SparkEngine) -> None:

@@ -36,7 +36,7 @@ pytestmark = [
 FLIGHTS: Final = 30_000
 PARTITIONS: Final = 2
 RUNS: Final = 2
-TERMS: Final = ["val.origin", "bucket(4, val.dest)", "truncate(1000, val.departure.scheduled)"]
+TERMS: Final = ["val.origin", "bucket(4, val.dest)", "truncate(512, val.departure.scheduled)"]
 FILTERS: Final = {
     "val.origin = 'JFK'": pc.field("origin") == "JFK",
     "val.dest = 'LAX'": pc.field("dest") == "LAX",

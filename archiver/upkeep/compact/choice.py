@@ -1,5 +1,7 @@
 """Choose which data files to put together: small ones, ones whose offsets overlap, and ones with deleted rows.
 
+Files whose statistics hide rows from engines come first.
+
 Files are put together only if they are of one table partition (of one spec) and one Kafka partition, and if their
 offsets are neighbours. A selection by size alone would leave files that overlap as they are, and would make new ones.
 On request files of other specs are chosen too: their rows are dealt out anew, so only their Kafka partition counts.
@@ -40,6 +42,8 @@ class Reason(StrEnum):
     """Others deleted rows of the files by delete files, which every reader has to apply."""
     MIXED = "mixed"
     """A file has rows of several Kafka partitions, or its manifest doesn't say of which."""
+    NAN = "nan"
+    """A file has bounds of a column with NaNs, by which DuckDB leaves out rows."""
     SPEC = "spec"
     """The files are of another partition spec than the one that they shall have."""
 
@@ -152,7 +156,7 @@ class FileGroup:
 
 
 def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
-    """The groups of files to put together, each file in one group at most."""
+    """The groups of files to put together, each file in one group at most. Those that hide rows come first."""
     places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
     moving: dict[int | None, list[SourceFile]] = defaultdict(list)
     for each in files:
@@ -168,7 +172,7 @@ def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
     for place, those in places.items():
         is_mixed = place[-1] is None
         found += _mixed_groups(those, limits) if is_mixed else _neighbours(those, limits)
-    return found
+    return sorted(found, key=lambda group: Reason.NAN not in group.reasons)
 
 
 def _is_asked_for(each: SourceFile, limits: Limits) -> bool:
@@ -224,7 +228,7 @@ def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
 
 def _moved(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
     for some in _portions(run, MOVED * limits.target_bytes):
-        reasons = _reasons(some) & {Reason.MIXED, Reason.DELETES} | {Reason.SPEC}
+        reasons = _reasons(some) & {Reason.MIXED, Reason.DELETES, Reason.NAN} | {Reason.SPEC}
         yield FileGroup(files=tuple(each for atom in some for each in atom), reasons=reasons, is_cut=True)
 
 
@@ -299,7 +303,9 @@ def _portions(atoms: list[Atom], most_bytes: int) -> Iterator[list[Atom]]:
 
 
 def _is_good(atom: Atom, limits: Limits) -> bool:
-    return len(atom) == 1 and not atom[0].has_deletes and atom[0].file.size_bytes >= limits.small_below
+    (first, *others) = atom
+    is_right = not (first.has_deletes or first.file.has_nan_bounds)
+    return not others and is_right and first.file.size_bytes >= limits.small_below
 
 
 def _pays(some: list[Atom], limits: Limits) -> bool:
@@ -324,6 +330,8 @@ def _reasons(some: list[Atom]) -> frozenset[Reason]:
             found.add(Reason.OVERLAP)
         if any(each.has_deletes for each in atom):
             found.add(Reason.DELETES)
+        if any(each.file.has_nan_bounds for each in atom):
+            found.add(Reason.NAN)
     return frozenset(found or {Reason.SMALL})
 
 

@@ -36,6 +36,8 @@ SCHEMA = pa.schema(
         column(pa.list_(column(pa.string(), 11, "element")), 10, "many"),
         column(pa.int32(), 14, "narrow"),
         column(pa.uuid(), 15, "uuid"),
+        column(pa.binary(), 16, "octets"),
+        column(pa.binary(8), 17, "fixed"),
     ]
 )
 """Plain columns come first: DuckDB's probe counts columns at the top where it should count all."""
@@ -55,7 +57,9 @@ def rows(start: int, count: int) -> pa.RecordBatch:
     money = pa.array([Decimal(each * 1_000_003 % 999_983) for each in numbers], pa.decimal128(20, 0))
     spread = pa.array([each * 1_000_003 % 999_983 for each in numbers], pa.int64())
     uuids = pa.array([each.to_bytes(16, "big") for each in numbers], pa.uuid())
-    return pa.RecordBatch.from_arrays([spread, money, val, many, spread.cast(pa.int32()), uuids], schema=SCHEMA)
+    octets = pa.array([b"\xff" + each.to_bytes(7, "big") for each in numbers], pa.binary())
+    columns = [spread, money, val, many, spread.cast(pa.int32()), uuids, octets, octets.cast(pa.binary(8))]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     paths = folder / "with.parquet", folder / "without.parquet"
     groups = [rows(start, GROUP_ROWS // 2) for start in (0, GROUP_ROWS // 2)]
     leaves = leaves_of(SCHEMA)
-    sizes = filter_sizes(leaves, dict.fromkeys(range(7, 16), 0.01), pa.Table.from_batches(groups[:1]))
+    sizes = filter_sizes(leaves, dict.fromkeys(range(7, 18), 0.01), pa.Table.from_batches(groups[:1]))
     for path, filters in zip(paths, (sizes, {}), strict=True):
         plans = column_plans(leaves, choose_encodings(leaves, groups[0]), 3, filters=filters)
         with pa.OSFile(str(path), "wb") as sink:
@@ -110,6 +114,13 @@ def test_no_value_that_is_there_is_excluded_and_most_that_are_not_are(written: t
     assert not any(all(excluded(written[0], value)) for (value,) in present)
     absent = [each for value in range(2_000_000, 2_000_200) for each in excluded(written[0], value)]
     assert sum(absent) >= 0.96 * len(absent)
+
+
+@pytest.mark.parametrize("name", ["octets", "fixed"])
+def test_duckdb_finds_bytes_that_are_no_ascii(written: tuple[Path, Path], name: str) -> None:
+    value = b"\xff" + (7).to_bytes(7, "big")
+    for path in written:
+        assert len(duckdb.execute(f"select top from '{path}' where {name} = ?", [value]).fetchall()) == 1
 
 
 def test_filters_change_no_row(written: tuple[Path, Path]) -> None:

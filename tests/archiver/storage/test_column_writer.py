@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
-import math
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,8 @@ from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
 from archiver.storage.parquet.leaves import leaves_of
 from tests.support.storage import large_groups as large
-from tests.support.storage.parquet_judges import PAGE_BYTES, ArrowWriter, Groups, WriterClass, judge, written
+from tests.support.storage import parquet_layout as at
+from tests.support.storage.parquet_judges import ArrowWriter, Groups, WriterClass, judge, written
 from tests.support.storage.parquet_layout import Layout
 from tests.support.storage.parquet_reads import COUNTS, ENGINES, is_installed, judge_engine, judge_filters, judge_reads
 from tests.support.storage.random_rows import Rows, encodings_of, plans, rows, rows_of, schemas, with_id
@@ -41,7 +42,7 @@ def judged(
     """Write with a writer and with Arrow's, and judge the file."""
     ours, arrows = (written(each, schema, groups, how, sorted_by) for each in (writer, ArrowWriter))
     tables = [pa.Table.from_batches(batches, schema) for batches in groups]
-    judge(ours, arrows, tables, how, page_bytes=math.inf if writer is ArrowWriter else PAGE_BYTES)
+    judge(ours, arrows, tables, how, by_arrow=writer is ArrowWriter)
     judge_reads(ours, arrows, tables)
     return Layout(ours)
 
@@ -231,6 +232,74 @@ def test_each_kind_of_nan_and_zero_keeps_its_bits() -> None:
     batch = large.batch({"double": pa.array(bits.view(np.float64)), "float": pa.array(floats)})
     for encoding in (Encoding.DICTIONARY, Encoding.PLAIN):
         judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
+
+
+@pytest.mark.parametrize("encoding", [Encoding.DICTIONARY, Encoding.PLAIN])
+def test_a_chunk_with_nan_has_no_bounds(encoding: Encoding) -> None:
+    nan = float("nan")
+    batch = large.batch(
+        {
+            "beside": pa.array([1.5, nan, 1.5]),
+            "narrow": pa.array([nan, 1.5, 1.5], pa.float32()),
+            "none": pa.array([1.5, None, -0.0]),
+        }
+    )
+    (chunks,) = judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, encoding)).chunks
+    beside, narrow, none = (chunk.metadata[at.STATISTICS] for chunk in chunks)
+    assert beside == narrow == {3: 0}, "nulls alone"
+    assert (none[6], none[5]) == (struct.pack("<d", -0.0), struct.pack("<d", 1.5))
+    assert [chunk.index(at.COLUMN_INDEX) is None for chunk in chunks] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("first", "low", "high"),
+    [
+        (b"x" * 63 + b"a", b"x" * 63 + b"a", b"x" * 63 + b"b"),
+        (b"x" * 63 + b"\x7f", b"x" * 63 + b"\x7f", b"x" * 63 + "\x80".encode()),
+        (b"x" * 61 + "\ud7ff".encode(), b"x" * 61 + "\ud7ff".encode(), b"x" * 61 + "\ue000".encode()),
+        (b"x" * 62 + "\u07ff".encode(), b"x" * 62 + "\u07ff".encode(), b"x" * 62 + "\u0800".encode()),
+        (b"x" * 61 + "\uffff".encode(), b"x" * 61 + "\uffff".encode(), b"x" * 61 + "\U00010000".encode()),
+        (b"x" * 62 + "\U00010000".encode(), b"x" * 62, b"x" * 61 + b"y"),
+        (b"x" * 63 + b"\x80\x80", b"x" * 62, b"x" * 61 + b"y"),
+        (b"\x80" * 64, b"\x80" * 64, b"\x80" * 63 + b"\x81"),
+        (b"x" * 63 + b"\xc3\xff", b"x" * 63 + b"\xc3", b"x" * 63 + b"\xc4"),
+        (b"x" * 61 + b"\xed\xa0\x80", b"x" * 61 + b"\xed\xa0\x80", b"x" * 61 + b"\xed\xa0\x81"),
+    ],
+    ids=repr,
+)
+def test_a_long_bound_is_cut_to_the_next_value(first: bytes, low: bytes, high: bytes) -> None:
+    batch = large.batch({"octets": pa.array([first + (b"\x80" if first[:1] == b"\x80" else b"z") * 5000], pa.binary())})
+    (chunks,) = judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.PLAIN)).chunks
+    found = chunks[0].metadata[at.STATISTICS]
+    assert (found[6], found[5]) == (low, high)
+    assert (found[7], found[8]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "bound"),
+    [
+        (b"\xff" * 5000, None),
+        (b"a" + b"\xff" * 5000, b"b"),
+        (b"a" + "\U0010ffff".encode() * 5000, b"b"),
+        ("\U0010ffff".encode() * 5000, None),
+    ],
+)
+def test_no_bound_is_below_a_value_of_the_highest_bytes(value: bytes, bound: bytes | None) -> None:
+    batch = large.batch({"octets": pa.array([value], pa.binary())})
+    data = written(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.PLAIN))
+    found = Layout(data).chunks[0][0].metadata[at.STATISTICS]
+    assert found.get(5) == bound
+    assert value.startswith(found[6])
+
+
+@given(st.data())
+def test_bounds_of_long_texts_hold(data: st.DataObject) -> None:
+    """Texts of any characters, and bytes that aren't text, around the longest bound."""
+    text = st.text(min_size=1, max_size=70).map(lambda text: text * (1 + 5000 // len(text)))
+    texts = data.draw(st.lists(text | st.text(), min_size=1, max_size=3))
+    octets = [each.encode()[data.draw(st.integers(0, 3)) :] for each in texts]
+    batch = large.batch({"texts": pa.array(texts), "octets": pa.array(octets, pa.binary())})
+    judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.PLAIN))
 
 
 def test_a_file_without_row_groups_has_its_schema_and_pairs() -> None:

@@ -212,19 +212,20 @@ def test_pages_stay_within_a_mebibyte_or_one_value(archive: Any, tmp_path: Path,
         assert max(page_sizes(path, column)) <= max(1 << 20, size + 64), column
 
 
-def test_bounds_are_dropped_rather_than_narrowed(archive: Any, tmp_path: Path):
-    """Parquet has no bounds for a row group whose greatest value is very long: those of the others would be wrong."""
+@pytest.mark.parametrize("greatest", [b"z", b"\xff"])
+def test_bounds_are_dropped_rather_than_narrowed(archive: Any, tmp_path: Path, greatest: bytes):
+    """Nothing short is above the greatest bytes. A bound of the other row groups would be wrong."""
     archive.properties["write.metadata.metrics.column.key.__raw__"] = "truncate(16)"
     archive.properties["write.metadata.metrics.column.val.__raw__"] = "truncate(4)"
     archive.properties["write.metadata.metrics.column.headers.element.key"] = "counts"
     long = archive.batch(
-        [archive.row(offset=1, key=b"z" * 10_000, value=b"\xff\xff\xff\xff\xff", headers=[(b"h", None)])]
+        [archive.row(offset=1, key=greatest * 10_000, value=b"\xff\xff\xff\xff\xff", headers=[(b"h", None)])]
     )
     filler = rows_of(archive, 131_071, start=2, value=b"abcdefgh")
     path, info = write(archive, tmp_path, long, filler, rows_of(archive, 10, start=200_000))
     assert pq.read_metadata(path).num_row_groups == 2
-    assert 100 not in info.lower_bounds
-    assert 100 not in info.upper_bounds
+    assert (100 in info.lower_bounds) == (greatest == b"z")
+    assert info.upper_bounds.get(100) == (b"z" * 15 + b"{" if greatest == b"z" else None)
     assert info.lower_bounds[101] == b"abcd"
     assert 101 not in info.upper_bounds, "nothing of four bytes is above four times 0xff"
     assert info.value_counts[6] == 131_082

@@ -41,7 +41,7 @@ from pyiceberg.types import (
 
 from catalog.errors import UnfitPartitioning
 from catalog.iceberg.partition_spec import iceberg_spec, partitioning_for, record_of, tuple_of
-from catalog.partitioning import PartitionTerm, PartitionTuple
+from catalog.partitioning import PartitionColumn, Partitioning, PartitionTerm, PartitionTuple
 from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
 
 
@@ -72,7 +72,7 @@ def test_a_time_of_the_ingest_timestamp_has_one_name_however_it_is_written(term:
     assert column.name == "ingest_day"
 
 
-@pytest.mark.parametrize("text", ["val.n", "truncate(10, val.n)"])
+@pytest.mark.parametrize("text", ["val.n", "truncate(2, val.n)"])
 def test_values_of_a_source_that_this_commit_widens_are_read(text: str) -> None:
     """Files are described before the commit that turns the int into a long."""
     narrow = schema("a")
@@ -154,3 +154,19 @@ def test_decimals_that_may_be_negative_are_not_truncated() -> None:
         assert len(partitioning_for(terms(text), signed, "flat").columns) == 1
     unsigned = schema("a", number=DecimalType(20, 0))
     assert len(partitioning_for(terms("truncate(10, val.n)"), unsigned, "flat").columns) == 1
+
+
+@pytest.mark.parametrize("kind", [IntegerType(), LongType()])
+def test_whole_numbers_are_truncated_to_powers_of_two_alone(kind: IcebergType) -> None:
+    """Others wrap at the lowest numbers. A table that has such a partition keeps it."""
+    table = schema("a", number=kind)
+    with pytest.raises(UnfitPartitioning, match=r"can't be truncated to a width of 1000: .* such as 512,") as error:
+        partitioning_for(terms("day", "truncate(1000, val.n)"), table, "flat")
+    assert error.value.context["partition_by"] == "truncate(1000, val.n)"
+    for text in ("truncate(1, val.n)", "truncate(1024, val.n)", "truncate(1000, val.a)"):
+        assert len(partitioning_for(terms(text), table, "flat").columns) == 1
+    current = Partitioning((PartitionColumn("step", "truncate[1000]", 30),), frozenset())
+    kept = partitioning_for(terms("truncate(1000, val.n)"), table, "flat", current=current)
+    assert kept.by == "truncate[1000](30)"
+    with pytest.raises(UnfitPartitioning):
+        partitioning_for(terms("truncate(100, val.n)"), table, "flat", current=current)

@@ -47,6 +47,8 @@ _PASSING = (
 """In this order: rounds are drawn from it."""
 _ANSWERS = tuple(fault for fault in CommitFault if fault not in {CommitFault.ANSWER_400, CommitFault.ANSWER_403})
 """What befalls commits in the first passes."""
+_LAST_TURN = 2
+"""From this pass on the deck has all cards."""
 _LATE = (Delivery.BEFORE_NEXT_LOAD, Delivery.BEFORE_NEXT_COMMIT, Delivery.AFTER_NEXT_COMMIT, Delivery.BY_HAND)
 
 
@@ -67,6 +69,11 @@ def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _:
     first = cards[place % len(cards)]
     second = _second(first, noise)
     return Round(number=number, faults=(first,) if second is None else (first, second), noise=noise)
+
+
+def kinds(*, allowed: Callable[[Fault], bool] = lambda _: True) -> tuple[type[Fault], ...]:
+    """The kinds of faults with a card that is allowed, by their names."""
+    return tuple(sorted({type(card) for card in _cards(_LAST_TURN) if allowed(card)}, key=lambda kind: kind.__name__))
 
 
 def _turn(number: int) -> tuple[int, int]:

@@ -342,6 +342,13 @@ def on_cluster(fault: Fault) -> bool:
     return isinstance(fault, LeaderMoves | RollingRestart | UncleanElection | TransactionOutlives)
 
 
+def is_quick(fault: Fault) -> bool:
+    """Whether a round takes seconds on a stack with one broker that other tests use as well."""
+    if isinstance(fault, StoreFails) and (fault.fault is ObjectFault.SILENCE or fault.times > 3):
+        return False
+    return not (isinstance(fault, ManyTopics) or on_spark(fault) or restarts_servers(fault) or on_cluster(fault))
+
+
 def on_spark(fault: Fault) -> bool:
     """Whether it needs Spark."""
     return isinstance(fault, KillAtPoint | KillLater) and fault.spark

@@ -62,10 +62,11 @@ def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
     else:
         course.heal()
     course.produce(100)
-    before = _table(subject)
-    with before.update_spec() as change:
-        for each in before.spec().fields:
-            change.remove_field(each.name)
+    table = _table(subject)
+    schema, spec = table.schema(), table.spec()  # a commit changes the table's object too
+    with table.update_spec() as change:
+        for field in spec.fields:
+            change.remove_field(field.name)
         change.add_field("kafka.event_timestamp", DayTransform(), "event_day")
     course.strike(fault)
     for _ in range(2):
@@ -75,10 +76,10 @@ def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
         course.told(subject.topic, ending)
     with _table(subject).update_spec() as change:
         change.remove_field("event_day")
-        for each in before.spec().fields:
+        for field in spec.fields:
             # Of a time alone it doesn't matter which copy of the timestamp is the source.
             source = None if subject.by_columns else "kafka.ingest_timestamp"
-            change.add_field(source or str(before.schema().find_column_name(each.source_id)), each.transform, each.name)
+            change.add_field(source or str(schema.find_column_name(field.source_id)), field.transform, field.name)
 
 
 def store_empty(course: Course, fault: faults.StoreEmpty) -> None:

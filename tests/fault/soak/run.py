@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -88,19 +88,33 @@ def soak(
     rounds: int,
     minutes: float | None = None,
     allowed: Callable[[faults.Fault], bool] = lambda _: True,
+    kinds: Sequence[type[faults.Fault]] = (),
     say: Callable[[str], None],
 ) -> None:
-    """Play rounds until the results hold so many, or the time is over."""
+    """Play rounds until the results hold so many, or the time is over.
+
+    With `kinds`, rounds have these faults in turn, instead of any.
+    """
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     with ground(stack) as where:
         player = Soak(where, brokers, results.seed)
         for number in range(len(results.rounds), rounds):
             last = number + 1 == rounds or (deadline is not None and time.monotonic() > deadline - LAST_ROUND_S)
-            result = player.play(deal(results.seed, number, allowed=allowed), last=last)
+            dealt = deal(results.seed, number, allowed=_of_kind(kinds, number, allowed))
+            result = player.play(dealt, last=last)
             results.add(result)
             say(_line(result))
             if last:
                 break
+
+
+def _of_kind(
+    kinds: Sequence[type[faults.Fault]], number: int, allowed: Callable[[faults.Fault], bool]
+) -> Callable[[faults.Fault], bool]:
+    if not kinds:
+        return allowed
+    kind = kinds[number % len(kinds)]
+    return lambda fault: isinstance(fault, kind) and allowed(fault)
 
 
 def stack_in(folder: Path, scratch: Path) -> Stack:

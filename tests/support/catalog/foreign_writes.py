@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -115,6 +116,14 @@ def read(table: Any) -> list[tuple[DataFile, pa.Table]]:
 
 def swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
     _replace(table, old, [_written(table, rows, old[0], old[0].partition, old[0].spec_id) for rows in fresh])
+
+
+def replace_entries(table: Any, change: Callable[[DataFile], DataFile]) -> list[DataFile]:
+    """Put other entries into the manifests for the same files; return these."""
+    old = [file for file, _ in read(table)]
+    made = [change(deepcopy(file)) for file in old]
+    _replace(table, old, made)
+    return made
 
 
 def _replace(table: Any, old: list[DataFile], made: list[DataFile]) -> None:

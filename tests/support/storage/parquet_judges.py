@@ -27,7 +27,7 @@ from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.page_checks import are_as_written
 from tests.support.storage import parquet_layout as at
 from tests.support.storage.parquet_layout import Chunk, Layout, Page
-from tests.support.storage.shredded_rows import LONGEST_BOUND, Column, shredded
+from tests.support.storage.shredded_rows import LONGEST_BOUND, Column, is_text, shredded
 
 PAGE_ROWS: Final = 20_000
 PAGE_BYTES: Final = (1 << 20) + 64
@@ -41,6 +41,10 @@ _CHECKSUM_BYTES: Final = 12
 _RLE: Final = 3
 _DEPRECATED: Final = {1: 5, 2: 6}
 """Bounds from before each column had an order, and those that took their place."""
+_EXACT: Final = {5: 7, 6: 8}
+"""Bounds, and whether a value has just this one."""
+CUT_BOUND: Final = 64
+"""Bytes of bounds of values that are too long to be stored."""
 _ORDERS: Final = {"unordered": 0, "ascending": 1, "descending": 2}
 _FORCED: Final = {Encoding.DIFFERENCES: "DELTA_BINARY_PACKED", Encoding.SHARED_STARTS: "DELTA_BYTE_ARRAY"}
 
@@ -129,23 +133,24 @@ def judge(
     tables: Sequence[pa.Table],
     plans: Sequence[ColumnPlan],
     *,
-    page_bytes: float = PAGE_BYTES,
+    by_arrow: bool = False,
 ) -> None:
     """Judge the layout of a file: all but what engines make of it.
 
-    No page of several rows has more than `page_bytes`.
+    Arrow's files may have larger pages, and other bounds where values are NaN or long.
     """
+    page_bytes = math.inf if by_arrow else PAGE_BYTES
     our, their = Layout(ours), Layout(arrows)
     judge_footer(our, their)
     judge_places(our)
     judge_own_checks(our, their)
     for found, expected, table in zip(our.chunks, their.chunks, tables, strict=True):
         for chunk, other, column, plan in zip(found, expected, shredded(table), plans, strict=True):
-            judge_chunk(chunk, other, plan)
-            judge_statistics(chunk, column, plan)
+            judge_chunk(chunk, other, column, plan)
+            judge_statistics(chunk, column, plan, by_arrow=by_arrow)
             judge_pages(chunk, column, plan)
             judge_offset_index(chunk, column, page_bytes)
-            judge_column_index(chunk, column, plan)
+            judge_column_index(chunk, column, plan, by_arrow=by_arrow)
             judge_filter(chunk, other, plan)
 
 
@@ -200,7 +205,7 @@ def _is_vouched(file: Layout, group: int, index: int) -> bool:
     return are_as_written(pages, chunk, file.metadata.schema.column(index))
 
 
-def judge_chunk(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
+def judge_chunk(ours: Chunk, arrows: Chunk, column: Column, plan: ColumnPlan) -> None:
     """What the footer says of a chunk, held against what Arrow's says."""
     name, found, expected = ours.name, ours.metadata, arrows.metadata
     for field in (at.TYPE, at.PATH, at.CODEC, at.NUM_VALUES):
@@ -209,7 +214,8 @@ def judge_chunk(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
     for old, new in _DEPRECATED.items():
         assert ours_say.get(old) in (None, ours_say.get(new)), (name, "a deprecated bound differs")
         assert old not in ours_say or old in arrows_say, (name, "a deprecated bound of values that it has no order for")
-    said, others = ({f: v for f, v in each.items() if f not in _DEPRECATED} for each in (ours_say, arrows_say))
+    without = _DEPRECATED.keys() | ({*_EXACT, *_EXACT.values()} if column.has_nan or column.is_cut else set())
+    said, others = ({f: v for f, v in each.items() if f not in without} for each in (ours_say, arrows_say))
     assert said == others, (name, "statistics", said, others)
     sizes, others = _sizes(found), _sizes(expected)
     if plan.encoding is Encoding.SHARED_STARTS:  # Arrow leaves out texts that are equal to the one before
@@ -228,23 +234,39 @@ def _sizes(metadata: Mapping[int, Any]) -> dict[int, Any]:
     return {field: value for field, value in metadata.get(at.SIZE_STATISTICS, {}).items() if value != []}
 
 
-def judge_statistics(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
+def judge_statistics(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow: bool = False) -> None:
     """The chunk's statistics and sizes, held against the rows."""
     found, metadata = ours.metadata.get(at.STATISTICS), ours.metadata
     assert metadata[at.NUM_VALUES] == len(column.values)
     if not plan.has_statistics:
         assert found is None, (ours.name, "statistics that nobody asked for")
     else:
-        low, high = column.bounds or (None, None)
-        expected: dict[int, Any] = {3: column.nulls}
-        if high is not None and len(high) <= LONGEST_BOUND:
-            expected |= {5: high, 7: True}
-        if low is not None and len(low) <= LONGEST_BOUND:
-            expected |= {6: low, 8: True}
         assert found is not None
         said = {field: value for field, value in found.items() if field not in _DEPRECATED}
-        assert said == expected, (ours.name, column.type, said, expected)
+        assert said.pop(3) == column.nulls, (ours.name, "nulls")
+        bounds = None if column.has_nan and not by_arrow else column.bounds
+        assert bounds is not None or not found.keys() & _DEPRECATED.keys(), (ours.name, "a deprecated bound")
+        for number, extreme in zip((6, 5), bounds or (), strict=False):
+            bound, is_exact = said.pop(number, None), said.pop(_EXACT[number], None)
+            if len(extreme) <= LONGEST_BOUND:
+                assert (bound, is_exact) == (extreme, True), (ours.name, column.type, extreme)
+            else:
+                assert is_exact is (None if bound is None else False), (ours.name, "a bound that is cut")
+                judge_cut(ours.name, column, bound, extreme, is_high=number == 5, by_arrow=by_arrow)
+        assert said == {}, (ours.name, column.type, said)
     _judge_sizes(ours.name, metadata.get(at.SIZE_STATISTICS, {}), column)
+
+
+def judge_cut(name: str, column: Column, bound: bytes | None, extreme: bytes, *, is_high: bool, by_arrow: bool) -> None:
+    """A bound in place of a longer extreme. There may be no upper one if the extreme begins with the highest bytes."""
+    if by_arrow or not is_text(column.type) or (bound is None and is_high and extreme.startswith(b"\xff" * CUT_BOUND)):
+        assert bound is None, (name, "a bound of a value that is too long")
+        return
+    assert bound is not None, (name, "no bound of a long value")
+    assert len(bound) <= CUT_BOUND + 1, (name, "a bound that isn't short")
+    assert bound > extreme if is_high else extreme.startswith(bound), (name, bound)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        bound.decode()
 
 
 def _judge_sizes(name: str, found: Mapping[int, Any], column: Column) -> None:
@@ -348,27 +370,31 @@ def judge_offset_index(ours: Chunk, column: Column, page_bytes: float = PAGE_BYT
     assert index.get(2) == (texts if texts and texts[0] is not None else None), (name, "bytes of texts")
 
 
-def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
+def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow: bool = False) -> None:
     """Bounds, nulls, levels and order of pages. Without bounds for a page that has values, there is no index."""
     index, name = ours.index(at.COLUMN_INDEX), ours.name
     parts = page_parts(ours, column)
-    bounds = [part.bounds for part in parts]
+    bounds = [None if part.has_nan and not by_arrow else part.bounds for part in parts]
     nulls = [part.nulls == len(part.values) for part in parts]
+    can_cut = is_text(column.type) and not by_arrow
     lacks = any(
-        each is None or max(map(len, each)) > LONGEST_BOUND
+        each is None or (max(map(len, each)) > LONGEST_BOUND and not can_cut)
         for null, each in zip(nulls, bounds, strict=True)
         if not null
     )
     if not plan.has_statistics or lacks:
         assert index is None, (name, "an index without bounds")
         return
+    if any(each and len(each[1]) > LONGEST_BOUND and each[1].startswith(b"\xff" * CUT_BOUND) for each in bounds):
+        assert index is None, (name, "no text is above that of a page")
+        return
     assert index is not None, (name, "no column index")
     known = [each for each in bounds if each is not None]
     expected = {
         1: nulls,
-        2: [each[0] if each else b"" for each in bounds],
-        3: [each[1] if each else b"" for each in bounds],
-        4: _ORDERS[_order(column, known)] if known else index[4],
+        2: _expected(ours, column, index[2], [each and each[0] for each in bounds], is_high=False),
+        3: _expected(ours, column, index[3], [each and each[1] for each in bounds], is_high=True),
+        4: _ORDERS["unordered" if any(p.is_cut for p in parts) else _order(column, known)] if known else index[4],
         5: [part.nulls for part in parts],
         6: [count for part in parts for count in part.repetition_histogram],
         7: [count for part in parts for count in part.definition_histogram],
@@ -378,6 +404,18 @@ def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
     for field, value in expected.items():
         assert found.get(field) == value, (name, "column index", field, found.get(field), value)
     assert set(found) == set(expected)
+
+
+def _expected(
+    ours: Chunk, column: Column, found: Sequence[bytes], extremes: Sequence[bytes | None], *, is_high: bool
+) -> list[bytes]:
+    """The bounds that an index should have. Those that are cut are judged, and taken as they are."""
+    expected = [each or b"" for each in extremes]
+    for place, (bound, extreme) in enumerate(zip(found, expected, strict=True)):
+        if len(extreme) > LONGEST_BOUND:
+            judge_cut(ours.name, column, bound, extreme, is_high=is_high, by_arrow=False)
+            expected[place] = bound
+    return expected
 
 
 def _order(column: Column, bounds: Sequence[tuple[bytes, bytes]]) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 LONGEST_BOUND: Final = 4096
-"""Longer extremes are left out, as Arrow leaves them out."""
+"""Longer extremes are cut. Arrow leaves them out."""
 _WIDE: Final = decimal.Context(prec=80)
 _WIDTHS: Final = {32: pa.int32(), 64: pa.int64()}
 
@@ -117,6 +117,18 @@ class Column:
         key, stored = _order(self.type)
         return stored(min(kept, key=key)), stored(max(kept, key=key))
 
+    @property
+    def has_nan(self) -> bool:
+        """Whether a value has no place in the order."""
+        return pa.types.is_floating(self.type) and any(
+            math.isnan(each) for each in _floats(self.type, [value for value in self.values if value is not None])
+        )
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether an extreme is too long to be stored whole."""
+        return self.bounds is not None and max(map(len, self.bounds)) > LONGEST_BOUND
+
     def comparable(self, bound: bytes) -> Any:
         """A bound as something that is ordered as the column's values are."""
         kind = self.type
@@ -172,12 +184,16 @@ def _decimal_bytes(precision: int) -> int:
 
 def _float_bounds(kind: pa.DataType, bits: Sequence[int]) -> tuple[bytes, bytes] | None:
     """NaN is no bound. A lowest zero is negative, a highest one positive, whatever the values are."""
-    width, letter = ("<i", "<f") if kind.bit_width == 32 else ("<q", "<d")
-    numbers = [struct.unpack(letter, struct.pack(width, each))[0] for each in bits]
-    numbers = [each for each in numbers if not math.isnan(each)]
+    letter = "<f" if kind.bit_width == 32 else "<d"
+    numbers = [each for each in _floats(kind, bits) if not math.isnan(each)]
     if not numbers:
         return None
     return struct.pack(letter, min(numbers) or -0.0), struct.pack(letter, max(numbers) or 0.0)
+
+
+def _floats(kind: pa.DataType, bits: Sequence[int]) -> list[float]:
+    width, letter = ("<i", "<f") if kind.bit_width == 32 else ("<q", "<d")
+    return [struct.unpack(letter, struct.pack(width, each))[0] for each in bits]
 
 
 def shredded(table: pa.Table) -> list[Column]:

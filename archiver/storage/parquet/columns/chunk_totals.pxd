@@ -7,8 +7,10 @@ Ids are those of parquet.thrift.
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
-from archiver.storage.parquet.columns.compact_output cimport Fields, begin, end, head, listed, number, truth
-from archiver.storage.parquet.columns.extremes cimport Extremes, fits, merge, order_of, put_extreme
+from archiver.storage.parquet.columns.compact_output cimport Fields, begin, binary, end, head, listed, number, truth
+from archiver.storage.parquet.columns.extremes cimport (
+    Extremes, forget, is_exact, merge, order_of, put_bound,
+)
 from archiver.storage.parquet.columns.form cimport BYTE_ARRAY, BY_BYTES, BY_DECIMAL, Form
 from archiver.storage.parquet.columns.growing_bytes cimport (
     Bytes, extend, put, put_byte, put_varint, put_zigzag, release,
@@ -61,7 +63,8 @@ cdef inline void start_totals(ChunkTotals* totals, bint is_indexed) noexcept nog
     totals.pages = totals.dictionary_pages = totals.size = totals.unpacked = 0
     totals.is_indexed = is_indexed
     totals.is_ascending = totals.is_descending = True
-    totals.extremes.are_set = totals.last.are_set = False
+    forget(&totals.extremes)
+    forget(&totals.last)
     totals.places.size = totals.null_pages.size = totals.lows.size = totals.highs.size = 0
     totals.null_counts.size = totals.page_repeated.size = totals.page_defined.size = 0
     memset(totals.repeated, 0, sizeof(totals.repeated))
@@ -109,12 +112,15 @@ cdef inline int _add_bounds(ChunkTotals* totals, const Page* page, const Form* f
     if not page.values:
         put_byte(&totals.lows, 0)
         return put_byte(&totals.highs, 0)
-    if not fits(form, extremes, False) or not fits(form, extremes, True):
+    if not (
+        _put_bound(&totals.lows, &totals.spare, form, extremes, False)
+        and _put_bound(&totals.highs, &totals.spare, form, extremes, True)
+    ):
         totals.is_indexed = False
         return 0
-    _put_bound(&totals.lows, &totals.spare, form, extremes, False)
-    _put_bound(&totals.highs, &totals.spare, form, extremes, True)
-    if totals.last.are_set:
+    if not (is_exact(form, extremes, False) and is_exact(form, extremes, True)):
+        totals.is_ascending = totals.is_descending = False      # bounds that are cut needn't be in the order of values
+    elif totals.last.are_set:
         totals.is_ascending = (
             totals.is_ascending
             and order_of(form, &totals.last, extremes, False) <= 0 and order_of(form, &totals.last, extremes, True) <= 0
@@ -130,10 +136,24 @@ cdef inline int _add_bounds(ChunkTotals* totals, const Page* page, const Form* f
 cdef inline int _put_bound(
     Bytes* out, Bytes* spare, const Form* form, const Extremes* extremes, bint is_high
 ) except -1 nogil:
+    """Put a bound behind its size. 0 if there is none."""
     spare.size = 0
-    put_extreme(spare, form, extremes, is_high)
+    if not put_bound(spare, form, extremes, is_high):
+        return 0
     put_varint(out, spare.size)
-    return put(out, spare.data, spare.size)
+    put(out, spare.data, spare.size)
+    return 1
+
+
+cdef inline int _put_bound_field(
+    Fields* fields, int identifier, Bytes* spare, const Form* form, const Extremes* extremes, bint is_high
+) except -1 nogil:
+    """Put a bound as a field. 0 if there is none."""
+    spare.size = 0
+    if not put_bound(spare, form, extremes, is_high):
+        return 0
+    binary(fields, identifier, spare.data, spare.size)
+    return 1
 
 
 cdef inline int add_page(
@@ -209,23 +229,17 @@ cdef inline int put_offset_index(
 cdef inline int put_statistics(Bytes* out, ChunkTotals* totals, const Form* form) except -1 nogil:
     """Statistics. Numbers are there for readers of the fields from before there was an order of columns, too."""
     cdef Fields fields = begin(out)
-    cdef bint has_low = fits(form, &totals.extremes, False), has_high = fits(form, &totals.extremes, True)
-    if form.order != BY_BYTES and form.order != BY_DECIMAL and totals.extremes.are_set:
-        head(&fields, 1, BINARY)
-        _put_bound(out, &totals.spare, form, &totals.extremes, True)
-        head(&fields, 2, BINARY)
-        _put_bound(out, &totals.spare, form, &totals.extremes, False)
+    cdef bint has_low, has_high
+    if form.order != BY_BYTES and form.order != BY_DECIMAL:
+        _put_bound_field(&fields, 1, &totals.spare, form, &totals.extremes, True)
+        _put_bound_field(&fields, 2, &totals.spare, form, &totals.extremes, False)
     number(&fields, 3, I64, totals.nulls)
+    has_high = _put_bound_field(&fields, 5, &totals.spare, form, &totals.extremes, True)
+    has_low = _put_bound_field(&fields, 6, &totals.spare, form, &totals.extremes, False)
     if has_high:
-        head(&fields, 5, BINARY)
-        _put_bound(out, &totals.spare, form, &totals.extremes, True)
+        truth(&fields, 7, is_exact(form, &totals.extremes, True))
     if has_low:
-        head(&fields, 6, BINARY)
-        _put_bound(out, &totals.spare, form, &totals.extremes, False)
-    if has_high:
-        truth(&fields, 7, True)
-    if has_low:
-        truth(&fields, 8, True)
+        truth(&fields, 8, is_exact(form, &totals.extremes, False))
     return end(&fields)
 
 

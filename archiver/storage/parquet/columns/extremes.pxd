@@ -1,21 +1,26 @@
 # cython: language_level=3
-"""The lowest and the highest of some values, in the order of their type (parquet.thrift, ColumnOrder)."""
+"""The lowest and the highest of some values, in the order of their type (parquet.thrift, ColumnOrder).
+
+They are bounds unless a value is NaN: engines put NaN in different places of the order, as parquet-java says none.
+"""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from archiver.storage.parquet.columns.form cimport (
-    BY_BYTES, BY_DECIMAL, BY_FLOAT, Form, decimal_at, decimal_bytes, wide_integer,
+    BYTE_ARRAY, BY_BYTES, BY_DECIMAL, BY_FLOAT, Form, decimal_at, decimal_bytes, wide_integer,
 )
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put
+from archiver.storage.parquet.columns.short_bounds cimport put_above, start_of
 from archiver.storage.parquet.columns.texts cimport Text, beginning, compared
 
 cdef enum:
-    LONGEST_BOUND = 4096    # bytes: longer ones are left out, as Arrow leaves them out
+    LONGEST_BOUND = 4096    # bytes: longer extremes are cut
 
 
 cdef struct Extremes:
     bint are_set
+    bint has_nan
     int64_t low
     int64_t high
     double low_float
@@ -39,8 +44,8 @@ cdef inline void see_number(Extremes* extremes, int64_t number) noexcept nogil:
 
 
 cdef inline void see_float(Extremes* extremes, double number) noexcept nogil:
-    """NaN has no order, and is passed over."""
     if number != number:
+        extremes.has_nan = True
         return
     if not extremes.are_set:
         extremes.low_float = extremes.high_float = number
@@ -111,6 +116,7 @@ cdef inline void see_view(Extremes* extremes, const Form* form, Text view) noexc
 
 cdef inline void merge(Extremes* extremes, const Form* form, const Extremes* others) noexcept nogil:
     """See the extremes of others."""
+    extremes.has_nan |= others.has_nan
     if not others.are_set:
         return
     if form.order == BY_FLOAT:
@@ -144,16 +150,33 @@ cdef inline int order_of(const Form* form, const Extremes* one, const Extremes* 
     return (one.low > other.low) - (one.low < other.low)
 
 
-cdef inline bint fits(const Form* form, const Extremes* extremes, bint is_high) noexcept nogil:
-    """Whether an extreme is there, and short enough to be stored."""
-    if not extremes.are_set:
-        return False
+cdef inline void forget(Extremes* extremes) noexcept nogil:
+    extremes.are_set = extremes.has_nan = False
+
+
+cdef inline bint is_exact(const Form* form, const Extremes* extremes, bint is_high) noexcept nogil:
+    """Whether an extreme is stored whole."""
     return form.order != BY_BYTES or (
         extremes.high_text.size if is_high else extremes.low_text.size
     ) <= LONGEST_BOUND
 
 
-cdef inline int put_extreme(Bytes* out, const Form* form, const Extremes* extremes, bint is_high) except -1 nogil:
+cdef inline int put_bound(Bytes* out, const Form* form, const Extremes* extremes, bint is_high) except -1 nogil:
+    """Put a bound of all values. 0 if there is none: without values, with a NaN, or if it can't be cut."""
+    if not extremes.are_set or extremes.has_nan:
+        return 0
+    if is_exact(form, extremes, is_high):
+        _put_extreme(out, form, extremes, is_high)
+        return 1
+    if form.type != BYTE_ARRAY:     # of a fixed size, which a bound has as well
+        return 0
+    if is_high:
+        return put_above(out, extremes.high_text)
+    put(out, extremes.low_text.at, start_of(extremes.low_text))
+    return 1
+
+
+cdef inline int _put_extreme(Bytes* out, const Form* form, const Extremes* extremes, bint is_high) except -1 nogil:
     """An extreme as plain encoding has it, but texts without their size. A zero is -0.0 as the lowest, else 0.0."""
     cdef double wide = extremes.high_float if is_high else extremes.low_float
     cdef float narrow

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
 
 from archiver.storage.parquet.columns.differences cimport put_differences
-from archiver.storage.parquet.columns.extremes cimport Extremes
+from archiver.storage.parquet.columns.extremes cimport Extremes, forget
 from archiver.storage.parquet.columns.form cimport AS_DECIMALS, BOOLEAN, Form, decimal_at, decimal_bytes
 from archiver.storage.parquet.columns.growing_bytes cimport Bytes, extend, put, put_byte, put_zeros, release
 from archiver.storage.parquet.columns.runs cimport bits_for, put_run, put_runs
@@ -41,7 +41,8 @@ cdef struct Page:
 cdef inline void start_page(Page* page, int encoding) noexcept nogil:
     page.encoding = encoding
     page.rows = page.entries = page.values = page.text_bytes = 0
-    page.has_levels = page.extremes.are_set = False
+    page.has_levels = False
+    forget(&page.extremes)
     page.defined.size = page.repeated.size = page.places.size = page.numbers.size = 0
     page.shared.size = page.rests.size = page.body.size = page.before.size = 0
 

@@ -26,6 +26,7 @@ def file(
     spec: int = 0,
     deletes: bool = False,
     known: bool = True,
+    nan: bool = False,
 ) -> SourceFile:
     held = None if partition is None else Bounds(partition, partition)
     inside = TableFile(
@@ -38,6 +39,7 @@ def file(
         partitions=held,
         offsets=Bounds(low, high),
         latest=None,
+        has_nan_bounds=nan,
     )
     ranges = (SourceRange(partition=partition or 0, start_offset=low, end_offset=high + 1),) if known else ()
     return SourceFile(file=inside, ranges=ranges, has_deletes=deletes)
@@ -71,6 +73,14 @@ def test_no_file_that_stays_lies_between() -> None:
 def test_overlap_is_a_reason_whatever_the_size() -> None:
     groups = choose([file(0, 99, 5_000), file(50, 149, 5_000), file(200, 299, 5_000)], LIMITS)
     assert [(len(each.files), each.reasons, each.is_cut) for each in groups] == [(2, {Reason.OVERLAP}, True)]
+
+
+def test_bounds_beside_nan_are_a_reason_and_come_first() -> None:
+    small = [file(n, n + 9, partition=1) for n in (0, 10, 20)]
+    nan = [file(0, 9, 900, nan=True), file(10, 19, 900), file(20, 29, partition=None, nan=True)]
+    groups = choose([*small, *nan], LIMITS)
+    assert [group.reasons for group in groups] == [{Reason.NAN}, {Reason.NAN, Reason.MIXED}, {Reason.SMALL}]
+    assert [len(group.files) for group in groups] == [1, 1, 3]
 
 
 def test_deletes_are_a_reason_for_one_file_alone() -> None:

@@ -1,0 +1,48 @@
+"""The check of partitions that hide rows from engines: tables may have some that new ones can't have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from archiver.config import Config
+from archiver.errors import StorageError
+from archiver.setup.findings import Finding, Outcome, failure
+from archiver.topics.hidden_rows import hidden_rows
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.partitioning import PartitionTerm
+from catalog.registry import RegistryReader
+from schema_mapping.errors import ContextError
+
+PARTITIONS: Final = "Partitions"
+
+
+def look_at_partitions(config: Config) -> Iterator[Finding]:
+    """Warn of rows that engines leave out of the archived tables of topics that truncate.
+
+    Nothing is found without registry and catalog: other checks say what is wrong with these.
+    """
+    names = {name for name in config.sections if any(_truncates(each) for each in config.topic(name).partition_terms)}
+    if not names:
+        return
+    count = 0
+    try:
+        with RegistryReader(config.registry.dsn) as registry, TableCatalog(config.catalog) as catalog:
+            rows = [row for row in registry.topics.every() if row.topic in names]
+            for row in rows:
+                if config.table_of(row.topic) != row.table or (table := catalog.load(row)) is None:
+                    continue
+                for detail in hidden_rows(table):
+                    count += 1
+                    yield Finding(part=PARTITIONS, subject=f"topic {row.topic}", outcome=Outcome.WARNING, detail=detail)
+    except StorageError as error:
+        yield failure(PARTITIONS, error)
+        return
+    except ContextError:
+        return
+    if not count:
+        yield Finding(part=PARTITIONS, detail="engines find all rows by truncated columns")
+
+
+def _truncates(term: PartitionTerm) -> bool:
+    return term.transform.startswith("truncate")

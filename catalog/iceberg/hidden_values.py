@@ -1,0 +1,65 @@
+"""Find the values that engines leave out of a table because a partition's truncation wraps (`truncation`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from catalog.iceberg.truncation import NEVER_NEGATIVE, highest_wrapped, lowest_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenValues:
+    """Values of a column from `low` to `high` that filters of engines miss.
+
+    `is_current` is false if only files of an earlier partition spec may have them.
+    """
+
+    column: str
+    transform: str
+    low: int
+    high: int
+    is_current: bool = True
+
+
+def hidden_values(
+    metadata: TableMetadata, manifests: Callable[[Snapshot], Iterable[ManifestFile]]
+) -> tuple[HiddenValues, ...]:
+    """Return the values that engines may leave out of a table, by earlier specs too while these have files.
+
+    The current snapshot's `manifests` are read only if an earlier spec hides values. Raises what reading them raises.
+    """
+    specs = {each.spec_id: tuple(_of_spec(metadata, each)) for each in metadata.partition_specs}
+    snapshot = metadata.current_snapshot()
+    used = {metadata.default_spec_id}
+    if snapshot is not None and any(found for spec_id, found in specs.items() if spec_id not in used):
+        listed = manifests(snapshot)
+        used |= {each.partition_spec_id for each in listed if each.has_added_files() or each.has_existing_files()}
+    current = dict.fromkeys(specs.get(metadata.default_spec_id, ()))
+    earlier = dict.fromkeys(one for spec_id, found in specs.items() if spec_id in used for one in found)
+    return (*current, *(replace(one, is_current=False) for one in earlier if one not in current))
+
+
+def _of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Iterator[HiddenValues]:
+    """Yield ranges of values, one for each type that a column had: files from before it was widened keep theirs."""
+    for field in spec.fields:
+        if field.source_id in NEVER_NEGATIVE:
+            continue
+        transform = str(field.transform)
+        schemas = [each for each in (metadata.schema(), *metadata.schemas) if field.source_id in each.field_ids]
+        ranges = {found for each in schemas if (found := _range(transform, each, field.source_id)) is not None}
+        for low, high in sorted(ranges):
+            name = schemas[0].find_column_name(field.source_id) or field.name
+            yield HiddenValues(column=name, transform=transform, low=low, high=high)
+
+
+def _range(transform: str, schema: Schema, field_id: int) -> tuple[int, int] | None:
+    kind = schema.find_type(field_id)
+    high = highest_wrapped(transform, kind)
+    return None if high is None else (lowest_of(kind), high)
