@@ -6,4 +6,4 @@ reading Kafka in `archiver.kafka`, writing files in `archiver.files`, commits in
 here: workers start by the modules they need.
 """
 
-__all__ = ["events", "idle", "job", "plan", "report", "stopping", "task", "topic"]
+__all__ = ["events", "job", "plan", "report", "stopping", "task", "topic"]

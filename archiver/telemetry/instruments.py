@@ -70,6 +70,11 @@ class Instruments:
             "expire_needs_consent", 'Whether `expire = "auto"` waits for `archiver expire TOPIC --yes`', "topic"
         )
 
+        self.chore_seconds: Final = self._counter("chore_seconds", "Seconds of background work", "topic", "chore")
+        self.chore_failures: Final = self._counter(
+            "chore_failures", "Failures of background work", "topic", "chore", "error"
+        )
+
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)

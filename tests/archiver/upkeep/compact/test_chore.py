@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import NoReturn
 
 import pytest
 
 from archiver.config import load_config
-from archiver.ingest.idle import IdleTime
-from archiver.upkeep.compact.idle import IdleCompaction
+from archiver.upkeep.compact.chore import compaction
 from archiver.upkeep.compact.job import Compact
+from tests.support.maintenance.chore_states import ChoreTurns
 
 
 @pytest.mark.parametrize("fault", [ValueError("nobody foresaw this"), MemoryError()])
@@ -20,7 +20,7 @@ def test_a_fault_nobody_foresaw_does_not_stop_the_job(
     path = tmp_path / "archiver.toml"
     path.write_text(
         '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
-        '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n[topics.orders]\ncompact = "auto"\n'
+        '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n[topics.clicks]\n[topics.orders]\ncompact = "auto"\n'
     )
     runs: list[str] = []
 
@@ -29,10 +29,9 @@ def test_a_fault_nobody_foresaw_does_not_stop_the_job(
         raise fault
 
     monkeypatch.setattr(Compact, "run", fail)
-    compaction = IdleCompaction(load_config(path, {}))
-    idle = IdleTime(topics=("orders",), engine=cast("Any", None), is_over=lambda: False)
-    compaction(idle)
-    compaction(idle)
-    assert runs == ["orders"], "it rests after a failure"
-    assert "orders was not compacted, archiving goes on" in caplog.text
+    turns = ChoreTurns((compaction(load_config(path, {})),))
+    turns.run("clicks", "orders")
+    turns.run("clicks", "orders")
+    assert runs == ["orders"], "clicks isn't to be compacted, and orders rests after a failure"
+    assert "compaction of orders failed; archiving continues" in caplog.text
     assert type(fault).__name__ in caplog.text

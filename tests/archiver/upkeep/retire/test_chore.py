@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import NoReturn
 
 import pytest
 
+from archiver.chores.chore import REST_SECONDS
 from archiver.config import load_config
-from archiver.ingest.idle import IdleTime, in_turn
-from archiver.upkeep.retire.idle import REST_SECONDS, IdleRetirement
+from archiver.upkeep.retire.chore import retirement
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.retire.report import ExpireReport, TopicRetired
+from tests.support.maintenance.chore_states import ChoreStates, ChoreTurns
 
 CONFIG = (
     '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
@@ -26,10 +27,6 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
-def idle(**more: Any) -> IdleTime:
-    return IdleTime(topics=("clicks", "orders"), engine=cast("Any", None), is_over=more.get("is_over", lambda: False))
-
-
 @pytest.mark.parametrize("fault", [ValueError("nobody foresaw this"), MemoryError()])
 def test_a_fault_nobody_foresaw_does_not_stop_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
@@ -41,31 +38,34 @@ def test_a_fault_nobody_foresaw_does_not_stop_the_job(
         raise fault
 
     monkeypatch.setattr(Expire, "run", fail)
-    retirement = IdleRetirement(load_config(written(tmp_path), {}))
-    retirement(idle())
-    retirement(idle())
+    turns = ChoreTurns((retirement(load_config(written(tmp_path), {})),))
+    turns.run("clicks", "orders")
+    turns.run("clicks", "orders")
     assert runs == [("orders",)], "clicks isn't to be expired, and orders rests after a failure"
-    assert "orders was not retired, archiving goes on" in caplog.text
+    assert "retirement of orders failed; archiving continues" in caplog.text
     assert type(fault).__name__ in caplog.text
 
 
 def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [TopicRetired(topic="orders", table="t", stopped=True), TopicRetired(topic="orders", table="t")]
-    now, runs = [0.0], list[bool]()
+    runs = list[bool]()
 
     def run(self: Expire) -> ExpireReport:
         runs.append(self._is_over())
         return ExpireReport(topics=(found[len(runs) - 1],), dry_run=False, seconds=0.0)
 
     monkeypatch.setattr(Expire, "run", run)
-    retirement = IdleRetirement(load_config(written(tmp_path), {}), clock=lambda: now[0])
+    turns = ChoreTurns((retirement(load_config(written(tmp_path), {})),), ChoreStates(last={"orders": 7}))
+    cursors = []
     for _ in range(3):
-        retirement(idle())
+        turns.run("clicks", "orders")
+        cursors.append(turns.states.states.get(("orders", "retirement")))
     assert runs == [False, False], "it was stopped once, then nothing was left"
-    now[0] = REST_SECONDS
-    over = iter([False, False, True])
+    assert [state and state.cursor for state in cursors] == [None, 7, 7]
+    turns.now[0] = REST_SECONDS
+    over = iter([False, True])
     found.append(found[1])
-    retirement(idle(is_over=lambda: next(over)))
+    turns.run("orders", is_over=lambda: next(over))
     assert runs == [False, False, True], "the run gets the pause's own end"
 
 
@@ -74,7 +74,7 @@ def test_a_file_that_keeps_records_is_told(
 ) -> None:
     found = TopicRetired(topic="orders", table="t", kept={3: "s3://b/1"})
     monkeypatch.setattr(Expire, "run", lambda _: ExpireReport(topics=(found,), dry_run=False, seconds=0.0))
-    IdleRetirement(load_config(written(tmp_path), {}))(idle())
+    ChoreTurns((retirement(load_config(written(tmp_path), {})),)).run("orders")
     assert "a file keeps records of orders, partition 3, that should go: s3://b/1" in caplog.text
 
 
@@ -87,19 +87,10 @@ def test_a_hold_that_is_set_meanwhile_is_seen(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Expire, "run", run)
     path = written(tmp_path)
-    retirement = IdleRetirement(load_config(path, {}), latest=lambda: load_config(path, {}))
-    retirement(idle())
+    turns = ChoreTurns((retirement(load_config(path, {}), latest=lambda: load_config(path, {})),))
+    turns.run("orders")
     path.write_text(CONFIG.replace('expire = "auto"', 'expire = "auto"\nhold = true'))
-    retirement(idle())
+    turns.run("orders")
     path.write_text("no configuration")
-    retirement(idle())
+    turns.run("orders")
     assert holds == [False, True], "and nothing goes while the configuration can't be read"
-
-
-def test_works_take_their_turns_as_long_as_there_is_time() -> None:
-    done: list[str] = []
-    work = in_turn(lambda _: done.append("first"), lambda _: done.append("second"))
-    work(idle(is_over=lambda: len(done) > 0))
-    assert done == ["first"]
-    work(idle())
-    assert done == ["first", "first", "second"]
