@@ -37,7 +37,7 @@ from archiver.serve.kafka.messages import Values, answer, encoded, request_kind,
 from archiver.serve.kafka.pauses import Pauses, may_pause
 from archiver.serve.kafka.request_reader import reader_of
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.observing import Answered, error_in
+from archiver.telemetry.serving import Answered, error_in
 from archiver.wire.api_keys import ApiKey
 
 _MOST_ASKED: Final = 4

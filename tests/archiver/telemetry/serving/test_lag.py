@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from archiver.serve.observing import GroupLag, KnownOffsets
+from archiver.telemetry.serving import GroupLag, KnownOffsets
 from catalog.registry import GroupOffset
 
 

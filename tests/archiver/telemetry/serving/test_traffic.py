@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from prometheus_client import CollectorRegistry
 
 from archiver.errors import ConfigError
-from archiver.serve.observing import AccessLog, Answered, Traffic, error_in
+from archiver.telemetry.serving import AccessLog, Answered, Traffic, error_in
 
 
 def done(**changes: Any) -> Answered:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from archiver.serve.observing import BudgetRefusals, ServeInstruments, Sources, Traffic
+from archiver.telemetry.serving import BudgetRefusals, ServeInstruments, Sources, Traffic
 
 DOCS = Path(__file__).parents[4] / "docs/serve.md"
 NUMBERS = (

@@ -8,7 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
+
+from archiver.telemetry.metrics import counter
 
 _LOG = logging.getLogger(__name__)
 _LOGGED_EVERY: Final = 60.0
@@ -23,12 +25,7 @@ class BudgetRefusals:
     ) -> None:
         self._clock = clock
         self._logged: OrderedDict[tuple[str, str], float] = OrderedDict()
-        self._count = Counter(
-            "archiver_serve_over_budget",
-            "Requests refused because their principal has taken what it may",
-            ("budget",),
-            registry=registry or CollectorRegistry(),
-        )
+        self._count = counter("serve_over_budget", registry or CollectorRegistry())
 
     def reached(self, owner: str, budget: str) -> None:
         """Note that an owner was refused something. It is logged once a minute for each owner and budget."""

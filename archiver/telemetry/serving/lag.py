@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from typing import Final
 
-from archiver.serve.groups import CommittedOffsets
+from catalog.registry import GroupOffset
 
 _MOST_PLACES: Final = 5_000
 """For so many partitions of groups the lag is told."""
@@ -22,7 +22,7 @@ class KnownOffsets:
         self._count = 0
         self.is_full = False
 
-    def saw(self, group_id: str, offsets: CommittedOffsets) -> None:
+    def saw(self, group_id: str, offsets: Mapping[tuple[str, int], GroupOffset]) -> None:
         """Note what was committed, or loaded."""
         with self._lock:
             known = self._groups.setdefault(group_id, {})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from archiver.errors import ConfigError
-from archiver.serve.observing.answered import Answered
+from archiver.telemetry.serving.answered import Answered
 
 _MOST_WAITING: Final = 10_000
 

@@ -8,13 +8,13 @@
 - `health`: whether the server lives, and what is away
 """
 
-from archiver.serve.observing.access_log import AccessLog
-from archiver.serve.observing.answered import Answered
-from archiver.serve.observing.budget_refusals import BudgetRefusals
-from archiver.serve.observing.health import ServeHealth
-from archiver.serve.observing.instruments import ServeInstruments, Sources
-from archiver.serve.observing.lag import GroupLag, KnownOffsets
-from archiver.serve.observing.traffic import Traffic, error_in
+from archiver.telemetry.serving.access_log import AccessLog
+from archiver.telemetry.serving.answered import Answered
+from archiver.telemetry.serving.budget_refusals import BudgetRefusals
+from archiver.telemetry.serving.health import ServeHealth
+from archiver.telemetry.serving.instruments import ServeInstruments, Sources
+from archiver.telemetry.serving.lag import GroupLag, KnownOffsets
+from archiver.telemetry.serving.traffic import Traffic, error_in
 
 __all__ = [
     "AccessLog",

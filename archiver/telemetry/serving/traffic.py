@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
 
-from archiver.serve.observing.access_log import AccessLog
-from archiver.serve.observing.answered import NONE, Answered
+from archiver.telemetry.metrics import counter, histogram
+from archiver.telemetry.serving.access_log import AccessLog
+from archiver.telemetry.serving.answered import NONE, Answered
 
-_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MOST_LOOKS: Final = 200
 """How many structures of an answer are looked at for an error."""
 
@@ -21,18 +21,10 @@ class Traffic:
     def __init__(self, registry: CollectorRegistry | None = None, access_log: AccessLog | None = None) -> None:
         self._log = access_log
         registry = registry or CollectorRegistry()
-        self._requests = Counter("archiver_serve_requests", "Requests answered", ("api", "error"), registry=registry)
-        self._seconds = Histogram(
-            "archiver_serve_request_seconds",
-            "Time from a request to its answer; fetches wait as long as clients want to",
-            ("api",),
-            registry=registry,
-            buckets=_BUCKETS,
-        )
-        self._bytes = Counter("archiver_serve_sent_bytes", "Bytes of answers", ("api",), registry=registry)
-        self._refused = Counter(
-            "archiver_serve_partition_errors", "Errors of single partitions in fetches", ("error",), registry=registry
-        )
+        self._requests = counter("serve_requests", registry)
+        self._seconds = histogram("serve_request_seconds", registry)
+        self._bytes = counter("serve_sent_bytes", registry)
+        self._refused = counter("serve_partition_errors", registry)
 
     def answered(self, done: Answered) -> None:
         """Count a request, and log it."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from archiver.serve.observing import ServeHealth
+from archiver.telemetry.serving import ServeHealth
 
 
 def test_a_server_starts_serves_misses_something_and_stalls() -> None:
