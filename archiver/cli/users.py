@@ -77,7 +77,7 @@ def remove(
         dsn = load_config(config).registry.dsn
         if not consent_to("users remove", yes=yes)(RemovalQuestion(verb="remove", things=f"the user {name}")):
             raise ConsentMissing("the question was not answered with yes: nothing was removed", user=name)
-        from archiver.serve.security import UserAccounts
+        from archiver.access import UserAccounts
 
         UserAccounts(dsn).remove(name)
         _tell(name, "removed", f"{name} is removed.", as_json=as_json)
@@ -90,7 +90,7 @@ def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbos
 
     with reported(as_json=as_json):
         dsn = load_config(config).registry.dsn
-        from archiver.serve.security import UserAccounts
+        from archiver.access import UserAccounts
 
         found = list(UserAccounts(dsn).every())
     told: list[dict[str, Any]] = [
@@ -116,7 +116,7 @@ def _set(name: str, config: Path, password_file: Path | None, iterations: int, *
     from archiver.config import load_config
 
     dsn = load_config(config).registry.dsn
-    from archiver.serve.security import UserAccounts
+    from archiver.access import UserAccounts
 
     secret = _password(password_file)
     UserAccounts(dsn).set_password(name, secret, is_new=is_new, iterations=iterations)

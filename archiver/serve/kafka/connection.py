@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
+from archiver.access import ANONYMOUS
 from archiver.errors import BadRequest
 from archiver.serve.kafka.api import Api
 from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, answered, api_of, fallback
@@ -18,7 +19,6 @@ from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
 from archiver.serve.kafka.request_memory import SMALL, Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
-from archiver.serve.security import ANONYMOUS
 
 _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS: Final = 2.0

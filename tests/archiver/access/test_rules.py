@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from archiver.serve.security import Access, Operation, Principal, Rule
+from archiver.access import Access, Operation, Principal, Rule
 
 ALICE = Principal("alice")
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from archiver.serve.security.registry_users import _ANSWERS_WITHIN, RegistryUsers
-from archiver.serve.security.users import KnownUsers, Users
+from archiver.access.accounts import _ANSWERS_WITHIN, RegistryUsers
+from archiver.access.users import KnownUsers, Users
 from catalog.errors import RegistryUnreachable
 from catalog.registry import EveryUser, ScramKeys
 from tests.support.servers.guarded_door import known_users
@@ -92,7 +92,7 @@ def test_keys_that_ask_for_too_much_hashing_or_too_little_let_nobody_in(
         def every(self) -> EveryUser:
             return EveryUser(keys={"odd": (keys(iterations),), "good": (keys(4096),)}, secret=b"z")
 
-    monkeypatch.setattr("archiver.serve.security.registry_users.Registry", Opened)
+    monkeypatch.setattr("archiver.access.accounts.Registry", Opened)
     users = RegistryUsers("postgresql://u@h/x")
     for _ in range(2):
         known = users.load()

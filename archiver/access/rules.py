@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
-from archiver.serve.security.principals import Principal
-
-OperationWord: TypeAlias = Literal["describe", "read", "all"]
+from archiver.access.principals import Principal
+from archiver.config.serve_security import AclSection, OperationWord
 
 
 class Operation(Enum):
@@ -121,3 +120,8 @@ class Access:
     @staticmethod
     def _allows(denials: list[bool]) -> bool:
         return bool(denials) and not any(denials)
+
+
+def rules_in(sections: Iterable[AclSection]) -> tuple[Rule, ...]:
+    """Take the rules of the configuration."""
+    return tuple(Rule.parse(acl.principal, acl.permission, acl.operations, acl.topics, acl.groups) for acl in sections)

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 
-from archiver.errors import ConfigError
-from archiver.serve.security.scram import (
+from archiver.access.passwords import (
     DEFAULT_ITERATIONS,
     LEAST_ITERATIONS,
     MECHANISMS,
     MOST_ITERATIONS,
     Mechanism,
-    StoredKeys,
+    keys_of_password,
 )
-from archiver.serve.security.users import KnownUsers
+from archiver.access.users import KnownUsers
+from archiver.errors import ConfigError
 from catalog.registry import Registry, ScramKeys
 
 _LOG = logging.getLogger(__name__)
@@ -53,12 +53,10 @@ class RegistryUsers:
             if self._registry is None:
                 self._registry = Registry(self._dsn, connections=1, answers_within=_ANSWERS_WITHIN)
             found = self._registry.users.every()
-        stored = {name: [*map(_stored, keys)] for name, keys in found.keys.items()}
-        self._tell(frozenset(name for name, keys in stored.items() if not all(map(_is_usable, keys))))
-        return KnownUsers.of(
-            {name: {each.mechanism: each for each in keys if _is_usable(each)} for name, keys in stored.items()},
-            found.secret,
-        )
+        known = {name: [one for one in keys if one.mechanism in MECHANISMS] for name, keys in found.keys.items()}
+        self._tell(frozenset(name for name, keys in known.items() if not all(map(_is_usable, keys))))
+        usable = {name: {one.mechanism: one for one in keys if _is_usable(one)} for name, keys in known.items()}
+        return KnownUsers.of(usable, found.secret)
 
     def _tell(self, unusable: frozenset[str]) -> None:
         """Name users whose keys can't be used, once."""
@@ -97,9 +95,9 @@ class UserAccounts:
     ) -> None:
         """Keep the keys of a password. ConfigError for a name or a password that can't be one."""
         _check(name, password, iterations)
-        keys = [StoredKeys.of_password(each, password, iterations) for each in dict.fromkeys(mechanisms)]
+        keys = [keys_of_password(each, password, iterations) for each in dict.fromkeys(mechanisms)]
         with self._opened() as registry:
-            registry.users.keep(name, map(_kept, keys), is_new=is_new)
+            registry.users.keep(name, keys, is_new=is_new)
 
     def remove(self, name: str) -> None:
         """Remove a user."""
@@ -140,27 +138,6 @@ def _check(name: str, password: str, iterations: int) -> None:
         )
 
 
-def _is_usable(keys: StoredKeys) -> bool:
+def _is_usable(keys: ScramKeys) -> bool:
     """Whether the registry asks for no more hashing than a server does for a client it doesn't know yet."""
     return LEAST_ITERATIONS <= keys.iterations <= MOST_ITERATIONS
-
-
-def _stored(keys: ScramKeys) -> StoredKeys:
-    (mechanism,) = (each for each in MECHANISMS if each == keys.mechanism)
-    return StoredKeys(
-        mechanism=mechanism,
-        salt=keys.salt,
-        iterations=keys.iterations,
-        stored_key=keys.stored_key,
-        server_key=keys.server_key,
-    )
-
-
-def _kept(keys: StoredKeys) -> ScramKeys:
-    return ScramKeys(
-        mechanism=keys.mechanism,
-        salt=keys.salt,
-        iterations=keys.iterations,
-        stored_key=keys.stored_key,
-        server_key=keys.server_key,
-    )

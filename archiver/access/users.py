@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from archiver.serve.security.scram import DEFAULT_ITERATIONS, MECHANISMS, Mechanism, StoredKeys
+from archiver.access.passwords import DEFAULT_ITERATIONS, MECHANISMS, Mechanism, keys_of_nobody
+from catalog.registry import ScramKeys
 
 _LOG = logging.getLogger(__name__)
 _KNOWN_SECONDS: Final = 2.0
@@ -24,13 +25,13 @@ _PATIENCE_SECONDS: Final = 0.5
 class KnownUsers:
     """All users as they were at a time: keys by name and mechanism. `secret` makes salts for those who aren't known."""
 
-    keys: Mapping[str, Mapping[Mechanism, StoredKeys]]
+    keys: Mapping[str, Mapping[str, ScramKeys]]
     secret: bytes
     usual: Mapping[Mechanism, int]
     """The iterations that most users have: so many has one who isn't known."""
 
     @classmethod
-    def of(cls, keys: Mapping[str, Mapping[Mechanism, StoredKeys]], secret: bytes) -> KnownUsers:
+    def of(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
         """Users with these keys."""
         usual: dict[Mechanism, int] = {}
         for mechanism in MECHANISMS:
@@ -38,14 +39,14 @@ class KnownUsers:
             usual[mechanism] = counts.most_common(1)[0][0] if counts else DEFAULT_ITERATIONS
         return cls(keys, secret, usual)
 
-    def keys_of(self, name: str, mechanism: Mechanism) -> tuple[StoredKeys, bool]:
+    def keys_of(self, name: str, mechanism: Mechanism) -> tuple[ScramKeys, bool]:
         """The keys of a name, and whether somebody has it. Who isn't known has keys that no password fits."""
         iterations = self.usual[mechanism]
-        nobody = StoredKeys.of_nobody(mechanism, name, secret=self.secret, iterations=iterations)
+        nobody = keys_of_nobody(mechanism, name, secret=self.secret, iterations=iterations)
         found = self.keys.get(name, {}).get(mechanism)
         return (nobody, False) if found is None else (found, True)
 
-    def any_keys_of(self, name: str) -> tuple[StoredKeys, bool]:
+    def any_keys_of(self, name: str) -> tuple[ScramKeys, bool]:
         """The keys of a name for any mechanism, to compare a password with."""
         found = self.keys.get(name, {})
         mechanism: Mechanism = "SCRAM-SHA-512" if "SCRAM-SHA-512" in found or not found else "SCRAM-SHA-256"
