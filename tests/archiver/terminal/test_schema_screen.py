@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console, RenderableType
 
 from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
-from archiver.cli.schema_rules import Rule, broken_rules
-from archiver.cli.schema_screen import history_text, outline_tree, summary, verdict_lines
 from archiver.config import TopicConfig
 from archiver.errors import ConfigError
+from archiver.terminal.schema_screen import history_text, outline_tree, summary, verdict_lines
 from archiver.terminal.schema_words import describe, tell
 from catalog.model import VersionRecord
 from schema_mapping import LedgerState, MappingOptions, UnionSchema, assign
+from schema_mapping.columns.compatibility import Rule, broken_rules
 from schema_mapping.columns.evolution import Change, ChangeKind
 from schema_mapping.outline import ColumnOutline, outline
 from tests.support.schemas.proto_text import compile_text

@@ -9,9 +9,9 @@ from rich.console import Group
 from rich.text import Text
 from rich.tree import Tree
 
-from archiver.cli.schema_rules import BrokenRule
 from archiver.terminal.schema_words import describe, tell
 from catalog.model import VersionRecord
+from schema_mapping.columns.compatibility import BrokenRule
 from schema_mapping.columns.evolution import Change, ChangeKind
 from schema_mapping.outline import ColumnOutline, Outline, RootOutline
 
