@@ -101,7 +101,7 @@ class ChoreRunner:
                 engine=engine,
             )
             outcome = chore.run(turn)
-        except Exception as error:  # noqa: BLE001 - archiving continues, whatever is wrong here
+        except Exception as error:  # noqa: BLE001 - archiving continues after any error
             outcome = ChoreOutcome(failures=(error,))
         self._note(chore, on, registry, outcome)
         self._log(chore, name, outcome)

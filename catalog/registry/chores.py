@@ -115,7 +115,7 @@ def note_failed(connection: Connection, topic: TopicRow, chore: str, error: str)
 def commits_since(connection: Connection, topic: TopicRow, cursor: int, *, most: int) -> NumberedCommits | None:
     """Return the ranges of the next commits after `cursor`, at most `most` commits. None if there are none.
 
-    A range that a later rewrite replaced is not in the answer: its successor has a number of its own.
+    A range that a later rewrite replaced is not in the answer: its successor has another number.
     """
     _number_rest(connection, topic)
     numbers = connection.execute(

@@ -69,7 +69,7 @@ def test_a_turn_that_time_ended_continues_at_once() -> None:
     assert [event.chore for event in turns.ended] == ["sweeping", "sweeping"]
 
 
-def test_only_chores_of_this_moment_run_and_none_once_the_time_is_over() -> None:
+def test_chores_run_at_their_time_and_stop_when_it_is_over() -> None:
     runs: list[str] = []
 
     def named(name: str, when: When) -> Chore:
@@ -91,13 +91,13 @@ def test_a_fault_is_logged_counted_and_kept_and_stops_nothing(
     def fail(_: ChoreTurn) -> ChoreOutcome:
         raise fault
 
-    others: list[str] = []
-    after = chore(lambda _: others.append("ran") or ChoreOutcome(), "later", when)  # type: ignore[func-returns-value]
+    later: list[str] = []
+    after = chore(lambda _: later.append("ran") or ChoreOutcome(), "later", when)  # type: ignore[func-returns-value]
     turns = ChoreTurns((chore(fail, when=when), after))
     turns.run("orders", when=when)
     turns.run("orders", when=when)
     assert [event.failures for event in turns.ended if event.chore == "sweeping"] == [(fault,)], "then it rests"
-    assert others
+    assert later
     state = turns.states.states["orders", "sweeping"]
     assert (state.failures, state.error) == (1, f"{type(fault).__name__}: {fault}")
     assert "sweeping of orders failed; archiving continues" in caplog.text
@@ -124,7 +124,7 @@ def test_a_registry_that_is_away_fails_no_commit(caplog: pytest.LogCaptureFixtur
     assert len(turns.ended[0].failures) == 1
 
 
-def test_what_waits_for_a_person_is_logged_once_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_for_a_person_is_logged_once_a_reason(caplog: pytest.LogCaptureFixture) -> None:
     reasons = iter([ConsentMissing("more than half"), ConsentMissing("more than half"), ConsentMissing("all")])
     turns = ChoreTurns((chore(lambda _: ChoreOutcome(waits_for=next(reasons))),))
     for turn in range(3):

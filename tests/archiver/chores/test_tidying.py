@@ -21,7 +21,7 @@ def tidied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ContextError, ...]]:
     return outcomes
 
 
-def test_it_follows_one_commit_out_of_many_over_jobs_that_end(tidied: list[tuple[ContextError, ...]]) -> None:
+def test_commits_are_counted_over_several_jobs(tidied: list[tuple[ContextError, ...]]) -> None:
     states = ChoreStates()
     tidied += [(), ()]
     for commit in range(1, 2 * EVERY_COMMITS):

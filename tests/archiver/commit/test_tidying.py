@@ -51,7 +51,7 @@ def test_rows_are_trimmed_and_the_journal_put_together() -> None:
 
 
 @pytest.mark.parametrize("failure", [RegistryUnreachable("away"), StorageUnavailable("away")])
-def test_a_step_that_fails_is_returned_and_keeps_no_other_back(failure: ContextError) -> None:
+def test_a_failed_step_is_returned_and_stops_no_other(failure: ContextError) -> None:
     topic = Topic(failures={"trim": failure})
     assert tidy(cast("Any", topic), cast("Any", topic)) == (failure,)
     assert topic.done == ["trim", "sum up"]

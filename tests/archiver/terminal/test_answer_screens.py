@@ -62,8 +62,13 @@ def test_journals() -> None:
         "300 objects, 21 after it; 10 objects summed up that the store doesn't let go; 5 objects of the audit" in text
     )
     assert "StorageUnavailable: away" in text
-    told = json.loads(json.dumps(sums_json(done)))
-    assert (told["before"], told["after"], told["packed"], told["error"]["kind"]) == (300, 21, 5, "StorageUnavailable")
+    values = json.loads(json.dumps(sums_json(done)))
+    assert (values["before"], values["after"], values["packed"], values["error"]["kind"]) == (
+        300,
+        21,
+        5,
+        "StorageUnavailable",
+    )
 
 
 def test_holds() -> None:
@@ -78,8 +83,8 @@ def test_holds() -> None:
         "7 of these offsets were erased before",
     ]
     assert "archiver reconcile orders" in lines[2]
-    told = json.loads(json.dumps(placed_json(placed)))
-    assert (told["retired_before"], told["erased_before"], told["removals_in_doubt"]) == ({"0": 1200}, 7, ["A"])
+    values = json.loads(json.dumps(placed_json(placed)))
+    assert (values["retired_before"], values["erased_before"], values["removals_in_doubt"]) == ({"0": 1200}, 7, ["A"])
 
 
 def test_rebuilds() -> None:

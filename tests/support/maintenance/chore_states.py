@@ -36,8 +36,8 @@ class ChoreStates:
         """Return a chore's state."""
         if self.failure is not None:
             raise self.failure
-        known = self.states.get((topic.topic, chore), ChoreState(chore=chore))
-        return replace(known, behind=self.last.get(topic.topic, 0) - known.cursor)
+        state = self.states.get((topic.topic, chore), ChoreState(chore=chore))
+        return replace(state, behind=self.last.get(topic.topic, 0) - state.cursor)
 
     def keep_cursor(self, topic: TopicRow, chore: str, cursor: int) -> None:
         """Keep a cursor."""

@@ -16,7 +16,7 @@ from archiver.serve.kafka.messages import request_kind, response_kind
 from archiver.wire.api_keys import ApiKey
 
 
-def test_what_a_reader_asks_first_is_loaded_once_and_ahead() -> None:
+def test_first_requests_of_readers_are_loaded_ahead() -> None:
     load_for_readers()
     before = request_kind.cache_info().misses, response_kind.cache_info().misses
     for key in (18, 3, 2, 1):
@@ -26,7 +26,7 @@ def test_what_a_reader_asks_first_is_loaded_once_and_ahead() -> None:
     assert (request_kind.cache_info().misses, response_kind.cache_info().misses) == before
 
 
-def test_every_key_is_answered_and_has_the_name_that_kio_gives_it() -> None:
+def test_every_key_is_answered_and_named_as_in_kio() -> None:
     assert set(APIS) == set(ApiKey)
     for api in APIS.values():
         kind = load_request_schema(api.key, api.most)
@@ -52,8 +52,8 @@ def test_traits_say_what_each_request_needs() -> None:
         assert keys(trait) <= keys("of_groups"), trait
 
 
-def test_every_request_that_names_groups_goes_to_their_coordinator() -> None:
-    """FindCoordinator asks where that is, and DescribeConfigs and others name groups as resources."""
+def test_requests_that_name_groups_go_to_the_coordinator() -> None:
+    """FindCoordinator looks it up, and DescribeConfigs names groups as resources."""
     named = set()
     for api in APIS.values():
         fields = {field for version in range(api.least, api.most + 1) for field in _fields(api.key, version)}
@@ -67,7 +67,7 @@ def _fields(key: int, version: int) -> set[str]:
 
 
 @pytest.mark.parametrize("key", [ApiKey.FETCH, ApiKey.METADATA, ApiKey.LIST_OFFSETS])
-def test_only_requests_about_groups_go_through_the_group_layer(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_group_requests_pass_the_group_layer(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
     async def handler(*_: Any) -> Any:
         return {"answered": True}
 
@@ -76,7 +76,7 @@ def test_only_requests_about_groups_go_through_the_group_layer(key: ApiKey, monk
 
     monkeypatch.setattr(coordination, "answered", coordinated)
     request: Any = SimpleNamespace(client=SimpleNamespace(login=SimpleNamespace(access=None)))
-    found = asyncio.run(apis._found(SimpleNamespace(), replace(APIS[key], handler=handler), request))  # type: ignore[arg-type]
-    assert found == {"answered": True}
+    answer = asyncio.run(apis._found(SimpleNamespace(), replace(APIS[key], handler=handler), request))  # type: ignore[arg-type]
+    assert answer == {"answered": True}
     group = asyncio.run(apis._found(SimpleNamespace(), APIS[ApiKey.HEARTBEAT], request))  # type: ignore[arg-type]
     assert group == {"coordinated": True}
