@@ -5,4 +5,4 @@ counts the job's events into `instruments`, `lag` measures how long records wait
 what servers show. `listener` serves metrics and `health` of both.
 """
 
-__all__ = ["listener", "metrics", "serving", "start"]
+__all__ = ["listener", "serving", "start"]

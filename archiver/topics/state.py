@@ -49,7 +49,7 @@ class TopicStatus:
     at. `recognition` says how well the schemas fitted the archived records, of which nobody counted `uncounted_rows`.
     `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter. `erasures` are
     the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings.
-    `consent` says that `expire = "auto"` retires nothing before somebody agrees. `chores` has every chore that ever ran.
+    `consent` says that `expire = "auto"` retires nothing before somebody agrees. `chores` has all that ever ran.
     """
 
     topic: str
