@@ -19,13 +19,15 @@ from typer.testing import CliRunner
 
 import archiver.errors
 import catalog.errors
+from archiver.chores.runner import ChoreEnded
 from archiver.cli.app import app
 from archiver.config import load_config
+from archiver.errors import StorageUnavailable
 from archiver.serve.kafka.endpoint import Endpoint
-from archiver.serve.observing import Answered, ServeInstruments, Sources, Traffic
 from archiver.telemetry.health import Health
 from archiver.telemetry.instruments import Instruments
-from archiver.telemetry.metering import ExpireMetering, Metering
+from archiver.telemetry.metering import ChoreMetering, ExpireMetering, Metering
+from archiver.telemetry.serving import Answered, ServeInstruments, Sources, Traffic
 from archiver.upkeep.retire.report import ExpireFinished, ExpireReport, TopicRetired
 from tests.support.archive.job_events import play
 
@@ -158,6 +160,8 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
     play(Metering(instruments, Health(stalled_after=60)))
     retired = ExpireReport(topics=(TopicRetired(topic="orders", table="t"),), dry_run=False, seconds=0.0)
     ExpireMetering(instruments)(ExpireFinished(report=retired))
+    failed = (StorageUnavailable("away"),)
+    ChoreMetering(instruments)(ChoreEnded(topic="orders", chore="compaction", seconds=1.0, failures=failed))
     return {
         family.name: ({one.name for one in family.samples}, {label for one in family.samples for label in one.labels})
         for family in instruments.registry.collect()

@@ -47,7 +47,6 @@ def archive(
         closing.enter_context(java_ahead(loaded.spark))
         with quick_imports(for_good=True):
             spare_pandas()
-            from archiver.ingest.idle import in_turn
             from archiver.ingest.job import ArchiveJob
             from archiver.telemetry.start import with_telemetry
             from archiver.terminal.archive_json import archive_lines
@@ -58,8 +57,8 @@ def archive(
             from archiver.terminal.expire_json import note_lines as retired_lines
             from archiver.terminal.expire_screen import ExpireNotes
             from archiver.terminal.output import Output
-            from archiver.upkeep.compact.idle import IdleCompaction
-            from archiver.upkeep.retire.idle import IdleRetirement
+            from archiver.upkeep.compact.chore import compaction
+            from archiver.upkeep.retire.chore import retirement
 
         output = Output(
             as_json=as_json,
@@ -69,11 +68,18 @@ def archive(
         notes = Output(as_json=as_json, lines_of=note_lines, screen=lambda: CompactNotes(Terminal()))
         retired = Output(as_json=as_json, lines_of=retired_lines, screen=lambda: ExpireNotes(Terminal()))
         with output, notes, retired, with_telemetry(loaded, output, retired) as to:
-            idle = in_turn(
-                IdleRetirement(loaded, to.retirement, latest=lambda: load_config(config)),
-                IdleCompaction(loaded, notes),
+            job = ArchiveJob(
+                loaded,
+                topics or None,
+                to.job,
+                accept_gaps=accept_gap,
+                accept_raw=accept_raw,
+                chores=(
+                    retirement(loaded, to.retirement, latest=lambda: load_config(config)),
+                    compaction(loaded, notes),
+                ),
+                chore_observer=to.chores,
             )
-            job = ArchiveJob(loaded, topics or None, to.job, accept_gaps=accept_gap, accept_raw=accept_raw, idle=idle)
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

@@ -56,11 +56,12 @@ def list_groups(
     _verbose: Verbose = False,
 ) -> None:
     """List all groups, with their protocol, state, members and lag."""
-    from archiver.terminal.groups_screen import group_json, list_screen, printed
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.groups_screen import group_json, list_screen
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe()
-        printed({"groups": [group_json(each) for each in found]}, lambda: list_screen(found), as_json=as_json)
+        print_answer({"groups": [group_json(each) for each in found]}, lambda: list_screen(found), as_json=as_json)
 
 
 @groups_app.command()
@@ -73,11 +74,12 @@ def describe(
     _verbose: Verbose = False,
 ) -> None:
     """Show the members, assignments, committed offsets and lag of groups."""
-    from archiver.terminal.groups_screen import describe_screen, group_json, printed
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.groups_screen import describe_screen, group_json
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe(names)
-        printed({"groups": [group_json(each) for each in found]}, lambda: describe_screen(found), as_json=as_json)
+        print_answer({"groups": [group_json(each) for each in found]}, lambda: describe_screen(found), as_json=as_json)
 
 
 @groups_app.command()
@@ -116,7 +118,8 @@ def reset(
     Say where to, with one of --to-… , --shift-by and --by-duration. An offset outside of a partition's records
     becomes its nearest end.
     """
-    from archiver.terminal.groups_screen import move_json, printed, reset_screen
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.groups_screen import move_json, reset_screen
 
     with reported(as_json=as_json):
         to = _one_of(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
@@ -127,7 +130,7 @@ def reset(
             if not dry_run:
                 asked.reset(group, moves)
         told = {"group": group, "dry_run": dry_run, "partitions": [move_json(each) for each in moves]}
-        printed(told, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
+        print_answer(told, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
 
 
 @groups_app.command()
@@ -146,7 +149,8 @@ def delete(
     It shows the offsets and asks; without a terminal it needs --yes.
     """
     from archiver.cli.consent import consent_to
-    from archiver.terminal.groups_screen import delete_screen, printed
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.groups_screen import delete_screen
     from archiver.upkeep.consent import GIVEN
 
     with reported(as_json=as_json):
@@ -160,7 +164,7 @@ def delete(
                 for each in names:
                     asked.delete(each)
         told = {"groups": list(names), "dry_run": dry_run}
-        printed(told, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
+        print_answer(told, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
 
 
 def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:

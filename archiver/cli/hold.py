@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
-
-if TYPE_CHECKING:
-    from archiver.upkeep.holds import Placed
-    from catalog.ranges.legal_holds import Hold
 
 
 def hold(
@@ -35,20 +31,20 @@ def hold(
     Without --from and --to it covers everything, also what is archived later. A time means the first offset at or after
     it, found when the hold is placed. --list shows holds, --release ends one.
     """
-    import json
+    from rich.text import Text
 
     from archiver.config import load_config
-    from archiver.terminal.console import TextConsole
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.hold_screen import hold_line, placed_json, placed_lines
     from archiver.upkeep.holds import Holds
 
-    console = TextConsole()
     with reported(as_json=as_json):
         holds = Holds(load_config(config))
         if show:
             if release is not None or start is not None or end is not None or partition:
                 raise ConfigError("--list takes topics, and no other option but --all")
             found = holds.listed(topics or (), with_released=everything)
-            lines = [_line(each.topic, one) for each in found for one in each.holds] or ["no hold is in force"]
+            lines = [hold_line(each.topic, one) for each in found for one in each.holds] or ["no hold is in force"]
             told: dict[str, Any] = {
                 "topics": [{"topic": each.topic, "holds": [one.to_json() for one in each.holds]} for each in found]
             }
@@ -56,50 +52,8 @@ def hold(
             raise ConfigError("name one topic; `archiver hold --list` shows those of all")
         elif release is not None:
             done = holds.release((topics or [""])[0], release, reason=reason)
-            lines, told = [f"released: {_line((topics or [''])[0], done)}"], done.to_json()
+            lines, told = [f"released: {hold_line((topics or [''])[0], done)}"], done.to_json()
         else:
             placed = holds.place((topics or [""])[0], start=start, end=end, partitions=partition or (), reason=reason)
-            lines, told = _placed_lines(placed), _placed_json(placed)
-    if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
-        return
-    for line in lines:
-        console.print(line, soft_wrap=True)
-
-
-def _line(topic: str, hold: Hold) -> str:
-    spans = "; ".join(span.text for span in hold.spans)
-    told = f"{topic}: {hold.id} holds {spans}"
-    if hold.placed_at:
-        told += f", placed {hold.placed_at} by {hold.placed_by}"
-    if hold.reason:
-        told += f": {hold.reason}"
-    if hold.released_at:
-        why = f": {hold.released_why}" if hold.released_why else ""
-        told += f"; released {hold.released_at} by {hold.released_by}{why}"
-    return told
-
-
-def _placed_lines(placed: Placed) -> list[str]:
-    lines = [_line(placed.topic, placed.hold)]
-    lines += [
-        f"partition {each}: records before {offset:,} were retired before" for each, offset in placed.retired.items()
-    ]
-    if placed.erased:
-        lines.append(f"{placed.erased:,} of these offsets were erased before")
-    if placed.in_doubt:
-        lines.append(
-            "a removal that was begun before may still take some of these records out of the table: run `archiver"
-            f" reconcile {placed.topic}` to see. Their files stay in the store as long as the hold: commits"
-            f" {', '.join(placed.in_doubt)}"
-        )
-    return lines
-
-
-def _placed_json(placed: Placed) -> dict[str, Any]:
-    return {
-        "hold": placed.hold.to_json(),
-        "retired_before": {str(each): offset for each, offset in sorted(placed.retired.items())},
-        "erased_before": placed.erased,
-        "removals_in_doubt": list(placed.in_doubt),
-    }
+            lines, told = placed_lines(placed), placed_json(placed)
+    print_answer(told, lambda: Text("\n".join(lines)), as_json=as_json, soft_wrap=True)

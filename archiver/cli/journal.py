@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -37,35 +36,16 @@ def sum_up(
     """
     from archiver.config import load_config
     from archiver.storage.journal_sums import SETTLED_SECONDS
-    from archiver.terminal.amounts import counted
     from archiver.terminal.console import TextConsole
-    from archiver.terminal.error_text import error_text
-    from archiver.terminal.json_lines import error_json, write_line
+    from archiver.terminal.journal_screen import sums_json, sums_screen
+    from archiver.terminal.json_lines import write_line
     from archiver.upkeep.journal_upkeep import SumJournals, TableSums
 
-    def show(found: TableSums) -> None:
-        sums = found.sums
+    def show(done: TableSums) -> None:
         if as_json:
-            write_line(
-                "summed",
-                table=found.table,
-                uuid=str(found.uuid),
-                folder=found.folder,
-                **asdict(sums),
-                after=sums.after,
-                packed=found.packed,
-                dry_run=dry_run,
-                error=error_json(found.error) if found.error else None,
-            )
-            return
-        told = f"{counted(sums.before, 'object')}, {sums.after:,} after it"
-        if sums.kept:
-            told += f"; {counted(sums.kept, 'object')} summed up that the store doesn't let go"
-        if found.packed:
-            told += f"; {counted(found.packed, 'object')} of the audit trail packed"
-        console.print(f"{found.table} ({found.uuid}): {told}")
-        if found.error is not None:
-            console.print(f"  {error_text(found.error)}", style="red")
+            write_line("summed", **sums_json(done), dry_run=dry_run)
+        else:
+            console.print(sums_screen(done))
 
     console = TextConsole()
     with reported(as_json=as_json):

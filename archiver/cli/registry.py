@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -12,8 +11,6 @@ import typer
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
-from archiver.terminal.amounts import counted
-from archiver.terminal.console import TextConsole
 
 registry_app = typer.Typer(help="The registry in Postgres.", no_args_is_help=True)
 
@@ -40,30 +37,13 @@ def rebuild(
     What the registry knows stays. Uploaded files that continue a table are staged; `archiver archive` commits them.
     """
     from archiver.config import load_config
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.rebuild_screen import rebuild_screen
     from archiver.upkeep.rebuild.job import Rebuild
 
     with reported(as_json=as_json):
         rebuilt = Rebuild(load_config(config), topics or (), starts=_starts(start or ())).run()
-    if as_json:
-        typer.echo(json.dumps([asdict(each) for each in rebuilt], indent=2))
-        return
-    console = TextConsole()
-    for each in rebuilt:
-        source = "journal" if each.from_journal else "footers"
-        console.print(
-            f"{each.topic} in {each.table}: {counted(each.schema_versions, 'schema version')} and "
-            f"{counted(each.ranges, 'range')} restored"
-            f" (from the {source}), {each.staged} staged"
-        )
-        for file in each.left:
-            console.print(f"  left: partition {file.partition} from {file.start_offset:,}, {file.path}: {file.reason}")
-        if each.left:
-            console.print(
-                "  `archiver archive` fetches their records from Kafka, and they become orphans. Where Kafka no longer "
-                "has them, and a file is the first of its partition, say so: --start PARTITION=OFFSET"
-            )
-    if not rebuilt:
-        console.print("no topic of the configuration has a table")
+    print_answer([asdict(topic) for topic in rebuilt], lambda: rebuild_screen(rebuilt), as_json=as_json)
 
 
 def _starts(texts: Sequence[str]) -> dict[int, int]:

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
-from archiver.cli.schema_rules import Rule
 from archiver.errors import ConfigError
 from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
 from archiver.terminal.json_lines import error_json
+from schema_mapping.columns.compatibility import Rule
 
 if TYPE_CHECKING:
     from archiver.cli.schema_diff import SchemaDiff
@@ -35,7 +35,7 @@ Topic = Annotated[str, typer.Argument(help="The Kafka topic.")]
 @schema_app.command()
 def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
     """Print the columns as a tree: id, type, Protobuf field, first version, and why columns are cut."""
-    from archiver.cli.schema_screen import outline_tree
+    from archiver.terminal.schema_screen import outline_tree
     from schema_mapping.outline import outline
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
@@ -54,7 +54,7 @@ def history(
 
     Values themselves are never changed by a version: each row keeps the one that it was written with.
     """
-    from archiver.cli.schema_screen import history_text
+    from archiver.terminal.schema_screen import history_text
     from archiver.terminal.schema_words import tell
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
@@ -112,8 +112,8 @@ def diff(
     With --check, for continuous integration: exits with 1 if columns that queries use would be renamed, removed,
     dropped, replaced (another type) or cut. Added and widened columns break nothing.
     """
-    from archiver.cli.schema_rules import broken_rules
-    from archiver.cli.schema_screen import verdict_lines
+    from archiver.terminal.schema_screen import verdict_lines
+    from schema_mapping.columns.compatibility import broken_rules
 
     with reported(as_json=as_json):
         if allow and not check:
@@ -152,7 +152,7 @@ class _Compared:
 
 
 def _print_diff(compared: _Compared, verdict: Sequence[Text]) -> None:
-    from archiver.cli.schema_screen import changes_lines
+    from archiver.terminal.schema_screen import changes_lines
 
     console = TextConsole()
     if compared.schema_registry_down is not None:
@@ -192,7 +192,7 @@ def _files(
 ) -> _Compared:
     """Compare two files. `beside` are options that say of which table; they don't go with files."""
     from archiver.cli.schema_diff import compare_files
-    from archiver.cli.schema_screen import summary
+    from archiver.terminal.schema_screen import summary
 
     if old is None or new is None:
         raise ConfigError("--from and --to go together: the schema before and the one after")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -77,7 +77,7 @@ def remove(
         dsn = load_config(config).registry.dsn
         if not consent_to("users remove", yes=yes)(RemovalQuestion(verb="remove", things=f"the user {name}")):
             raise ConsentMissing("the question was not answered with yes: nothing was removed", user=name)
-        from archiver.serve.security import UserAccounts
+        from archiver.access import UserAccounts
 
         UserAccounts(dsn).remove(name)
         _tell(name, "removed", f"{name} is removed.", as_json=as_json)
@@ -87,36 +87,22 @@ def remove(
 def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
     """List the users with their mechanisms and the time of their last password change."""
     from archiver.config import load_config
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.users_screen import users_json, users_screen
 
     with reported(as_json=as_json):
         dsn = load_config(config).registry.dsn
-        from archiver.serve.security import UserAccounts
+        from archiver.access import UserAccounts
 
         found = list(UserAccounts(dsn).every())
-    told: list[dict[str, Any]] = [
-        {
-            "name": each.name,
-            "mechanisms": list(each.mechanisms),
-            "iterations": each.iterations,
-            "changed_at": each.changed_at.isoformat() if each.changed_at else None,
-        }
-        for each in found
-    ]
-    if as_json:
-        typer.echo(json.dumps({"users": told}, indent=2, ensure_ascii=False))
-        return
-    for each in told:
-        since = f", since {each['changed_at'][:19]}Z" if each["changed_at"] else ""
-        typer.echo(f"{each['name']}: {', '.join(each['mechanisms'])}, {each['iterations']:,} iterations{since}")
-    if not told:
-        typer.echo("there are no users")
+    print_answer(users_json(found), lambda: users_screen(found), as_json=as_json, soft_wrap=True)
 
 
 def _set(name: str, config: Path, password_file: Path | None, iterations: int, *, is_new: bool) -> None:
     from archiver.config import load_config
 
     dsn = load_config(config).registry.dsn
-    from archiver.serve.security import UserAccounts
+    from archiver.access import UserAccounts
 
     secret = _password(password_file)
     UserAccounts(dsn).set_password(name, secret, is_new=is_new, iterations=iterations)

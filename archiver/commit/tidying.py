@@ -1,15 +1,12 @@
-"""Tidy after some commits: trim rows of the registry, sum up commits in the journal and entries of the audit trail.
+"""Tidy a topic: trim rows of the registry, sum up commits in the journal and entries of the audit trail.
 
-Nothing depends on it. It is done at random, because that needs no memory: jobs that end after each run tidy as often as
-others (docs/adr/0028).
+Nothing depends on it. The chore `archiver.chores.tidying` does it after some commits (docs/adr/0028).
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable
-from typing import Final
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
@@ -17,9 +14,6 @@ from archiver.storage.journal import TableJournal
 from archiver.storage.journal_sums import JournalSums
 from catalog.registry import Registry
 from schema_mapping.errors import ContextError
-
-ONE_IN: Final = 64
-"""One in this many commits of a topic is followed by tidying."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,17 +27,13 @@ def sum_up_journal(journal: TableJournal, topic: str, is_over: Callable[[], bool
         return None
 
 
-def tidy_by_chance(opened: StagedTopic, registry: Registry) -> None:
-    """Tidy after some commits, chosen at random. Failures are logged, not raised."""
-    if secrets.randbelow(ONE_IN) == 0:
-        tidy(opened, registry)
-
-
-def tidy(opened: StagedTopic, registry: Registry) -> None:
-    """Trim the topic's old registry rows, and sum up old commits of its journal. Failures are logged, not raised."""
+def tidy(opened: StagedTopic, registry: Registry) -> tuple[ContextError, ...]:
+    """Trim the topic's old registry rows, and sum up old commits of its journal. Return the steps' failures."""
     trail = AuditTrail.of(opened.topic, opened.journal, registry)
+    failures: list[ContextError] = []
     for step in (lambda: registry.files.trim(opened.topic), opened.journal.sum_up, trail.tidy):
         try:
             step()
-        except ContextError:
-            _LOG.warning("what is old of %s stays as it is for now", opened.topic.topic, exc_info=True)
+        except ContextError as error:
+            failures.append(error)
+    return tuple(failures)

@@ -19,6 +19,10 @@ from typing import Final
 from uuid import UUID
 
 from archiver.audit.checkpoints import load_key
+from archiver.chores.chore import Chore
+from archiver.chores.runner import ChoreObserver, ChoreRunner, ChoreTopic
+from archiver.chores.tidying import TIDYING
+from archiver.commit.commit_staged import StagedTopic
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import unmatched
@@ -38,7 +42,6 @@ from archiver.ingest.events import (
     TopicsOpened,
     Waiting,
 )
-from archiver.ingest.idle import LEAST_SECONDS, IdleTime, IdleWork
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.task.work import MODULES
@@ -70,6 +73,9 @@ __all__ = ["ArchiveJob", "JobEvent", "JobObserver", "JobReport", "PartitionRepor
 _RECONNECT_SECONDS: Final = 10.0
 """How long a job that repeats pauses before it tries again to connect, at its start."""
 
+_LEAST_IDLE_SECONDS: Final = 2.0
+"""No chore begins in less time."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -80,7 +86,7 @@ class ArchiveJob:
     default Spark as configured, which starts with the first task. With `accept_gaps`, offsets that a log lost before
     they were archived are recorded as lost, and the partition continues. With `accept_raw`, keys or values that had a
     schema may be archived without one from now on. `read_schemas` reads a topic's schemas, by
-    default those that its settings name. `idle` is work for the time between two runs.
+    default those that its settings name. `chores` is background work, after commits or in the time between two runs.
     """
 
     def __init__(
@@ -94,7 +100,8 @@ class ArchiveJob:
         accept_gaps: bool = False,
         accept_raw: bool = False,
         read_schemas: SchemaReader = TopicSchemas.read_or_recall,
-        idle: IdleWork | None = None,
+        chores: Sequence[Chore] = (),
+        chore_observer: ChoreObserver = ignore,
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
@@ -104,7 +111,8 @@ class ArchiveJob:
         self._accept_gaps = accept_gaps
         self._accept_raw = accept_raw
         self._read_schemas = read_schemas
-        self._idle = idle
+        self._chores = ChoreRunner((TIDYING, *chores), chore_observer)
+        self._opened: dict[str, StagedTopic] = {}
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
         self._told_patterns: set[str] = set()
@@ -146,12 +154,20 @@ class ArchiveJob:
             return report
 
     def _use_idle_time(self, connected: _Connected, report: JobReport, stop: threading.Event, *, until: float) -> None:
-        def is_over() -> bool:
-            return stop.is_set() or time.monotonic() + LEAST_SECONDS > until
+        """Give idle chores the time until the next run, on the topics that the last run archived without an error."""
 
-        topics = tuple(each.topic for each in report.topics if not each.failures)
-        if self._idle is not None and topics and not is_over():
-            self._idle(IdleTime(topics=topics, engine=lambda: self._engine or connected.engine, is_over=is_over))
+        def is_over() -> bool:
+            return stop.is_set() or time.monotonic() + _LEAST_IDLE_SECONDS > until
+
+        names = [topic.topic for topic in report.topics if not topic.failures and topic.topic in self._opened]
+        topics = [ChoreTopic(topic=self._opened[name].topic, opened=self._opened[name]) for name in names]
+        self._chores.run(
+            "when idle",
+            topics,
+            connected.registry,
+            is_over=is_over,
+            engine=lambda: self._engine or connected.engine,
+        )
 
     def _check(self) -> None:
         """Check what needs no servers. Raises ConfigError, and what says that this machine can't run the job.
@@ -256,6 +272,7 @@ class ArchiveJob:
                 stop=stop,
             ).run()
             _compare(runs, stop)
+            self._opened = {run.name: run.opened.staged for run in runs}
             if not held.are_held():
                 _LOG.warning(
                     "the connection to Postgres that held the leases of %d topics broke in the run: other archivers may"
@@ -293,7 +310,7 @@ class ArchiveJob:
                 opened = self._open(topic, known.get(topic.name), connected, loaded, ledgers)
                 if leases.take([opened.topic]):
                     raise _busy(topic.name)
-                runs.append(self._run_of(topic, opened, connected, look_every))
+                runs.append(self._run_of(topic, opened, connected, stop, look_every))
             except ContextError as error:
                 refused.append(TopicReport(topic=topic.name, table=topic.table, error=error))
                 self._observer(Failed(topic=topic.name, partition=None, error=error))
@@ -334,8 +351,17 @@ class ArchiveJob:
         return opened
 
     def _run_of(
-        self, topic: TopicConfig, opened: OpenedTopic, connected: _Connected, look_every: float | None
+        self,
+        topic: TopicConfig,
+        opened: OpenedTopic,
+        connected: _Connected,
+        stop: threading.Event,
+        look_every: float | None,
     ) -> TopicRun:
+        def after_commit(staged: StagedTopic) -> None:
+            on = ChoreTopic(topic=staged.topic, opened=staged)
+            self._chores.run("after commit", (on,), connected.registry, is_over=stop.is_set)
+
         return TopicRun(
             topic,
             opened,
@@ -347,6 +373,7 @@ class ArchiveJob:
             look_every=look_every,
             accept_gaps=self._accept_gaps,
             formats=self._formats,
+            after_commit=after_commit,
         )
 
     def _memory(self, opened: OpenedTopic) -> TopicMemory:

@@ -1,7 +1,8 @@
-"""Metrics, health and traces of the archive job, for monitoring.
+"""Metrics, health and traces of the archive job, and of servers, for monitoring.
 
-`start` starts what the configuration asks for. `metering` counts the job's events into the metrics of `instruments`,
-`lag` measures how long records wait, `listener` serves these and `health`, `tracing` sends spans.
+`metrics` is the table of all metrics. For the archive job, `start` starts what the configuration asks for, `metering`
+counts the job's events into `instruments`, `lag` measures how long records wait, `tracing` sends spans. `serving` has
+what servers show. `listener` serves metrics and `health` of both.
 """
 
-__all__ = ["listener", "start"]
+__all__ = ["listener", "serving", "start"]

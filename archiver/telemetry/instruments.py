@@ -1,12 +1,12 @@
-"""All Prometheus metrics of an archiver, by name (docs/operations.md lists them)."""
+"""The metrics of an archive job: an instrument for each row of the table that isn't a server's."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
-COMMIT_BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+from archiver.telemetry.metrics import counter, gauge, histogram
 
 
 class Instruments:
@@ -15,67 +15,35 @@ class Instruments:
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()
         ProcessCollector(namespace="archiver", registry=self.registry)
-        self.records: Final = self._counter("records", "Records committed to the table", "topic")
-        self.source_bytes: Final = self._counter(
-            "source_bytes", "Bytes of record batches read, as on the wire", "topic"
-        )
-        self.file_bytes: Final = self._counter("file_bytes", "Bytes of data files committed", "topic")
-        self.files: Final = self._counter("files", "Data files committed", "topic")
-        self.values: Final = self._counter("values", "Committed keys or values that have a schema", "topic", "part")
-        self.value_bytes: Final = self._counter("value_bytes", "Bytes of these", "topic", "part")
-        self.failed_values: Final = self._counter("failed_values", "Of these, those not decoded", "topic", "part")
-        self.raw_values: Final = self._counter("raw_values", "Of these, those kept whole in __raw__", "topic", "part")
-        self.unrecognized_values: Final = self._counter(
-            "unrecognized_values", "Of these, those with fields that the schema doesn't know", "topic", "part"
-        )
-        self.unrecognized_bytes: Final = self._counter(
-            "unrecognized_bytes", "Bytes of fields that the schema doesn't know", "topic", "part"
-        )
-        self.blank_values: Final = self._counter(
-            "blank_values", "Of these, those of which the schema knows no field", "topic", "part"
-        )
-        self.schema_changes: Final = self._counter("schema_changes", "New schema versions, but the first", "topic")
-        self.schema_doubts: Final = self._counter(
-            "schema_doubts", "Runs after which a schema was hardly right", "topic", "part", "doubt"
-        )
-        self.lost_offsets: Final = self._counter("lost_offsets", "Offsets recorded as lost (--accept-gap)", "topic")
-        self.commits: Final = self._counter("commits", "Commits that brought something", "topic")
-        self.step_seconds: Final = self._counter(
-            "step_seconds", "Seconds of work: fetch, decode, write, upload in tasks; stage, commit", "topic", "step"
-        )
-        self.tasks: Final = self._counter(
-            "tasks", "Tasks that came back: done, failed or interrupted", "topic", "outcome"
-        )
-        self.failures: Final = self._counter("failures", "Topics and partitions given up for a run", "topic", "error")
-        self.waves: Final = self._counter("waves", "Waves planned")
-        self.runs: Final = self._counter("runs", "Runs that ended: succeeded, failed or stopped", "outcome")
-        self.commit_seconds: Final = Histogram(
-            "archiver_commit_seconds",
-            "Time from staged files to a confirmed commit",
-            ("topic",),
-            registry=self.registry,
-            buckets=COMMIT_BUCKETS,
-        )
-        self.next_offset: Final = self._gauge("next_offset", "The offset to archive next", "topic", "partition")
-        self.lag_offsets: Final = self._gauge(
-            "lag_offsets", "Offsets up to the last stable one that are not archived", "topic", "partition"
-        )
-        self.lag_seconds: Final = self._gauge(
-            "lag_seconds", "How long the oldest record that is not archived has waited at most", "topic", "partition"
-        )
-        self.last_committed: Final = self._gauge(
-            "last_committed_timestamp_seconds", "When something of the topic was last committed", "topic"
-        )
-        self.expire_needs_consent: Final = self._gauge(
-            "expire_needs_consent", 'Whether `expire = "auto"` waits for `archiver expire TOPIC --yes`', "topic"
-        )
+        self.records: Final = counter("records", self.registry)
+        self.source_bytes: Final = counter("source_bytes", self.registry)
+        self.file_bytes: Final = counter("file_bytes", self.registry)
+        self.files: Final = counter("files", self.registry)
+        self.values: Final = counter("values", self.registry)
+        self.value_bytes: Final = counter("value_bytes", self.registry)
+        self.failed_values: Final = counter("failed_values", self.registry)
+        self.raw_values: Final = counter("raw_values", self.registry)
+        self.unrecognized_values: Final = counter("unrecognized_values", self.registry)
+        self.unrecognized_bytes: Final = counter("unrecognized_bytes", self.registry)
+        self.blank_values: Final = counter("blank_values", self.registry)
+        self.schema_changes: Final = counter("schema_changes", self.registry)
+        self.schema_doubts: Final = counter("schema_doubts", self.registry)
+        self.lost_offsets: Final = counter("lost_offsets", self.registry)
+        self.commits: Final = counter("commits", self.registry)
+        self.step_seconds: Final = counter("step_seconds", self.registry)
+        self.tasks: Final = counter("tasks", self.registry)
+        self.failures: Final = counter("failures", self.registry)
+        self.waves: Final = counter("waves", self.registry)
+        self.runs: Final = counter("runs", self.registry)
+        self.commit_seconds: Final = histogram("commit_seconds", self.registry)
+        self.next_offset: Final = gauge("next_offset", self.registry)
+        self.lag_offsets: Final = gauge("lag_offsets", self.registry)
+        self.lag_seconds: Final = gauge("lag_seconds", self.registry)
+        self.last_committed: Final = gauge("last_committed_timestamp_seconds", self.registry)
+        self.expire_needs_consent: Final = gauge("expire_needs_consent", self.registry)
+        self.chore_seconds: Final = counter("chore_seconds", self.registry)
+        self.chore_failures: Final = counter("chore_failures", self.registry)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"archiver_{name}", text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"archiver_{name}", text, labels, registry=self.registry)

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import assert_never
 
+from archiver.chores.runner import ChoreEnded
 from archiver.errors import ConsentMissing, TaskInterrupted
 from archiver.ingest.events import (
     Failed,
@@ -151,6 +152,19 @@ class ExpireMetering:
         for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
             if topic.error is None or isinstance(topic.error, ConsentMissing):
                 self._to.expire_needs_consent.labels(topic.topic).set(int(topic.error is not None))
+
+
+class ChoreMetering:
+    """An observer of chores that counts their time and their failures."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._to = instruments
+
+    def __call__(self, event: ChoreEnded) -> None:
+        """Count a turn."""
+        self._to.chore_seconds.labels(event.topic, event.chore).inc(event.seconds)
+        for error in event.failures:
+            self._to.chore_failures.labels(event.topic, event.chore, type(error).__name__).inc()
 
 
 def _reasons(report: JobReport) -> list[str]:

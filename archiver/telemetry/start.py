@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from archiver.chores.runner import ChoreObserver
 from archiver.config import Config
 from archiver.ingest.events import JobObserver
 from archiver.observer import all_of
@@ -18,10 +19,11 @@ _STALLED_SLACK_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeteredObservers:
-    """The observers of an archive job and of the retirements between its runs."""
+    """The observers of an archive job, of its chores, and of the retirements between its runs."""
 
     job: JobObserver
     retirement: ExpireObserver
+    chores: ChoreObserver
 
 
 @contextmanager
@@ -33,11 +35,12 @@ def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver)
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []
         more_of_retirement: list[ExpireObserver] = []
+        of_chores: list[ChoreObserver] = []
         if config.metrics is not None:
             from archiver.telemetry.health import Health
             from archiver.telemetry.instruments import Instruments
             from archiver.telemetry.listener import Listener
-            from archiver.telemetry.metering import ExpireMetering, Metering
+            from archiver.telemetry.metering import ChoreMetering, ExpireMetering, Metering
             from archiver.telemetry.patient_listener import PatientListener
 
             stalled_after = _STALLED_INTERVALS * config.archive.max_commit_interval + _STALLED_SLACK_SECONDS
@@ -47,9 +50,12 @@ def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver)
             open_until_the_end.enter_context(PatientListener(opens, address=section.listen))
             more.append(Metering(instruments, health))
             more_of_retirement.append(ExpireMetering(instruments))
+            of_chores.append(ChoreMetering(instruments))
         if config.traces is not None:
             from archiver.telemetry.tracing import Spans, tracer_to
 
             tracer = open_until_the_end.enter_context(tracer_to(config.traces.endpoint, config.traces.named_headers))
             more.append(Spans(tracer))
-        yield MeteredObservers(job=all_of(job, *more), retirement=all_of(retirement, *more_of_retirement))
+        yield MeteredObservers(
+            job=all_of(job, *more), retirement=all_of(retirement, *more_of_retirement), chores=all_of(*of_chores)
+        )

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from archiver.kafka.group_resets import Move
 from archiver.kafka.groups import Described, Progress
 from archiver.terminal.amounts import counted
-from archiver.terminal.console import TextConsole
 from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.upkeep.consent import RemovalQuestion
-
-
-def printed(told: Mapping[str, Any], screen: Callable[[], RenderableType], *, as_json: bool) -> None:
-    """Print JSON or the screen."""
-    if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
-    else:
-        TextConsole().print(screen())
 
 
 def group_json(found: Described) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
@@ -139,6 +140,10 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": _problem(status.problem),
         "needs_consent": _problem(status.consent),
+        "chores": [
+            asdict(chore) | {name: _timestamp(getattr(chore, name)) for name in ("ended_at", "failed_at")}
+            for chore in status.chores
+        ],
     }
 
 
@@ -189,6 +194,15 @@ def _remarks(status: TopicStatus) -> list[Text]:
     ]
     remarks += [Text(erasure_remark(status.topic, each), style="yellow") for each in status.erasures]
     remarks += [Text(line, style="yellow") for line in (*status.owner_remarks, *status.hidden_rows)]
+    remarks += [
+        Text(
+            f"{chore.chore} failed {'once' if chore.failures == 1 else f'{chore.failures:,} times'}, last at"
+            f" {_timestamp(chore.failed_at)}; archiving continues, and it is tried again: {chore.error}",
+            style="yellow",
+        )
+        for chore in status.chores
+        if chore.failures
+    ]
     remarks += [Text(line) for line in fit_remarks(status.recognition)]
     remarks += _small_files(status)
     return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]
@@ -220,6 +234,10 @@ def _transactions(status: PartitionStatus) -> list[str]:
 
 def _problem(error: ContextError | None) -> dict[str, Any] | None:
     return None if error is None else error_json(error)
+
+
+def _timestamp(time: datetime | None) -> str | None:
+    return None if time is None else time.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _number(value: int | None) -> str:

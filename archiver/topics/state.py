@@ -11,6 +11,7 @@ from archiver.topics.owner_status import OpenErasure
 from catalog.model import FileState, StateCount
 from catalog.ranges.holes import AlteredRange, GoneRows, Hole
 from catalog.recognition import Doubt, Recognition
+from catalog.registry.chores import ChoreState
 from schema_mapping.errors import ContextError
 
 
@@ -49,7 +50,8 @@ class TopicStatus:
     `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter. `erasures` are
     the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings,
     `hidden_rows` which rows engines leave out by the table's partitions.
-    `consent` says that `expire = "auto"` retires nothing before somebody agrees.
+    `consent` says that `expire = "auto"` retires nothing before somebody agrees. `chores` has
+    every chore that ever ran.
     """
 
     topic: str
@@ -71,6 +73,7 @@ class TopicStatus:
     hidden_rows: tuple[str, ...] = ()
     problem: ContextError | None = None
     consent: ConsentMissing | None = None
+    chores: tuple[ChoreState, ...] = ()
 
     @property
     def is_seen(self) -> bool:

@@ -68,6 +68,7 @@ class StatusReader:
         known = [rows[config.name] for config in configs if config.name in rows]
         overviews = self._registry.topics.overview(known)
         consents = {row.topic: found for row, found in self._consents(configs, known).items()}
+        chores = self._registry.chores.of_topics(known) if known else {}
         with suppress(SourceError):  # the first topic that asks by itself says so
             self._brokers.refresh([config.name for config in configs])
         found: dict[str, TopicStatus] = {}
@@ -93,7 +94,11 @@ class StatusReader:
             except ContextError as error:
                 found[name] = _unseen(archive.config, error)
         return [
-            replace(found[config.name], consent=missing_consent(config, consents.get(config.name, {})))
+            replace(
+                found[config.name],
+                consent=missing_consent(config, consents.get(config.name, {})),
+                chores=chores.get(rows[config.name].id, ()) if config.name in rows else (),
+            )
             for config in configs
         ]
 

@@ -16,7 +16,7 @@ from catalog.iceberg.settle import Settled
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.ranges.fence import fence
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import file_rows, topics
+from catalog.registry import chores, file_rows, topics
 from catalog.registry.postgres import Connection
 
 
@@ -139,9 +139,10 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
 
     `commit_id` is None where the snapshot that brought them has expired.
     """
+    waiting = f"topic_id = %(topic)s AND {file_rows.IDS} AND state = 'uploaded'"
     connection.execute(
-        "UPDATE files SET state = 'committed', commit_id = %(commit)s, committed_at = now()"  # noqa: S608 - no input
-        f" WHERE topic_id = %(topic)s AND {file_rows.IDS} AND state = 'uploaded'",
+        f"{chores.numbered(waiting)}UPDATE files SET state = 'committed', commit_id = %(commit)s,"  # noqa: S608 - no input
+        f" committed_at = now(), commit_number = (SELECT last FROM numbered) WHERE {waiting}",
         {"commit": commit_id, "topic": topic.id, "ids": list(range_ids)},
     )
 

@@ -22,6 +22,7 @@ from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import (
     audit_chains,
+    chores,
     erased_offsets,
     expected_rows,
     files,
@@ -295,6 +296,17 @@ class AuditChains(Part):
     old_digest = in_statements(audit_chains.old_digest)
 
 
+class Chores(Part):
+    """Background work: the cursor and the failures of each chore of a topic, and the commits after a cursor."""
+
+    state = in_statements(chores.state)
+    of_topics = in_statements(chores.of_topics)
+    keep_cursor = in_statements(chores.keep_cursor)
+    note_ended = in_statements(chores.note_ended)
+    note_failed = in_statements(chores.note_failed)
+    commits_since = in_transaction(chores.commits_since)
+
+
 class GroupOffsets(Part):
     """Offsets that consumer groups committed."""
 
@@ -397,6 +409,7 @@ class Registry(_Opened):
         self.users = ServedUsers(self._postgres)
         self.serve_nodes = ServeNodes(self._postgres)
         self.audit = AuditChains(self._postgres)
+        self.chores = Chores(self._postgres)
 
     @contextmanager
     def leases(self) -> Iterator[Leases]:

@@ -17,7 +17,7 @@ from archiver.config import load_config
 from archiver.engine.runner import Engine, Outcome
 from archiver.engine.spark import SparkEngine
 from archiver.ingest.job import ArchiveJob
-from archiver.upkeep.compact.idle import IdleCompaction
+from archiver.upkeep.compact.chore import compaction
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactEvent, CompactReport, GroupsCommitted
 from archiver.upkeep.rebuild.job import Rebuild
@@ -183,7 +183,7 @@ def test_an_archive_job_compacts_in_its_pauses(stack: Stack) -> None:
     patience = threading.Timer(120, stop.set)
     patience.start()
     settings = load_config(config)
-    report = ArchiveJob(settings, engine=InlineEngine(), idle=IdleCompaction(settings, watch)).run_every(5.0, stop)
+    report = ArchiveJob(settings, engine=InlineEngine(), chores=(compaction(settings, watch),)).run_every(5.0, stop)
     patience.cancel()
     assert report.succeeded, report
     assert sizes(config) == [30] * 4

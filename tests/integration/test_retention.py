@@ -28,8 +28,8 @@ from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots
+from archiver.upkeep.retire.chore import retirement
 from archiver.upkeep.retire.cut import Limits
-from archiver.upkeep.retire.idle import IdleRetirement
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished
 from catalog.iceberg.rewrite_commit import Rewritten
@@ -135,7 +135,7 @@ def test_the_service_retires_in_its_pauses(stack: Stack) -> None:
             reports.append(event)
             stop.set()
 
-    job = ArchiveJob(settings, (topic,), engine=InlineEngine(), idle=IdleRetirement(settings, heard))
+    job = ArchiveJob(settings, (topic,), engine=InlineEngine(), chores=(retirement(settings, heard),))
     assert job.run_every(20.0, stop).succeeded
     (done,) = reports[0].report.topics
     assert done.first_offsets == {0: 30}, "what was archived in the same run is young"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,14 +13,14 @@ from archiver.cli.app import app
 from archiver.cli.consent import TerminalConsent, deed
 from archiver.config import load_config
 from archiver.errors import ConsentMissing
-from archiver.ingest.idle import IdleTime
 from archiver.upkeep.consent import WITHHELD
+from archiver.upkeep.retire.chore import retirement
 from archiver.upkeep.retire.cut import Limits
-from archiver.upkeep.retire.idle import IdleRetirement
 from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished, TopicRetired
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_kafka
 from tests.support.archive.retirements import archived, check, expire, produce
+from tests.support.maintenance.chore_states import ChoreTurns
 from tests.support.servers.stack import Stack
 from tests.support.terminal.consent_answers import Answers
 
@@ -35,8 +35,7 @@ def in_a_pause(config: Path, topic: str) -> TopicRetired:
         if isinstance(event, ExpireFinished):
             reports.append(event)
 
-    idle = IdleTime(topics=(topic,), engine=cast("Any", None), is_over=lambda: False)
-    IdleRetirement(load_config(config), note)(idle)
+    ChoreTurns((retirement(load_config(config), note),)).run(topic)
     return reports[0].report.topics[0]
 
 

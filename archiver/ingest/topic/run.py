@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from archiver.commit.commit_staged import commit_pending
+from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.compare_rows import Allowance
-from archiver.commit.tidying import tidy_by_chance
 from archiver.config.model import TopicConfig
 from archiver.errors import LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.fault_points import FaultPoint, pass_point
@@ -25,6 +24,7 @@ from archiver.ingest.topic.kept_rows import KeptRows
 from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.report_builder import TopicReportBuilder
 from archiver.kafka.broker import BrokerClient
+from archiver.observer import ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.topics.archive_reader import ArchiveReader
 from archiver.topics.continuity import same_log
@@ -61,7 +61,10 @@ class TopicMemory:
 
 
 class TopicRun:
-    """A topic's run, from its opened table on. `look_every` (seconds) is when the next run begins, None for never."""
+    """A topic's run, from its opened table on. `look_every` (seconds) is when the next run begins, None for never.
+
+    `after_commit` is called after each commit, in its thread; it must not raise.
+    """
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class TopicRun:
         look_every: float | None = None,
         accept_gaps: bool = False,
         formats: SegmentFormats = FORMATS,
+        after_commit: Callable[[StagedTopic], None] = ignore,
     ) -> None:
         self.config = config
         self.opened = opened
@@ -91,6 +95,7 @@ class TopicRun:
         self._look_every = look_every
         self._accept_gaps = accept_gaps
         self._formats = formats
+        self._after_commit = after_commit
         self._table = opened.table
         self._finished: dict[int, FinishedRanges] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
@@ -269,7 +274,7 @@ class TopicRun:
             self._report.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
             catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
-            tidy_by_chance(self.opened.staged, self._registry)
+            self._after_commit(self.opened.staged)
 
     def finish(self) -> None:
         """End with what still waits after a gap, and commit what was accepted since the last commit.

@@ -6,11 +6,12 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
 
 from archiver.serve.kafka import (
     authentication,
@@ -26,97 +27,218 @@ from archiver.serve.kafka import (
     list_offsets,
     offset_requests,
     refusals,
-    versions,
 )
+from archiver.serve.kafka.api import Api
 from archiver.serve.kafka.distinct import without_repeats
 from archiver.serve.kafka.fetch import fetch
-from archiver.serve.kafka.frames import API_VERSIONS, Head, response_head
+from archiver.serve.kafka.frames import Head, response_head
 from archiver.serve.kafka.guards import Guard, Handler
-from archiver.serve.kafka.kinds import load_ahead
-from archiver.serve.kafka.messages import Values, answer, encoded
+from archiver.serve.kafka.messages import Values, answer, encoded, request_kind, response_kind
 from archiver.serve.kafka.pauses import Pauses, may_pause
+from archiver.serve.kafka.request_reader import reader_of
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.observing import Answered, error_in
+from archiver.telemetry.serving import Answered, error_in
+from archiver.wire.api_keys import ApiKey
 
-SASL: Final = frozenset({17, 36})
-_FETCH: Final = 1
-_IN_TIME: Final = SASL | {API_VERSIONS, 8, 11, 12, 13, 14, 68}
-"""What is answered at once whatever its client owes: a group's members are lost, or go back, where these are late."""
+_MOST_ASKED: Final = 4
+"""The newest version of ApiVersions itself. A newer one is answered in the form of version 0, which all can read."""
+_SASL: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _ENCODED_AT_ONCE: Final = 500
 """Answers with more elements are encoded in a thread."""
-BEFORE_AUTHENTICATION: Final = frozenset({API_VERSIONS}) | SASL
-"""What a client may ask for before it has shown who it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Api:
-    """An API with the first and last version that is answered, and the guard that says who may ask for what."""
-
-    name: str
-    key: int
-    least: int
-    most: int
-    handler: Handler
-    guard: Guard
-
-    def knows(self, version: int) -> bool:
-        """Whether a version is answered."""
-        return self.least <= version <= self.most
 
 
 async def _versions(service: Service, request: Request) -> Values:
     software = [getattr(request.body, f"client_software_{each}", "") for each in ("name", "version")]
     if service.spreads_answers and may_pause(" ".join(software)):
         request.client.pauses = Pauses()
-    return versions.versions((each.key, each.least, each.most) for each in APIS.values())
+    return _known_versions()
+
+
+def _known_versions(error: ErrorCode = ErrorCode.none) -> Values:
+    """Answer with the API keys, each with its first and last version."""
+    keys = [
+        {"api_key": int(api.key), "min_version": api.least, "max_version": api.most}
+        for api in sorted(APIS.values(), key=attrgetter("key"))
+    ]
+    return {"error_code": error, "api_keys": keys}
+
+
+def _api(key: ApiKey, least: int, most: int, handler: Handler, guard: Guard, **traits: bool) -> Api:
+    return Api(key=key, least=least, most=most, handler=handler, guard=guard, **traits)
 
 
 APIS: Final[Mapping[int, Api]] = {
-    each.key: each
-    for each in (
-        Api("Produce", 0, 3, 13, refusals.produce, guards.nobody),
-        Api("Fetch", 1, 4, 18, fetch, guards.fetching),
-        Api("ListOffsets", 2, 1, 11, list_offsets.list_offsets, guards.list_offsets),
-        Api("Metadata", 3, 0, 13, cluster.metadata, guards.metadata),
-        Api("OffsetCommit", 8, 2, 10, offset_requests.offset_commit, group_guards.offset_commit),
-        Api("OffsetFetch", 9, 1, 10, offset_requests.offset_fetch, group_guards.offset_fetch),
-        Api("FindCoordinator", 10, 0, 6, cluster.find_coordinator, group_guards.find_coordinator),
-        Api("JoinGroup", 11, 0, 9, group_requests.join_group, group_guards.join_group),
-        Api("Heartbeat", 12, 0, 4, group_requests.heartbeat, group_guards.heartbeat),
-        Api("LeaveGroup", 13, 0, 5, group_requests.leave_group, group_guards.leave_group),
-        Api("SyncGroup", 14, 0, 5, group_requests.sync_group, group_guards.sync_group),
-        Api("DescribeGroups", 15, 0, 6, group_descriptions.describe_groups, group_guards.describe_groups),
-        Api("ListGroups", 16, 0, 5, group_descriptions.list_groups, group_guards.list_groups),
-        Api("SaslHandshake", 17, 0, 1, authentication.sasl_handshake, guards.anybody),
-        Api("ApiVersions", API_VERSIONS, 0, versions.MOST_ASKED, _versions, guards.anybody),
-        Api("CreateTopics", 19, 2, 7, refusals.create_topics, guards.nobody),
-        Api("DeleteTopics", 20, 1, 6, refusals.delete_topics, guards.nobody),
-        Api("DeleteRecords", 21, 0, 2, refusals.delete_records, guards.nobody),
-        Api("InitProducerId", 22, 0, 6, refusals.init_producer_id, guards.nobody),
-        Api("OffsetForLeaderEpoch", 23, 2, 4, list_offsets.offset_for_leader_epoch, guards.epochs),
-        Api("DescribeConfigs", 32, 1, 4, configs.describe_configs, guards.configs),
-        Api("AlterConfigs", 33, 0, 2, refusals.alter_configs, guards.nobody),
-        Api("SaslAuthenticate", 36, 0, 2, authentication.sasl_authenticate, guards.anybody),
-        Api("CreatePartitions", 37, 0, 3, refusals.create_partitions, guards.nobody),
-        Api("DeleteGroups", 42, 0, 2, group_descriptions.delete_groups, group_guards.delete_groups),
-        Api("IncrementalAlterConfigs", 44, 0, 1, refusals.alter_configs, guards.nobody),
-        Api("OffsetDelete", 47, 0, 0, offset_requests.offset_delete, group_guards.offset_delete),
-        Api("DescribeCluster", 60, 0, 2, cluster.describe_cluster, guards.anybody),
-        Api("ConsumerGroupHeartbeat", 68, 0, 1, consumer_group_requests.consumer_group_heartbeat, group_guards.beat),
-        Api("ConsumerGroupDescribe", 69, 0, 1, consumer_group_requests.consumer_group_describe, group_guards.described),
-        Api("GetTelemetrySubscriptions", 71, 0, 0, configs.no_subscription, guards.anybody),
-        Api("PushTelemetry", 72, 0, 0, configs.pushed, guards.anybody),
-        Api("DescribeTopicPartitions", 75, 0, 0, cluster.describe_topic_partitions, guards.topic_partitions),
+    api.key: api
+    for api in (
+        _api(ApiKey.PRODUCE, 3, 13, refusals.produce, guards.nobody),
+        _api(ApiKey.FETCH, 4, 18, fetch, guards.fetching, waits=True, of_readers=True),
+        _api(ApiKey.LIST_OFFSETS, 1, 11, list_offsets.list_offsets, guards.list_offsets, of_readers=True),
+        _api(ApiKey.METADATA, 0, 13, cluster.metadata, guards.metadata, of_readers=True),
+        _api(
+            ApiKey.OFFSET_COMMIT,
+            2,
+            10,
+            offset_requests.offset_commit,
+            group_guards.offset_commit,
+            is_timely=True,
+            of_groups=True,
+            is_slow=True,
+            is_kept=True,
+        ),
+        _api(
+            ApiKey.OFFSET_FETCH,
+            1,
+            10,
+            offset_requests.offset_fetch,
+            group_guards.offset_fetch,
+            of_groups=True,
+            of_offsets=True,
+            is_slow=True,
+        ),
+        _api(ApiKey.FIND_COORDINATOR, 0, 6, cluster.find_coordinator, group_guards.find_coordinator),
+        _api(
+            ApiKey.JOIN_GROUP,
+            0,
+            9,
+            group_requests.join_group,
+            group_guards.join_group,
+            waits=True,
+            is_timely=True,
+            of_groups=True,
+        ),
+        _api(
+            ApiKey.HEARTBEAT,
+            0,
+            4,
+            group_requests.heartbeat,
+            group_guards.heartbeat,
+            is_timely=True,
+            of_groups=True,
+            of_members=True,
+        ),
+        _api(
+            ApiKey.LEAVE_GROUP,
+            0,
+            5,
+            group_requests.leave_group,
+            group_guards.leave_group,
+            is_timely=True,
+            of_groups=True,
+            of_members=True,
+        ),
+        _api(
+            ApiKey.SYNC_GROUP,
+            0,
+            5,
+            group_requests.sync_group,
+            group_guards.sync_group,
+            waits=True,
+            is_timely=True,
+            of_groups=True,
+            of_members=True,
+        ),
+        _api(
+            ApiKey.DESCRIBE_GROUPS,
+            0,
+            6,
+            group_descriptions.describe_groups,
+            group_guards.describe_groups,
+            of_groups=True,
+        ),
+        _api(ApiKey.LIST_GROUPS, 0, 5, group_descriptions.list_groups, group_guards.list_groups, of_groups=True),
+        _api(
+            ApiKey.SASL_HANDSHAKE,
+            0,
+            1,
+            authentication.sasl_handshake,
+            guards.anybody,
+            before_login=True,
+            is_timely=True,
+        ),
+        _api(
+            ApiKey.API_VERSIONS,
+            0,
+            _MOST_ASKED,
+            _versions,
+            guards.anybody,
+            before_login=True,
+            is_timely=True,
+            of_readers=True,
+        ),
+        _api(ApiKey.CREATE_TOPICS, 2, 7, refusals.create_topics, guards.nobody),
+        _api(ApiKey.DELETE_TOPICS, 1, 6, refusals.delete_topics, guards.nobody),
+        _api(ApiKey.DELETE_RECORDS, 0, 2, refusals.delete_records, guards.nobody),
+        _api(ApiKey.INIT_PRODUCER_ID, 0, 6, refusals.init_producer_id, guards.nobody),
+        _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, list_offsets.offset_for_leader_epoch, guards.epochs),
+        _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, configs.describe_configs, guards.configs),
+        _api(ApiKey.ALTER_CONFIGS, 0, 2, refusals.alter_configs, guards.nobody),
+        _api(
+            ApiKey.SASL_AUTHENTICATE,
+            0,
+            2,
+            authentication.sasl_authenticate,
+            guards.anybody,
+            before_login=True,
+            is_timely=True,
+        ),
+        _api(ApiKey.CREATE_PARTITIONS, 0, 3, refusals.create_partitions, guards.nobody),
+        _api(
+            ApiKey.DELETE_GROUPS,
+            0,
+            2,
+            group_descriptions.delete_groups,
+            group_guards.delete_groups,
+            of_groups=True,
+            of_offsets=True,
+            is_kept=True,
+            ends_groups=True,
+        ),
+        _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, refusals.alter_configs, guards.nobody),
+        _api(
+            ApiKey.OFFSET_DELETE,
+            0,
+            0,
+            offset_requests.offset_delete,
+            group_guards.offset_delete,
+            of_groups=True,
+            of_offsets=True,
+            is_kept=True,
+            ends_groups=True,
+        ),
+        _api(ApiKey.DESCRIBE_CLUSTER, 0, 2, cluster.describe_cluster, guards.anybody),
+        _api(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            0,
+            1,
+            consumer_group_requests.consumer_group_heartbeat,
+            group_guards.beat,
+            is_timely=True,
+            of_groups=True,
+        ),
+        _api(
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            0,
+            1,
+            consumer_group_requests.consumer_group_describe,
+            group_guards.described,
+            of_groups=True,
+        ),
+        _api(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, configs.no_subscription, guards.anybody),
+        _api(ApiKey.PUSH_TELEMETRY, 0, 0, configs.pushed, guards.anybody),
+        _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, cluster.describe_topic_partitions, guards.topic_partitions),
     )
 }
 """All APIs by their keys."""
-_OF_READERS: Final = (API_VERSIONS, _FETCH, 2, 3)
-"""ApiVersions, Fetch, ListOffsets and Metadata: a client needs them before its first record."""
+BEFORE_AUTHENTICATION: Final = frozenset(api.key for api in APIS.values() if api.before_login)
+"""What a client may ask for before it has shown who it is."""
 
 
 def load_for_readers() -> None:
     """Load what requests of reading clients need, so that the first of them don't wait for it."""
-    load_ahead((each.key, each.least, each.most) for each in map(APIS.__getitem__, _OF_READERS))
+    for api in APIS.values():
+        for version in range(api.least, api.most + 1) if api.of_readers else ():
+            reader_of(request_kind(api.key, version))
+            entity_writer(response_kind(api.key, version))
 
 
 def api_of(head: Head) -> Api | None:
@@ -166,13 +288,13 @@ def _has_many_elements(found: Values) -> bool:
 
 async def _found(service: Service, api: Api, request: Request) -> Values | list[bytes | memoryview]:
     access = request.client.login.access
-    if access is not None and api.key not in _IN_TIME:
+    if access is not None and not api.is_timely:
         requests, octets = service.quotas.owed(access.principal, asyncio.get_running_loop().time())
-        if api.key == _FETCH and (requests or octets):  # also from another connection: as Kafka, with nothing
+        if api.key is ApiKey.FETCH and (requests or octets):  # also from another connection: as Kafka, with nothing
             return fetch_response.packed(request.version, ())
         if requests:
             await asyncio.sleep(requests)
-    handler = partial(coordination.answered, api.handler)
+    handler = partial(coordination.answered, api) if api.of_groups else api.handler
     if access is None or access.is_open:
         return await handler(service, request)
     return await api.guard(handler, service, request)
@@ -180,7 +302,7 @@ async def _found(service: Service, api: Api, request: Request) -> Values | list[
 
 def _wait(service: Service, request: Request, size: int) -> float:
     access = request.client.login.access
-    if access is None or request.api_key in SASL:
+    if access is None or request.api_key in _SASL:
         return 0.0
     return service.quotas.wait(access.principal, size, asyncio.get_running_loop().time())
 
@@ -210,8 +332,8 @@ def fallback(head: Head) -> list[bytes | memoryview] | None:
 
     None for any other API: its client has asked for what was never advertised.
     """
-    if head.api_key != API_VERSIONS:
+    if head.api_key != ApiKey.API_VERSIONS:
         return None
-    known = versions.versions(((each.key, each.least, each.most) for each in APIS.values()), ErrorCode(35))
+    known = _known_versions(ErrorCode.unsupported_version)
     oldest = Head(head.api_key, 0, head.correlation_id)
     return [response_head(oldest), encoded(answer(head.api_key, 0, known))]

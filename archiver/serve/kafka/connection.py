@@ -10,22 +10,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
+from archiver.access import ANONYMOUS
 from archiver.errors import BadRequest
-from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, Api, answered, api_of, fallback
+from archiver.serve.kafka.api import Api
+from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, answered, api_of, fallback
 from archiver.serve.kafka.authentication import raw_step
 from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
 from archiver.serve.kafka.request_memory import SMALL, Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
-from archiver.serve.security import ANONYMOUS
 
 _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS: Final = 2.0
 """How long the last answer may take to be sent when the server ends."""
 _READ_AT_ONCE: Final = 8 << 10
 """Longer requests, which may have many elements, are read in a thread: meanwhile others have their turn."""
-_WAITING: Final = frozenset({1, 11, 14})
-"""Fetch, JoinGroup and SyncGroup wait for others: they give their room back first, as those may wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +159,7 @@ class Connection:
             if frame is None:
                 return False
             self._is_answering = True
-            waits = isinstance(frame, _Asked) and frame.api.key in _WAITING
+            waits = isinstance(frame, _Asked) and frame.api.waits
             if not waits:
                 parts, wait = await self._answer(frame)
         if waits:

@@ -14,32 +14,22 @@ from typing import Any, Final, TypeAlias
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups import JOINING_EPOCH, is_group_id
-from archiver.serve.kafka.guards import Handler
+from archiver.serve.kafka.api import Api
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.offset_requests import commit_in_time
 from archiver.serve.kafka.refused_offsets import late, no_offsets, no_offsets_here, refused_here
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.nodes import Need, Standing
+from archiver.wire.api_keys import ApiKey
 
 Answer: TypeAlias = Values | list[bytes | memoryview]
 
-_OFFSET_COMMIT: Final = 8
-_OFFSET_FETCH: Final = 9
-_JOIN_GROUP: Final = 11
-_HEARTBEAT: Final = 68
 _WITH_IDS_FIRST: Final = 4
 """From this version on, JoinGroup gives a member its id first."""
-_LIST_GROUPS: Final = 16
-_DELETE_GROUPS: Final = 42
-_OFFSET_DELETE: Final = 47
 _GROUPS_FROM: Final = 8
 """From this version on, OffsetFetch asks for several groups."""
 _MOST_ELEMENTS: Final = 250_000
 """How many partitions or members one answer about groups has, and those of one group more."""
-_SLOW: Final = frozenset({_OFFSET_COMMIT, _OFFSET_FETCH})
-"""These wait for the registry, and the heartbeats of their member behind them on the connection."""
-_KEPT: Final = frozenset({_OFFSET_COMMIT, _OFFSET_DELETE, _DELETE_GROUPS})
-"""What these did is in the registry, whatever became of the node meanwhile."""
 _ERRORS: Final[Mapping[Standing, ErrorCode]] = {
     Standing.OTHER: ErrorCode.not_coordinator,
     Standing.LOADING: ErrorCode.coordinator_load_in_progress,
@@ -48,10 +38,6 @@ _ERRORS: Final[Mapping[Standing, ErrorCode]] = {
     Standing.OVER_BUDGET: ErrorCode.group_max_size_reached,
 }
 _OVER_BUDGET: Final = "the principal has begun as many groups as it may: stop members of groups that it doesn't need"
-_OF_OFFSETS: Final = frozenset({_OFFSET_FETCH, _OFFSET_DELETE, _DELETE_GROUPS})
-_OF_MEMBERS: Final = frozenset({12, 13, 14})
-_ENDING: Final = frozenset({_OFFSET_DELETE, _DELETE_GROUPS})
-"""What can't be done to a group that nobody uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +61,10 @@ _NOBODY: Final = {
     "assignor_name": "",
 }
 _SEVERAL: Final[Mapping[int, _Several]] = {
-    _OFFSET_FETCH: _Several(asked="groups", told="groups", entry={"topics": ()}, claims=True),
-    15: _Several(asked="groups", told="groups", entry=_NOBODY),
-    _DELETE_GROUPS: _Several(asked="groups_names", told="results", entry={}, claims=True),
-    69: _Several(asked="group_ids", told="groups", entry=_NOBODY),
+    ApiKey.OFFSET_FETCH: _Several(asked="groups", told="groups", entry={"topics": ()}, claims=True),
+    ApiKey.DESCRIBE_GROUPS: _Several(asked="groups", told="groups", entry=_NOBODY),
+    ApiKey.DELETE_GROUPS: _Several(asked="groups_names", told="results", entry={}, claims=True),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _Several(asked="group_ids", told="groups", entry=_NOBODY),
 }
 _NOT_JOINED: Final = {
     "generation_id": -1,
@@ -88,12 +74,12 @@ _NOT_JOINED: Final = {
     "members": (),
 }
 _SINGLE: Final[Mapping[int, Values]] = {
-    11: _NOT_JOINED,
-    12: {},
-    13: {"members": ()},
-    14: {"protocol_type": None, "protocol_name": None, "assignment": b""},
-    _OFFSET_DELETE: {"topics": ()},
-    _HEARTBEAT: {
+    ApiKey.JOIN_GROUP: _NOT_JOINED,
+    ApiKey.HEARTBEAT: {},
+    ApiKey.LEAVE_GROUP: {"members": ()},
+    ApiKey.SYNC_GROUP: {"protocol_type": None, "protocol_name": None, "assignment": b""},
+    ApiKey.OFFSET_DELETE: {"topics": ()},
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {
         "error_message": None,
         "member_id": None,
         "member_epoch": 0,
@@ -104,16 +90,16 @@ _SINGLE: Final[Mapping[int, Values]] = {
 """Requests about one group, and what their answers need beside the error."""
 
 
-async def answered(handler: Handler, service: Service, request: Request) -> Answer:
-    """Have a request answered, as far as it is about groups of this node."""
-    with _asking(service, request):
-        return await _answered(handler, service, request)
+async def answered(api: Api, service: Service, request: Request) -> Answer:
+    """Have a request about groups answered, as far as they are this node's."""
+    with _asking(api, service, request):
+        return await _answered(api, service, request)
 
 
-def _asking(service: Service, request: Request) -> AbstractContextManager[object]:
+def _asking(api: Api, service: Service, request: Request) -> AbstractContextManager[object]:
     """Let sessions of members go on while their request is worked on. OffsetFetch needn't say whose it is."""
     group_id, member_id = getattr(request.body, "group_id", ""), getattr(request.body, "member_id", "")
-    if request.api_key not in _SLOW:
+    if not api.is_slow:
         group = service.coordinator.groups.get(group_id)
         if group is not None and member_id in group.members:
             request.client.member = group_id, member_id
@@ -133,41 +119,41 @@ def _as_member(asked: Any) -> tuple[str, str | None, int]:
     return asked.member_id, getattr(asked, "group_instance_id", None), generation
 
 
-async def _answered(handler: Handler, service: Service, request: Request) -> Answer:
-    key = request.api_key
-    if key == _LIST_GROUPS:
-        return await _listed(service, request, handler)
-    if key in _SEVERAL and (key != _OFFSET_FETCH or request.version >= _GROUPS_FROM):
-        return await _of_several(service, request, handler, _SEVERAL[key])
-    if key in _SINGLE or key in (_OFFSET_COMMIT, _OFFSET_FETCH):
-        found = await _by_coordinator(service, request, handler, request.body.group_id)
+async def _answered(api: Api, service: Service, request: Request) -> Answer:
+    key = api.key
+    if key is ApiKey.LIST_GROUPS:
+        return await _listed(service, request, api)
+    if key in _SEVERAL and (key != ApiKey.OFFSET_FETCH or request.version >= _GROUPS_FROM):
+        return await _of_several(service, request, api, _SEVERAL[key])
+    if key in _SINGLE or key in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
+        found = await _by_coordinator(service, request, api, request.body.group_id)
         return await _refusal(service, request, found) if isinstance(found, ErrorCode) else found
-    return await handler(service, request)
+    return await api.handler(service, request)
 
 
-async def _by_coordinator(service: Service, request: Request, handler: Handler, group_id: str) -> Answer | ErrorCode:
+async def _by_coordinator(service: Service, request: Request, api: Api, group_id: str) -> Answer | ErrorCode:
     """Have a request about one group answered by its coordinator; why that isn't this node."""
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
-    if request.api_key == _OFFSET_COMMIT:
+    if request.api_key == ApiKey.OFFSET_COMMIT:
         await commit_in_time(service, request)
 
     def work() -> Awaitable[Answer]:  # in a task of its own, whose time is the client's too
-        return request.client.turns.run(_handled(handler, service, request))
+        return request.client.turns.run(_handled(api, service, request))
 
     budget = service.budget(request)
     found = await service.cluster.coordinating(
         group_id,
         work,
-        is_kept=request.api_key in _KEPT,
-        joins=request.api_key == _OFFSET_COMMIT,
-        need=_need(service, request),
+        is_kept=api.is_kept,
+        joins=request.api_key == ApiKey.OFFSET_COMMIT,
+        need=_need(api, service, request),
         budget=budget,
     )
     if found is Standing.OVER_BUDGET:
         service.budgets.reached(budget.owner, "groups")
-    if found is Standing.UNUSED and request.api_key not in _ENDING:
-        answer = await handler(
+    if found is Standing.UNUSED and not api.ends_groups:
+        answer = await api.handler(
             service, request
         )  # nothing is known of the group: the answer says so, and leaves no trace of it
         standing = service.cluster.standing(group_id)
@@ -175,27 +161,27 @@ async def _by_coordinator(service: Service, request: Request, handler: Handler, 
     return _ERRORS[found] if isinstance(found, Standing) else found
 
 
-async def _handled(handler: Handler, service: Service, request: Request) -> Answer:
-    return await handler(service, request)
+async def _handled(api: Api, service: Service, request: Request) -> Answer:
+    return await api.handler(service, request)
 
 
-def _need(service: Service, request: Request) -> Need:
-    key, body = request.api_key, request.body
-    if key in _OF_OFFSETS:
+def _need(api: Api, service: Service, request: Request) -> Need:
+    key, body = api.key, request.body
+    if api.of_offsets:
         return Need.OFFSETS
-    if key == _JOIN_GROUP:  # who asks for an id, or says one that nobody was given, begins no group
+    if key == ApiKey.JOIN_GROUP:  # who asks for an id, or says one that nobody was given, begins no group
         is_given = bool(body.member_id) and service.coordinator.may_join(body.group_id, body.member_id)
         begins = request.version < _WITH_IDS_FIRST or getattr(body, "group_instance_id", None) is not None
         return Need.GROUP if is_given or (begins and not body.member_id) else Need.MEMBERS
     is_member = (
-        key in _OF_MEMBERS
-        or (key == _HEARTBEAT and body.member_epoch != JOINING_EPOCH)
-        or (key == _OFFSET_COMMIT and getattr(body, "generation_id_or_member_epoch", -1) >= 0)
+        api.of_members
+        or (key == ApiKey.CONSUMER_GROUP_HEARTBEAT and body.member_epoch != JOINING_EPOCH)
+        or (key == ApiKey.OFFSET_COMMIT and getattr(body, "generation_id_or_member_epoch", -1) >= 0)
     )
     return Need.MEMBERS if is_member else Need.GROUP
 
 
-async def _of_several(service: Service, request: Request, handler: Handler, several: _Several) -> Answer:
+async def _of_several(service: Service, request: Request, api: Api, several: _Several) -> Answer:
     refused: list[Values] = []
     answers: list[Any] = []
     own = []
@@ -208,7 +194,7 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
             error = ErrorCode.coordinator_load_in_progress  # clients ask again for those groups only
         elif several.claims:  # each on its own: a claim is one group's
             about = _about(request, several, (each,))
-            done = await _by_coordinator(service, about, handler, group_id)
+            done = await _by_coordinator(service, about, api, group_id)
             if isinstance(done, ErrorCode):
                 error = done
             else:
@@ -223,14 +209,14 @@ async def _of_several(service: Service, request: Request, handler: Handler, seve
                 size += 0 if group is None else len(group.members)
             else:
                 error = _ERRORS[standing]
-        if error is not ErrorCode.none and request.api_key == _OFFSET_FETCH:
+        if error is not ErrorCode.none and request.api_key == ApiKey.OFFSET_FETCH:
             told, seconds = refused_here(request.version, error, has_others=service.cluster.others is not None)
             refused.append(no_offsets(request.version, each, told))
             waits = max(waits, seconds)
         elif error is not ErrorCode.none:
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
     if own or not (refused or answers):
-        answers += _told(await handler(service, _about(request, several, own)), several)
+        answers += _told(await api.handler(service, _about(request, several, own)), several)
     if waits:
         request.client.turns.end_long_work()
     await late(waits, service.ending)  # once for all groups
@@ -247,11 +233,11 @@ def _told(answer: Answer, several: _Several) -> Sequence[Any]:
     return found
 
 
-async def _listed(service: Service, request: Request, handler: Handler) -> Answer:
+async def _listed(service: Service, request: Request, api: Api) -> Answer:
     """Each node lists its own groups; clients ask all nodes."""
     if not service.cluster.is_leased:
         return {"error_code": ErrorCode.coordinator_not_available, "groups": ()}
-    found = await handler(service, request)
+    found = await api.handler(service, request)
     assert isinstance(found, Mapping)
     own = [each for each in found["groups"] if service.cluster.standing(each["group_id"]) is Standing.COORDINATOR]
     return {**found, "groups": own}
@@ -265,15 +251,15 @@ async def _without_offsets(service: Service, request: Request, asked: Any, error
 
 async def _refusal(service: Service, request: Request, error: ErrorCode) -> Values:
     body = request.body
-    if request.api_key == _OFFSET_FETCH:
+    if request.api_key == ApiKey.OFFSET_FETCH:
         return await _without_offsets(service, request, body, error)
     is_over = error is ErrorCode.group_max_size_reached
-    if request.api_key == _OFFSET_COMMIT:
+    if request.api_key == ApiKey.OFFSET_COMMIT:
         told = ErrorCode.invalid_commit_offset_size if is_over else error
         return {"topics": [_with(each, told) for each in body.topics]}
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text
     named = {"member_id": getattr(body, "member_id", ""), "protocol_name": None if may_be_null else ""}
-    text = {"error_message": _OVER_BUDGET} if is_over and request.api_key == _HEARTBEAT else {}
+    text = {"error_message": _OVER_BUDGET} if is_over and request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT else {}
     return {**named, **_SINGLE[request.api_key], **text, "error_code": error}
 
 

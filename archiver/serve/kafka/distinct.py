@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from archiver.serve.kafka.service import Request
-
-_OFFSET_FETCH: Final = 9
+from archiver.wire.api_keys import ApiKey
 
 
 def _itself(name: str) -> Hashable:
@@ -29,13 +28,13 @@ def _resource(resource: Any) -> Hashable:
 
 
 _NAMES: Final[Mapping[int, tuple[str, Callable[[Any], Hashable]]]] = {
-    3: ("topics", _topic),
-    10: ("coordinator_keys", _itself),
-    15: ("groups", _itself),
-    32: ("resources", _resource),
-    42: ("groups_names", _itself),
-    69: ("group_ids", _itself),
-    75: ("topics", _topic),
+    ApiKey.METADATA: ("topics", _topic),
+    ApiKey.FIND_COORDINATOR: ("coordinator_keys", _itself),
+    ApiKey.DESCRIBE_GROUPS: ("groups", _itself),
+    ApiKey.DESCRIBE_CONFIGS: ("resources", _resource),
+    ApiKey.DELETE_GROUPS: ("groups_names", _itself),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("group_ids", _itself),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("topics", _topic),
 }
 """The field of a request that has names, by API, and what distinguishes them."""
 
@@ -45,7 +44,7 @@ def without_repeats(request: Request) -> Request:
 
     OffsetFetch of a group that is named several times asks once, for all topics that were named with it.
     """
-    if request.api_key == _OFFSET_FETCH:
+    if request.api_key == ApiKey.OFFSET_FETCH:
         return _with(request, "groups", _each_group_once(getattr(request.body, "groups", ())))
     if request.api_key not in _NAMES:
         return request

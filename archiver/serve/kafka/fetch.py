@@ -19,6 +19,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from archiver.access import Access
 from archiver.errors import RecordsRetired
 from archiver.serve.kafka import fetch_response
 from archiver.serve.kafka.fetch_response import FetchedPartition
@@ -26,7 +27,6 @@ from archiver.serve.kafka.fetch_sessions import FINAL, Begun, Place, Wanted
 from archiver.serve.kafka.list_offsets import error_of
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.reading import CHUNK_BYTES, Chunk, ServedTopic
-from archiver.serve.security import Access
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)

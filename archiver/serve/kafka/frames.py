@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from archiver.errors import BadRequest
-from archiver.serve.kafka.kinds import request_kind, response_kind
+from archiver.serve.kafka.messages import request_kind, response_kind
 from archiver.serve.kafka.request_memory import SMALL
 from archiver.serve.kafka.request_reader import MOST_ELEMENTS, Bytes, reader_of
 from archiver.serve.kafka.service import Client, Request
+from archiver.wire.api_keys import ApiKey
 
 _LENGTH: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhi")
@@ -26,7 +27,6 @@ _SLICE_BYTES: Final = 256 << 10
 _JOINED_BYTES: Final = 4 << 10
 _PARTS_AT_ONCE: Final = 1024
 """As many as Linux takes in one call."""
-API_VERSIONS: Final = 18
 LEAST_BYTES: Final = _HEAD.size
 """The length of the shortest request."""
 
@@ -117,7 +117,7 @@ def response_head(head: Head) -> bytes:
     """The header of the response to a request. That of ApiVersions never has tags: its client knows no versions yet."""
     number = struct.pack(">i", head.correlation_id)
     is_flexible = response_kind(head.api_key, head.version).__header_schema__.__flexible__
-    return number + b"\0" if is_flexible and head.api_key != API_VERSIONS else number
+    return number + b"\0" if is_flexible and head.api_key != ApiKey.API_VERSIONS else number
 
 
 async def write_frame(

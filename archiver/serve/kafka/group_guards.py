@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from archiver.access import Operation
 from archiver.serve.kafka.guards import Answer, Handler, by_topics, denied_topic, split, values, with_body
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.security import Operation
 
 _GROUP: Final = 0
 _WITH_GROUPS: Final = 8

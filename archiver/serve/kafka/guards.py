@@ -14,9 +14,9 @@ from kio.schema.describe_topic_partitions.v0.request import TopicRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 
+from archiver.access import Operation
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.security import Operation
 
 Answer: TypeAlias = Values | list[bytes | memoryview]
 Handler: TypeAlias = Callable[[Service, Request], Awaitable[Answer]]

@@ -14,15 +14,27 @@ from functools import cache
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
+from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
-
-from archiver.serve.kafka.kinds import response_kind
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 Values: TypeAlias = Mapping[str, Any]
 """The fields of a message by kio's names. Structures are Values again, arrays are sequences, times are milliseconds."""
 
 _ABSENT: Final = object()
+
+
+@cache
+def request_kind(api_key: int, version: int) -> type[RequestPayload]:
+    """Return kio's class of requests of an API and version. kio imports it each time; here it is looked up once."""
+    return load_request_schema(api_key, version)
+
+
+@cache
+def response_kind(api_key: int, version: int) -> type[ResponsePayload]:
+    """Return kio's class of responses of an API and version."""
+    return load_response_schema(api_key, version)
 
 
 def answer(api_key: int, version: int, values: Values) -> Any:

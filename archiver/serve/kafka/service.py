@@ -11,6 +11,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from archiver.access import ANONYMOUS, Access
 from archiver.serve.groups import Coordinator, GroupBudget, OffsetStore
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch_sessions import FetchSessions, SessionSlots
@@ -19,9 +20,9 @@ from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.kafka.pace import Pace
 from archiver.serve.kafka.pauses import Pauses
 from archiver.serve.nodes import Cluster, JointCommits
-from archiver.serve.observing import BudgetRefusals, Traffic
 from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
-from archiver.serve.security import ANONYMOUS, Access, Attempts, Quotas, Session
+from archiver.serve.security import Attempts, Quotas, Session
+from archiver.telemetry.serving import BudgetRefusals, Traffic
 
 Kept: TypeAlias = Callable[..., Awaitable[Any]]
 _Element = TypeVar("_Element")

@@ -11,7 +11,9 @@ from archiver.config.model import ServeSection
 from archiver.serve.groups import Coordinator
 from archiver.serve.kafka.server import Server
 from archiver.serve.nodes import Cluster
-from archiver.serve.observing import (
+from archiver.serve.reading import PartitionReader, ServedTopics, Workers
+from archiver.telemetry.listener import Listener
+from archiver.telemetry.serving import (
     AccessLog,
     BudgetRefusals,
     GroupLag,
@@ -21,8 +23,6 @@ from archiver.serve.observing import (
     Sources,
     Traffic,
 )
-from archiver.serve.reading import PartitionReader, ServedTopics, Workers
-from archiver.telemetry.listener import Listener
 
 _TURN_SECONDS: Final = 1.0
 

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from archiver.access import Principal
 from archiver.errors import ConfigError
 
+NameFrom: TypeAlias = Literal["dn", "common_name"]
 TlsVersion: TypeAlias = Literal["1.2", "1.3"]
 
 _LOG = logging.getLogger(__name__)
@@ -101,3 +106,16 @@ def _state(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def principal_of_certificate(der: bytes, name_from: NameFrom = "dn") -> Principal | None:
+    """The principal of a client's certificate: its whole DN, as in `User:CN=reader,O=Example`, or its common name.
+
+    The DN is written as Kafka does (RFC 4514): the most specific part first. None where there is no such name.
+    """
+    subject = x509.load_der_x509_certificate(der).subject
+    if name_from == "dn":
+        text = subject.rfc4514_string()
+        return Principal(text) if text else None
+    names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return Principal(str(names[0].value)) if len(names) == 1 else None

@@ -11,10 +11,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias, get_args
 
+from archiver.access.passwords import Mechanism, is_password
+from archiver.access.users import Users
 from archiver.errors import AuthenticationFailed
-from archiver.serve.security.scram import Mechanism, ScramExchange, StoredKeys
+from archiver.serve.security.scram import ScramExchange
 from archiver.serve.security.tokens import Bearer, Tokens, Verified
-from archiver.serve.security.users import Users
 
 MechanismWord: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 MECHANISM_WORDS: Final[tuple[MechanismWord, ...]] = get_args(MechanismWord)
@@ -87,9 +88,7 @@ class _Plain:
         if authzid not in ("", name):
             raise AuthenticationFailed("a client may authenticate for itself only")
         keys, is_known = (await self._users.known()).any_keys_of(name)
-        is_right = await asyncio.get_running_loop().run_in_executor(
-            self._hashing, StoredKeys.has_password, keys, password
-        )
+        is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, keys, password)
         if not (is_right and is_known):
             raise AuthenticationFailed("the user or the password is wrong")
         return Step(b"", name)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from archiver.access.principals import ANONYMOUS, Principal
 from archiver.serve.groups import GroupBudget
-from archiver.serve.security.principals import ANONYMOUS, Principal
 
 MOST_WAIT: Final = 10.0
 """The longest wait that one answer asks for. What a principal still owes is asked for with the next."""

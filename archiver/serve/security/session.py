@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from archiver.access.principals import ANONYMOUS, Principal
+from archiver.access.rules import Access
 from archiver.errors import AuthenticationFailed
-from archiver.serve.security.access import Access
 from archiver.serve.security.exchanges import Exchange, Mechanisms, MechanismWord
-from archiver.serve.security.principals import ANONYMOUS, Principal
 from archiver.serve.security.tokens import Verified
 
 _LEAST_SECONDS: Final = 1.0

@@ -10,19 +10,19 @@ from typing import Final
 
 from jwt import PyJWK
 
+from archiver.access.accounts import RegistryUsers
+from archiver.access.principals import ANONYMOUS, Principal
+from archiver.access.rules import Access, rules_in
+from archiver.access.users import KnownUsers, Users
 from archiver.config import Config
 from archiver.config.serve_security import OauthSection, TlsSection
 from archiver.errors import ConfigError, ServeError
-from archiver.serve.security.access import Access, Rule
-from archiver.serve.security.certificates import ServerCertificates, TlsFiles
+from archiver.serve.security.certificates import ServerCertificates, TlsFiles, principal_of_certificate
 from archiver.serve.security.exchanges import Mechanisms
-from archiver.serve.security.principals import ANONYMOUS, Principal, principal_of_certificate
 from archiver.serve.security.quotas import Quota, Quotas
-from archiver.serve.security.registry_users import RegistryUsers
 from archiver.serve.security.session import Session
 from archiver.serve.security.token_keys import TokenKeys, config_error, keys_at, keys_in
 from archiver.serve.security.tokens import TokenRules, Tokens
-from archiver.serve.security.users import KnownUsers, Users
 from schema_mapping.errors import ContextError
 
 _THREADS: Final = 2
@@ -42,10 +42,7 @@ class Security:
         self._registry = RegistryUsers(config.registry.dsn)
         self._name_from = tls.principal if tls else "dn"
         self._needs_certificate = tls is not None and tls.client_ca is not None
-        self._rules = tuple(
-            Rule.parse(each.principal, each.permission, each.operations, each.topics, each.groups)
-            for each in section.acls
-        )
+        self._rules = rules_in(section.acls)
         self.quotas = Quotas(
             Quota(
                 principal=each.principal,

@@ -3,4 +3,4 @@
 Whole files go. Rows of a file that also has younger ones go only if that is asked for.
 """
 
-__all__ = ["cut", "idle", "job", "report"]
+__all__ = ["chore", "cut", "job", "report"]

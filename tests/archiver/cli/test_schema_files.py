@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from archiver.cli.app import app
-from archiver.cli.schema_rules import Rule
+from schema_mapping.columns.compatibility import Rule
 from tests.support.schemas.proto_text import compile_text
 from tests.support.terminal.pseudo_terminal import ARCHIVER, run
 

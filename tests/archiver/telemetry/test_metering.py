@@ -12,12 +12,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
-from archiver.errors import ConsentMissing
+from archiver.chores.runner import ChoreEnded
+from archiver.errors import ConsentMissing, StorageUnavailable
 from archiver.ingest.events import JobEvent
 from archiver.observer import all_of
 from archiver.telemetry.health import Health
 from archiver.telemetry.instruments import Instruments
-from archiver.telemetry.metering import ExpireMetering, Metering
+from archiver.telemetry.metering import ChoreMetering, ExpireMetering, Metering
 from archiver.telemetry.tracing import Spans, tracer_to
 from archiver.terminal.archive_json import archive_lines
 from archiver.terminal.json_lines import JsonLines
@@ -206,3 +207,16 @@ def test_topics_that_wait_for_consent_are_counted() -> None:
     assert waiting()["orders"] == 1.0, "nothing is known of it now"
     finish("orders", None)
     assert waiting()["orders"] == 0.0
+
+
+def test_time_and_failures_of_chores_are_counted() -> None:
+    instruments = Instruments()
+    metering = ChoreMetering(instruments)
+    failures = (StorageUnavailable("away"), ValueError("a bug"))
+    metering(ChoreEnded(topic="orders", chore="compaction", seconds=2.5))
+    metering(ChoreEnded(topic="orders", chore="compaction", seconds=0.5, failures=failures))
+    value = instruments.registry.get_sample_value
+    labels = {"topic": "orders", "chore": "compaction"}
+    assert value("archiver_chore_seconds_total", labels) == 3.0
+    for error in ("StorageUnavailable", "ValueError"):
+        assert value("archiver_chore_failures_total", labels | {"error": error}) == 1

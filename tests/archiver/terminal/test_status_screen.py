@@ -6,6 +6,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -19,6 +20,7 @@ from archiver.topics.state import PartitionStatus, TopicStatus
 from catalog.model import FileState, StateCount
 from catalog.ranges.holes import AlteredRange, GoneRows, Hole
 from catalog.recognition import Doubt, Fit, Recognition
+from catalog.registry.chores import ChoreState
 from catalog.registry.retention_consents import RetentionConsent
 
 WRITER = OpenTransaction(producer_id=7, producer_epoch=2, first_offset=120, last_timestamp=1, transactional_id="pay")
@@ -193,3 +195,38 @@ def test_only_automatic_retirement_waits(settings: dict[str, str], consents: dic
     config = TopicConfig.model_validate({"name": "orders", "table": "kafka.orders", "expire": "auto", **settings})
     found = {limits: RetentionConsent(reason="most", is_given=given) for limits, given in consents.items()}
     assert (missing_consent(config, found) is not None) is waits
+
+
+def test_a_chore_that_fails_is_shown_until_it_succeeds() -> None:
+    at = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
+    failing = ChoreState(
+        chore="compaction", cursor=7, behind=3, failures=2, failed_at=at, error="StorageUnavailable: away"
+    )
+    status = replace(STATUS, chores=(failing, ChoreState(chore="tidying", cursor=9, ended_at=at)))
+    text = shown(status, width=300)
+    assert (
+        "compaction failed 2 times, last at 2026-11-01T12:30:00+00:00; archiving continues, and it is tried again:"
+        " StorageUnavailable: away"
+    ) in text
+    assert "tidying" not in text
+    assert failing not in status.problems
+    assert json.loads(json.dumps(status_json(status)))["chores"] == [
+        {
+            "chore": "compaction",
+            "cursor": 7,
+            "behind": 3,
+            "ended_at": None,
+            "failures": 2,
+            "failed_at": "2026-11-01T12:30:00+00:00",
+            "error": "StorageUnavailable: away",
+        },
+        {
+            "chore": "tidying",
+            "cursor": 9,
+            "behind": 0,
+            "ended_at": "2026-11-01T12:30:00+00:00",
+            "failures": 0,
+            "failed_at": None,
+            "error": None,
+        },
+    ]

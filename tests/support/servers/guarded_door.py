@@ -10,13 +10,13 @@ from typing import Any
 from aiokafka.conn import ScramAuthenticator
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.security.access import Access, Rule
+from archiver.access.passwords import LEAST_ITERATIONS, MECHANISMS, keys_of_password
+from archiver.access.rules import Access, Rule
+from archiver.access.users import KnownUsers, Users
 from archiver.serve.security.exchanges import MECHANISM_WORDS, Mechanisms, MechanismWord
-from archiver.serve.security.scram import LEAST_ITERATIONS, MECHANISMS, StoredKeys
 from archiver.serve.security.session import Session
 from archiver.serve.security.token_keys import TokenKeys, parsed
 from archiver.serve.security.tokens import TokenRules, Tokens
-from archiver.serve.security.users import KnownUsers, Users
 from tests.support.servers.served_lake import Wire, request
 from tests.support.servers.tokens import AUDIENCE, ISSUER, TokenIssuer
 
@@ -25,7 +25,7 @@ SECRET = b"secret of these tests"
 
 def known_users(passwords: Mapping[str, str]) -> KnownUsers:
     keys = {
-        name: {each: StoredKeys.of_password(each, password, LEAST_ITERATIONS) for each in MECHANISMS}
+        name: {each: keys_of_password(each, password, LEAST_ITERATIONS) for each in MECHANISMS}
         for name, password in passwords.items()
     }
     return KnownUsers.of(keys, SECRET)

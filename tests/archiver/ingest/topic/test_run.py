@@ -12,7 +12,6 @@ from uuid import UUID
 import pytest
 from pyiceberg.table.update import SetPropertiesUpdate
 
-from archiver.commit import tidying
 from archiver.commit.presence import Presence
 from archiver.config import TopicConfig, load_config
 from archiver.errors import (
@@ -59,9 +58,6 @@ class Fence(StagedRanges):
             partition: PartitionOffset(next_offset=end, leader_epoch=self.epochs[partition])
             for partition, end in self.ends.items()
         }
-
-    def trim(self, _: Any) -> None:
-        """Nothing of these ranges is old."""
 
     def keep_rejected(self, _: Any, ranges: Sequence[TranslatedRange], *, reason: str) -> None:
         self.rejected += ranges
@@ -128,7 +124,6 @@ class World:
 
 
 def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(tidying, "ONE_IN", 1)  # chance decides nothing here
     made = World(folder)
     monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
     return made

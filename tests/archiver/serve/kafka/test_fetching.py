@@ -18,13 +18,14 @@ import pyarrow.compute as pc
 import pytest
 from kio.schema.errors import ErrorCode
 
+from archiver.access import ANONYMOUS, Access, Rule
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch import fetch as answer_to
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
 from archiver.serve.kafka.service import Client, Request
-from archiver.serve.observing import Traffic
-from archiver.serve.security import ANONYMOUS, Access, Rule, Session
+from archiver.serve.security import Session
+from archiver.telemetry.serving import Traffic
 from catalog.errors import RegistryUnreachable
 from tests.support.archive.archived_batches import ROWS, archived, records_in, split
 from tests.support.archive.lake import Lake

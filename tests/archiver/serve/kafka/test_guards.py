@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from archiver.access import Rule
 from archiver.serve.kafka.apis import APIS, BEFORE_AUTHENTICATION
-from archiver.serve.security import Rule
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.guarded_door import GuardedDoor, come_in

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.security import Rule
+from archiver.access import Rule
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.guarded_door import GuardedDoor, come_in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,7 +42,8 @@ def test_work_on_a_group_counts_for_its_client() -> None:
         request: Any = SimpleNamespace(
             api_key=HEARTBEAT, body=SimpleNamespace(group_id="g"), client=SimpleNamespace(turns=turns)
         )
-        answer = await turns.run(coordination._by_coordinator(service, request, handler, "g"))
+        api = replace(apis.APIS[HEARTBEAT], handler=handler)
+        answer = await turns.run(coordination._by_coordinator(service, request, api, "g"))
         assert answer == {"error_code": 0}
         assert loop_time.seconds == pytest.approx(0.3)
         assert loop_time.payer("a").level < 5.0 - 0.29

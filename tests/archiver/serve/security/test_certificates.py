@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.serve.security.access import Access
-from archiver.serve.security.certificates import ServerCertificates, TlsFiles
-from archiver.serve.security.principals import principal_of_certificate
+from archiver.access.rules import Access
+from archiver.serve.security.certificates import ServerCertificates, TlsFiles, principal_of_certificate
 from archiver.serve.security.session import Session
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from archiver.serve.security import Principal, Quota, Quotas
+from archiver.access import Principal
+from archiver.serve.security import Quota, Quotas
 from archiver.serve.security.quotas import MOST_WAIT
 
 ALICE, BOB = Principal("alice"), Principal("bob")

@@ -8,8 +8,9 @@ from base64 import b64decode
 
 import pytest
 
+from archiver.access.passwords import MECHANISMS, Mechanism, derived_keys, is_password, keys_of_password
 from archiver.errors import AuthenticationFailed
-from archiver.serve.security.scram import MECHANISMS, Mechanism, ScramExchange, StoredKeys
+from archiver.serve.security.scram import ScramExchange
 from tests.support.servers.guarded_door import known_users, scram
 
 USERS = known_users({"alice": "pencil", "a,b=c": "comma"})
@@ -22,7 +23,7 @@ def exchange(mechanism: Mechanism = "SCRAM-SHA-256") -> ScramExchange:
 def test_the_example_of_the_rfc(monkeypatch: pytest.MonkeyPatch) -> None:
     """RFC 7677, section 3."""
     monkeypatch.setattr(secrets, "token_urlsafe", lambda _: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
-    keys = StoredKeys.derived("SCRAM-SHA-256", "pencil", b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="), 4096)
+    keys = derived_keys("SCRAM-SHA-256", "pencil", b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="), 4096)
     server = ScramExchange("SCRAM-SHA-256", lambda _: (keys, True))
     nonce = b"rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     assert (
@@ -119,9 +120,10 @@ def test_what_is_no_first_message_is_refused(first: bytes) -> None:
 
 
 def test_nothing_kept_tells_the_password() -> None:
-    keys = StoredKeys.of_password("SCRAM-SHA-512", "pencil", 4096)
-    other = StoredKeys.of_password("SCRAM-SHA-512", "pencil", 4096)
+    keys = keys_of_password("SCRAM-SHA-512", "pencil", 4096)
+    other = keys_of_password("SCRAM-SHA-512", "pencil", 4096)
     assert keys.salt != other.salt
     assert keys.stored_key != other.stored_key
-    assert keys.has_password("pencil")
-    assert not keys.has_password("pencil ")
+    assert is_password(keys, "pencil")
+    assert not is_password(keys, "pencil ")
+    assert all(secret not in repr(keys) for secret in ("salt", "stored_key", "server_key")), "no log shows them"

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from archiver.access import Principal
 from archiver.config import Config, load_config
 from archiver.errors import ConfigError
-from archiver.serve.security import Principal, Security
+from archiver.serve.security import Security
 from tests.support.kafka.secured_broker import make_certificates
 from tests.support.servers.tokens import TokenIssuer
 

@@ -1,0 +1,63 @@
+"""The keys that are kept of a password (RFC 5802): a password can be checked by them, and none can be made of them.
+
+Whoever isn't known has keys of their own that no password fits, so a check takes as long for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import Final, Literal, TypeAlias, get_args
+
+from catalog.registry import ScramKeys
+
+Mechanism: TypeAlias = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
+MECHANISMS: Final[tuple[Mechanism, ...]] = get_args(Mechanism)
+
+LEAST_ITERATIONS: Final = 4096
+MOST_ITERATIONS: Final = 250_000
+DEFAULT_ITERATIONS: Final = 16_384
+HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""The name of each mechanism's hash."""
+_SALT_BYTES: Final = 24
+
+
+def keys_of_password(mechanism: Mechanism, password: str, iterations: int = DEFAULT_ITERATIONS) -> ScramKeys:
+    """Make the keys of a password, with a random salt. Slow, on purpose."""
+    return derived_keys(mechanism, password, secrets.token_bytes(_SALT_BYTES), iterations)
+
+
+def derived_keys(mechanism: str, password: str, salt: bytes, iterations: int) -> ScramKeys:
+    """Derive the keys of a password with this salt."""
+    named = HASHES[mechanism]
+    salted = hashlib.pbkdf2_hmac(named, password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", named)
+    return ScramKeys(
+        mechanism=mechanism,
+        salt=salt,
+        iterations=iterations,
+        stored_key=hashlib.new(named, client_key).digest(),
+        server_key=hmac.digest(salted, b"Server Key", named),
+    )
+
+
+def keys_of_nobody(mechanism: Mechanism, name: str, *, secret: bytes, iterations: int) -> ScramKeys:
+    """Make keys that no password has, for an unknown user: with the same salt each time, as if there were a user."""
+
+    def made(what: bytes) -> bytes:
+        return hmac.digest(secret, what + mechanism.encode() + b"\0" + name.encode(), HASHES[mechanism])
+
+    return ScramKeys(
+        mechanism=mechanism,
+        salt=made(b"salt")[:_SALT_BYTES],
+        iterations=iterations,
+        stored_key=secrets.token_bytes(len(made(b""))),
+        server_key=secrets.token_bytes(len(made(b""))),
+    )
+
+
+def is_password(keys: ScramKeys, password: str) -> bool:
+    """Return whether this is the password. Slow, on purpose; compares in constant time."""
+    derived = derived_keys(keys.mechanism, password, keys.salt, keys.iterations)
+    return hmac.compare_digest(derived.stored_key, keys.stored_key)

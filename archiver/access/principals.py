@@ -1,0 +1,20 @@
+"""Principals: who a client is, in the words that Kafka uses for it (`User:alice`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A client's identity. As text it is `User:` and its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"User:{self.name}"
+
+
+ANONYMOUS: Final = Principal("ANONYMOUS")
+"""Whoever comes in where nobody has to say who they are."""

@@ -1,0 +1,96 @@
+"""Users with a password: their stored keys, kept in memory and looked up again from time to time.
+
+While the registry is away, those who were known last are known still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.access.passwords import DEFAULT_ITERATIONS, MECHANISMS, Mechanism, keys_of_nobody
+from catalog.registry import ScramKeys
+
+_LOG = logging.getLogger(__name__)
+_KNOWN_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 0.5
+"""How long a client waits for users that are being looked up. Then those that were known last count."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownUsers:
+    """All users as they were at a time: keys by name and mechanism. `secret` makes salts for those who aren't known."""
+
+    keys: Mapping[str, Mapping[str, ScramKeys]]
+    secret: bytes
+    usual: Mapping[Mechanism, int]
+    """The iterations that most users have: so many has one who isn't known."""
+
+    @classmethod
+    def of(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
+        """Users with these keys."""
+        usual: dict[Mechanism, int] = {}
+        for mechanism in MECHANISMS:
+            counts = Counter(each[mechanism].iterations for each in keys.values() if mechanism in each)
+            usual[mechanism] = counts.most_common(1)[0][0] if counts else DEFAULT_ITERATIONS
+        return cls(keys, secret, usual)
+
+    def keys_of(self, name: str, mechanism: Mechanism) -> tuple[ScramKeys, bool]:
+        """The keys of a name, and whether somebody has it. Who isn't known has keys that no password fits."""
+        iterations = self.usual[mechanism]
+        nobody = keys_of_nobody(mechanism, name, secret=self.secret, iterations=iterations)
+        found = self.keys.get(name, {}).get(mechanism)
+        return (nobody, False) if found is None else (found, True)
+
+    def any_keys_of(self, name: str) -> tuple[ScramKeys, bool]:
+        """The keys of a name for any mechanism, to compare a password with."""
+        found = self.keys.get(name, {})
+        mechanism: Mechanism = "SCRAM-SHA-512" if "SCRAM-SHA-512" in found or not found else "SCRAM-SHA-256"
+        return self.keys_of(name, mechanism)
+
+
+class Users:
+    """The users of a server. Use it from one event loop."""
+
+    def __init__(self, load: Callable[[], Awaitable[KnownUsers]], *, seconds: float = _KNOWN_SECONDS) -> None:
+        """`load` asks the registry; `seconds` is how long its answer holds."""
+        self._load = load
+        self._seconds = seconds
+        self._known: KnownUsers | None = None
+        self._asked_at = float("-inf")
+        self._asking: asyncio.Task[None] | None = None
+        self._is_away = False
+
+    async def begin(self) -> None:
+        """Load the users. Raises the registry's errors."""
+        self._known = await self._load()
+        self._asked_at = asyncio.get_running_loop().time()
+
+    async def known(self) -> KnownUsers:
+        """The users, not older than a few seconds as long as the registry answers at once."""
+        if asyncio.get_running_loop().time() - self._asked_at > self._seconds:
+            if self._asking is None or self._asking.done():
+                self._asking = asyncio.get_running_loop().create_task(self._ask())
+            await asyncio.wait({self._asking}, timeout=_PATIENCE_SECONDS)
+        assert self._known is not None
+        return self._known
+
+    async def close(self) -> None:
+        """Give up what is being asked."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+
+    async def _ask(self) -> None:
+        try:
+            self._known = await self._load()
+            self._is_away = False
+        except Exception as error:  # noqa: BLE001 - whatever it is, those that were known last may come in
+            if not self._is_away:
+                _LOG.warning("users can't be looked up; those that were known last may come in", exc_info=error)
+            self._is_away = True
+        self._asked_at = asyncio.get_running_loop().time()

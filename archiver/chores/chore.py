@@ -1,0 +1,79 @@
+"""A chore: background work on one topic at a time, with a cursor over the topic's commits that survives a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from archiver.commit.commit_staged import StagedTopic
+from archiver.engine.runner import Engine
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.registry.chores import ChoreState, NumberedCommits
+from schema_mapping.errors import ContextError
+
+When: TypeAlias = Literal["after commit", "when idle"]
+
+REST_SECONDS: Final = 600.0
+COMMITS_AT_ONCE: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoreTurn:
+    """What a chore gets for one turn on a topic.
+
+    After a commit the turn runs in the thread of that commit and has no engine: it must be short. `engine` starts when
+    it is first called. A chore begins nothing new once `is_over` returns True.
+    """
+
+    topic: TopicRow
+    opened: StagedTopic | None
+    registry: Registry
+    state: ChoreState
+    keep: Callable[[int], None]
+    """Keeps the cursor: the chore is done with the commits up to this number, also after a crash."""
+    is_over: Callable[[], bool]
+    engine: Callable[[], Engine] | None = None
+
+    @property
+    def last_commit(self) -> int:
+        """The number of the topic's last commit when the turn began."""
+        return self.state.cursor + self.state.behind
+
+    def commits(self, *, most: int = COMMITS_AT_ONCE) -> Iterator[NumberedCommits]:
+        """Yield the ranges of the commits since the cursor, at most `most` commits together.
+
+        Call `keep` with each `through` when its ranges are dealt with. Ranges may come a second time.
+        """
+        cursor = self.state.cursor
+        while not self.is_over():
+            commits = self.registry.chores.commits_since(self.topic, cursor, most=most)
+            if commits is None:
+                return
+            yield commits
+            cursor = commits.through
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoreOutcome:
+    """What became of a turn. `is_finished` is False if its time was over first: the next turn continues.
+
+    `failures` don't end the turn of their topic; each is logged. With `waits_for`, a person has to do something first.
+    """
+
+    is_finished: bool = True
+    failures: tuple[Exception, ...] = ()
+    waits_for: ContextError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chore:
+    """Named background work. After it finished or failed, it leaves the topic alone for `rest_seconds`."""
+
+    name: str
+    when: When
+    run: Callable[[ChoreTurn], ChoreOutcome]
+    applies_to: Callable[[str], bool] = field(default=lambda _: True)
+    """Whether the topic with this name is configured for the chore."""
+    rest_seconds: float = REST_SECONDS

@@ -1,0 +1,55 @@
+"""Requests as they are answered: counted, and logged if operators want that. Payloads are never looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from archiver.telemetry.metrics import counter, histogram
+from archiver.telemetry.serving.access_log import AccessLog
+from archiver.telemetry.serving.answered import NONE, Answered
+
+_MOST_LOOKS: Final = 200
+"""How many structures of an answer are looked at for an error."""
+
+
+class Traffic:
+    """Counts what is answered. Use it from the event loop."""
+
+    def __init__(self, registry: CollectorRegistry | None = None, access_log: AccessLog | None = None) -> None:
+        self._log = access_log
+        registry = registry or CollectorRegistry()
+        self._requests = counter("serve_requests", registry)
+        self._seconds = histogram("serve_request_seconds", registry)
+        self._bytes = counter("serve_sent_bytes", registry)
+        self._refused = counter("serve_partition_errors", registry)
+
+    def answered(self, done: Answered) -> None:
+        """Count a request, and log it."""
+        self._requests.labels(done.api, done.error).inc()
+        self._seconds.labels(done.api).observe(done.seconds)
+        self._bytes.labels(done.api).inc(done.sent_bytes)
+        if self._log is not None:
+            self._log.write(done)
+
+    def partition_error(self, error: str) -> None:
+        """Count the error of a partition in a fetch."""
+        self._refused.labels(error).inc()
+
+
+def error_in(answer: Mapping[str, Any]) -> str:
+    """The first error in an answer, by its name; `none` without one. Of a long answer only the beginning is read."""
+    left = [answer]
+    for _ in range(_MOST_LOOKS):
+        if not left:
+            return NONE
+        found = left.pop(0)
+        error = found.get("error_code")
+        if error is not None and error.value:
+            return str(error.name)
+        for each in found.values():
+            if isinstance(each, list | tuple):
+                left += [one for one in each[:_MOST_LOOKS] if isinstance(one, Mapping)]
+    return NONE

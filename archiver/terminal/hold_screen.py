@@ -1,0 +1,49 @@
+"""Shows legal holds: as lines for people, as plain values for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archiver.upkeep.holds import Placed
+from catalog.ranges.legal_holds import Hold
+
+
+def hold_line(topic: str, hold: Hold) -> str:
+    """Say what a hold covers, who placed it, and who released it."""
+    spans = "; ".join(span.text for span in hold.spans)
+    told = f"{topic}: {hold.id} holds {spans}"
+    if hold.placed_at:
+        told += f", placed {hold.placed_at} by {hold.placed_by}"
+    if hold.reason:
+        told += f": {hold.reason}"
+    if hold.released_at:
+        why = f": {hold.released_why}" if hold.released_why else ""
+        told += f"; released {hold.released_at} by {hold.released_by}{why}"
+    return told
+
+
+def placed_lines(placed: Placed) -> list[str]:
+    """Say what was placed, and what of it was removed before."""
+    lines = [hold_line(placed.topic, placed.hold)]
+    lines += [
+        f"partition {each}: records before {offset:,} were retired before" for each, offset in placed.retired.items()
+    ]
+    if placed.erased:
+        lines.append(f"{placed.erased:,} of these offsets were erased before")
+    if placed.in_doubt:
+        lines.append(
+            "a removal that was begun before may still take some of these records out of the table: run `archiver"
+            f" reconcile {placed.topic}` to see. Their files stay in the store as long as the hold: commits"
+            f" {', '.join(placed.in_doubt)}"
+        )
+    return lines
+
+
+def placed_json(placed: Placed) -> dict[str, Any]:
+    """Return what was placed as plain JSON values."""
+    return {
+        "hold": placed.hold.to_json(),
+        "retired_before": {str(each): offset for each, offset in sorted(placed.retired.items())},
+        "erased_before": placed.erased,
+        "removals_in_doubt": list(placed.in_doubt),
+    }

@@ -1,0 +1,128 @@
+"""Shows schemas on a terminal: a tree of columns, a table's history, and what a new schema would change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Group
+from rich.text import Text
+from rich.tree import Tree
+
+from archiver.terminal.schema_words import describe, tell
+from catalog.model import VersionRecord
+from schema_mapping.columns.compatibility import BrokenRule
+from schema_mapping.columns.evolution import Change, ChangeKind
+from schema_mapping.outline import ColumnOutline, Outline, RootOutline
+
+_COLOURS = {
+    ChangeKind.ADDED: "green",
+    ChangeKind.RESTORED: "green",
+    ChangeKind.REMOVED: "red",
+    ChangeKind.DROPPED: "red",
+    ChangeKind.REPLACED: "red",
+    ChangeKind.CUT: "yellow",
+}
+
+_DONE = {
+    **{kind: str(kind) for kind in ChangeKind},
+    ChangeKind.RESTORED: "brought back",
+    ChangeKind.PROMOTED: "widened",
+    ChangeKind.REPLACED: "changed in type",
+    ChangeKind.KEPT: "taken back",
+    ChangeKind.EXPANDED: "given columns of their own",
+    ChangeKind.CUT: "kept whole",
+}
+
+
+def outline_tree(topic: str, table: str, outline: Outline) -> Group:
+    """Show the columns of key and value as trees, with every cut."""
+    head = Text.assemble((topic, "bold"), f" in {table}, schema version {outline.version}")
+    trees = [_root_tree(root) for root in outline.roots]
+    cuts = [f"{column}  {each.protobuf}: {each.cut}" for column, each in cut_columns(outline)]
+    if not cuts:
+        return Group(head, *trees)
+    return Group(
+        head, *trees, Text("\nKept whole in __unrecognized__:", style="yellow"), *(Text(f"  {cut}") for cut in cuts)
+    )
+
+
+def cut_columns(outline: Outline) -> Iterator[tuple[str, ColumnOutline]]:
+    """List the columns that hold a whole message as bytes, with their dotted names."""
+    for root in outline.roots:
+        yield from _cuts(root.name, root.columns)
+
+
+def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
+    """Tell every version in plain words: since when it is used, and what it did to the columns."""
+    parts = [Text(topic, style="bold")]
+    for record in records:
+        made = record.created.strftime("%Y-%m-%d %H:%M:%S UTC")
+        head = Text.assemble((f"Version {record.version}", "bold"), f", first used {made}: {summary(record.changes)}")
+        parts.append(head.append(f"  {record.fingerprint[:12]}", style="dim"))
+        parts += [Text(f"  {tell(change)}", style=_COLOURS.get(change.kind, "")) for change in record.changes]
+    return Group(*parts)
+
+
+def summary(changes: Iterable[Change]) -> str:
+    """Count changes by what they did: `2 columns added, 1 renamed`."""
+    counts = Counter(change.kind for change in changes)
+    if not counts:
+        return "no column changed"
+    first, *others = sorted(counts.items(), key=lambda each: list(ChangeKind).index(each[0]))
+    noun = "column" if first[1] == 1 else "columns"
+    said = [f"{first[1]:,} {noun} {_DONE[first[0]]}", *(f"{count:,} {_DONE[kind]}" for kind, count in others)]
+    return ", ".join(said)
+
+
+def changes_lines(changes: Iterable[Change]) -> list[Text]:
+    """Make one line for each change."""
+    return [Text(f"  {describe(change)}", style=_COLOURS.get(change.kind, "")) for change in changes]
+
+
+def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
+    """Say which rules the changes break, and what that means for those who query the table."""
+    if not broken:
+        return [Text("Compatible: queries of the table go on as before.", style="green")]
+    lines = [Text(f"  breaks rule {each.rule}: {each.change.column}: {each.rule.meaning}") for each in broken]
+    return [Text("Not compatible:", style="bold red"), *lines]
+
+
+def _root_tree(root: RootOutline) -> Tree:
+    what = root.message or "raw bytes"
+    tree = Tree(Text.assemble((root.name, "bold"), (f"  #{root.field_id}", "cyan"), f"  {what}"))
+    _grow(tree, root)
+    return tree
+
+
+def _grow(tree: Tree, struct: RootOutline | ColumnOutline) -> None:
+    for column in struct.columns:
+        branch = tree.add(_line(column))
+        if column.removed is None:
+            _grow(branch, column)
+    for field in struct.excluded:
+        line = Text(f"= {field.number} {field.source_name}: {field.protobuf}", style="blue")
+        tree.add(line.append("  excluded (bytes in __unrecognized__)", style="yellow"))
+
+
+def _line(column: ColumnOutline) -> Text:
+    line = Text.assemble(column.name, (f"  #{column.field_id}", "cyan"), f"  {column.type}")
+    if column.protobuf is not None:
+        field = "" if column.number is None else f"{column.number} {column.source_name}: "
+        line.append(f"  = {field}{column.protobuf}", style="blue")
+    line.append(f"  since {column.since}", style="dim")
+    if column.removed is not None:
+        line.append(f"  {'dropped' if column.dropped else 'removed'} in {column.removed}", style="red")
+    if column.cut is not None:
+        line.append(f"  cut: {column.cut}", style="yellow")
+    if column.doc is not None:
+        line.append(f"  {column.doc}", style="italic dim")
+    return line
+
+
+def _cuts(scope: str, columns: Iterable[ColumnOutline]) -> Iterator[tuple[str, ColumnOutline]]:
+    for column in columns:
+        name = f"{scope}.{column.name}"
+        if column.cut is not None:
+            yield name, column
+        yield from _cuts(name, column.columns)

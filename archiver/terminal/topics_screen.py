@@ -1,0 +1,69 @@
+"""Shows the topics of a cluster: as a table for people, as one JSON document for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from archiver.setup.cluster_topics import ListedTopic, TopicList
+from archiver.terminal.listing import NOTHING, Column, Listing
+
+
+def topics_screen(found: TopicList) -> RenderableType:
+    """Show the topics, and below how many there are."""
+    return Group(*([topics_listing(found)] if found.topics else []), Text(topics_summary(found)))
+
+
+def topics_listing(found: TopicList) -> Listing:
+    """Make a line for each topic."""
+    listing = Listing(
+        Column(heading="topic", kind="name"),
+        Column(heading="partitions", alone="partitions: {}"),
+        Column(heading="records, at most", alone="records, at most: {}"),
+        Column(heading="section", alone="section: {}", kind="text"),
+        Column(heading="archived to", alone="archived to: {}", kind="text"),
+    )
+    for each in found.topics:
+        size = each.size
+        listing.add(
+            Text(each.topic, style="bold"),
+            "not there" if size is None else _number(size.partitions),
+            NOTHING if size is None else _number(size.offsets),
+            each.section or NOTHING,
+            "unknown" if found.registry_error else each.archived_to or NOTHING,
+        )
+    return listing
+
+
+def topics_summary(found: TopicList) -> str:
+    """Say how many topics there are, and how many no section speaks for."""
+    there = [each for each in found.topics if each.size is not None]
+    without = sum(each.section is None for each in there)
+    topics = f"{len(there):,} topic{'' if len(there) == 1 else 's'} in cluster {found.cluster_id}"
+    if not without:
+        return topics
+    return (
+        f"{topics}; {without:,} without a section: the configuration doesn't archive {'it' if without == 1 else 'them'}"
+    )
+
+
+def topics_json(found: TopicList) -> dict[str, Any]:
+    """Return the topics as plain JSON values."""
+    return {"cluster_id": found.cluster_id, "topics": [_topic_json(each) for each in found.topics]}
+
+
+def _topic_json(each: ListedTopic) -> dict[str, Any]:
+    return {
+        "topic": each.topic,
+        "in_cluster": each.size is not None,
+        "partitions": None if each.size is None else each.size.partitions,
+        "offsets": None if each.size is None else each.size.offsets,
+        "section": each.section,
+        "archived_to": each.archived_to,
+    }
+
+
+def _number(value: int | None) -> str:
+    return "unknown" if value is None else f"{value:,}"

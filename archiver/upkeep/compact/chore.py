@@ -1,0 +1,36 @@
+"""Compaction as a chore: topics with `compact = "auto"` are compacted while a job that repeats waits for its next run.
+
+The job's own engine does the work.
+"""
+
+from __future__ import annotations
+
+from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
+from archiver.config import Config
+from archiver.observer import ignore
+from archiver.upkeep.compact.budget import Budget
+from archiver.upkeep.compact.job import Compact, Wish
+from archiver.upkeep.compact.report import CompactObserver
+
+
+def compaction(config: Config, observer: CompactObserver = ignore) -> Chore:
+    """Make the chore. `observer` gets what each turn compacts."""
+
+    def run(turn: ChoreTurn) -> ChoreOutcome:
+        settings = config.archive
+        budget = Budget(
+            is_over=turn.is_over, largest_group=settings.task_size, commit_seconds=settings.max_commit_interval
+        )
+        work = Compact(config, (turn.topic.topic,), Wish(saves_work=True), observer, budget=budget, engine=turn.engine)
+        (done,) = work.run().topics
+        failures = (*done.failures.values(), *((done.error,) if done.error else ()))
+        if not (done.stopped or failures):
+            turn.keep(turn.last_commit)
+        return ChoreOutcome(is_finished=not done.stopped, failures=failures)
+
+    return Chore(
+        name="compaction",
+        when="when idle",
+        run=run,
+        applies_to=lambda topic: config.topic(topic).compact == "auto",
+    )

@@ -1,0 +1,45 @@
+"""Retirement as a chore: the limits of topics with `expire = "auto"` are applied while a job that repeats is idle.
+
+Only whole files go, so no file is read or written. What needs consent waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
+from archiver.config import Config
+from archiver.errors import ConsentMissing
+from archiver.observer import ignore
+from archiver.upkeep.consent import WITHHELD
+from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.report import ExpireObserver
+
+_LOG = logging.getLogger(__name__)
+
+
+def retirement(
+    config: Config, observer: ExpireObserver = ignore, *, latest: Callable[[], Config] | None = None
+) -> Chore:
+    """Make the chore. `latest` loads the configuration again for each turn: a new `hold` keeps records from going."""
+
+    def run(turn: ChoreTurn) -> ChoreOutcome:
+        name = turn.topic.topic
+        job = Expire(latest() if latest else config, (name,), observer, is_over=turn.is_over, consent=WITHHELD)
+        (done,) = job.run().topics
+        if isinstance(done.error, ConsentMissing):
+            return ChoreOutcome(waits_for=done.error)
+        for partition, path in sorted(done.kept.items()):
+            _LOG.warning("a file keeps records of %s, partition %d, that should go: %s", name, partition, path)
+        failures = (*((done.error,) if done.error else ()), *done.failures.values(), *done.purged.failures.values())
+        if not (done.stopped or failures):
+            turn.keep(turn.last_commit)
+        return ChoreOutcome(is_finished=not done.stopped, failures=failures)
+
+    return Chore(
+        name="retirement",
+        when="when idle",
+        run=run,
+        applies_to=lambda topic: config.topic(topic).expire == "auto",
+    )
