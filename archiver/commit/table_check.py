@@ -14,7 +14,7 @@ from archiver.commit.check_rows import check_rows
 from archiver.commit.known_rows import named
 from catalog.errors import RolledBack, RowsAltered, RowsRemoved, TableError
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import check_lineage, done_by_others, head_of, rolled_back
+from catalog.iceberg.lineage import check_lineage, head_of, rolled_back
 from catalog.model import PartitionOffset, TopicRow
 from catalog.ranges.holes import AlteredRange, Checked, Hole
 from catalog.ranges.spans import joined
@@ -107,7 +107,7 @@ def _removed(table: ArchiveTable, found: Checked) -> RowsRemoved:
         table=table.topic.table,
         missing=named(found.holes),
         **beside,
-        by=list(done_by_others(table.iceberg.metadata)),
+        by=_others(table),
     )
 
 
@@ -128,8 +128,14 @@ def rows_altered(table: ArchiveTable, found: Checked) -> RowsAltered:
         table=table.topic.table,
         altered=named(found.altered),
         **beside,
-        by=list(done_by_others(table.iceberg.metadata)),
+        by=_others(table),
     )
+
+
+def _others(table: ArchiveTable) -> list[str]:
+    from archiver.commit.snapshot_effects import done_by_others
+
+    return list(done_by_others(table.iceberg))
 
 
 def _deletes(table: str, altered: tuple[AlteredRange, ...]) -> list[str]:

@@ -16,6 +16,7 @@ from archiver.archive.file_columns import ROWS
 from archiver.archive.manifests import manifests_of
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
+from archiver.commit.snapshot_effects import done_by_others
 from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.errors import SourceError, StorageError
@@ -37,7 +38,7 @@ from archiver.upkeep.verify.summaries import check_digests, check_summaries
 from archiver.upkeep.verify.tally import Cut, sum_of
 from catalog.errors import RolledBack, TableError
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import check_lineage, done_by_others
+from catalog.iceberg.lineage import check_lineage
 from catalog.model import DataFileInfo, file_name
 from schema_mapping.errors import ContextError
 
@@ -184,7 +185,7 @@ class TopicRun:
         by_count = sum(each.rows for each in found.proven if each.proof is Proof.COUNT)
         if by_count:
             told.append(f"of {by_count} records only their number is proven: no digest of them is known")
-        if others := done_by_others(table.iceberg.metadata):
+        if others := done_by_others(table.iceberg):
             told.append(f"others changed the table: {'; '.join(others)}")
         if sources.registry is not None and sources.registry.is_in_doubt:
             told.append("a commit is in doubt or not recorded yet: the registry wasn't held against the journal")

@@ -30,6 +30,7 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import (
     AddSchemaUpdate,
@@ -171,9 +172,15 @@ class Lake:
         return self.replace(tables, with_metrics=with_metrics, drop=drop, **options)
 
     def replace(
-        self, tables: Iterable[pa.Table], *, with_metrics: bool = True, drop: bool = False, **options: Any
+        self,
+        tables: Iterable[pa.Table],
+        *,
+        with_metrics: bool = True,
+        drop: bool = False,
+        operation: Operation = Operation.OVERWRITE,
+        **options: Any,
     ) -> list[str]:
-        """Replace every data file by files of these rows."""
+        """Replace every data file by files of these rows. The snapshot claims to be this operation."""
         old = self.files()
         fresh = [self._foreign(table, with_metrics=with_metrics, **options) for table in tables]
 
@@ -184,10 +191,19 @@ class Lake:
                 producer.append_data_file(one)
 
         self._commit(lambda snapshot: snapshot.overwrite(), swap)
+        self._rename_operation(operation)
         if drop:
             for one in old:
                 Path(one.file_path.removeprefix("file://")).unlink()
         return [one.file_path for one in fresh]
+
+    def _rename_operation(self, operation: Operation) -> None:
+        """Have the current snapshot claim to be another operation."""
+        *earlier, newest = self.metadata.snapshots
+        assert newest.summary is not None
+        summary = Summary(operation, **newest.summary.additional_properties)
+        named = newest.model_copy(update={"summary": summary})
+        self.metadata = self.metadata.model_copy(update={"snapshots": [*earlier, named]})
 
     def retire(self, before: int) -> None:
         """Retire the files of partition 0 whose offsets are all below this one, and delete them, as `expire` does."""
