@@ -102,10 +102,17 @@ class Lake:
         return TopicArchive(TOPIC.topic, self, **options)
 
     def add(
-        self, rows: RowMapping, batch: pa.RecordBatch | None, start: int, end: int, *, partition: int = 0
+        self,
+        rows: RowMapping,
+        batch: pa.RecordBatch | None,
+        start: int,
+        end: int,
+        *,
+        partition: int = 0,
+        digest: str | None = None,
     ) -> str | None:
         """Archive a range as ingest does: our writer, our commit. No batch: nothing in the range survived."""
-        file = None if batch is None else self._written(rows, batch, start, end, partition)
+        file = None if batch is None else self._written(rows, batch, (partition, start, end), digest)
         one = TranslatedRange(
             id=new_id(),
             topic=TOPIC.topic,
@@ -123,7 +130,10 @@ class Lake:
         self.metadata = update_table_metadata(self.metadata, attempt.updates, enforce_validation=True)
         return None if file is None else file.path
 
-    def _written(self, rows: RowMapping, batch: pa.RecordBatch, start: int, end: int, partition: int) -> DataFileInfo:
+    def _written(
+        self, rows: RowMapping, batch: pa.RecordBatch, place: tuple[int, int, int], digest: str | None
+    ) -> DataFileInfo:
+        partition, start, end = place
         local = self.path("ours")
         origin = SegmentOrigin(
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
@@ -131,7 +141,7 @@ class Lake:
         with closing(SpoolFile.create(local)) as file:
             writer = ParquetFormat().start(file, SegmentLayout.of(rows, self.metadata.properties))
             writer.write(batch)
-            return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY)
+            return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest)
 
     def path(self, name: str) -> Path:
         (self.folder / "data").mkdir(parents=True, exist_ok=True)
