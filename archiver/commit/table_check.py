@@ -102,7 +102,8 @@ def _removed(table: ArchiveTable, found: Checked) -> RowsRemoved:
     beside |= {"not_compared_yet": found.uncompared_rows} if found.uncompared_rows else {}
     return RowsRemoved(
         "others took archived rows out of the table (a DELETE, an overwrite, a compaction that lost some); archiving"
-        " goes on: `archiver refill TOPIC` brings them back, with --accept-removed they are noted as erased on purpose",
+        " goes on: `archiver refill TOPIC` brings them back. Only if they were removed on purpose,"
+        " note them as erased with --accept-removed: then their old files are deleted",
         topic=table.topic.topic,
         table=table.topic.table,
         missing=named(found.holes),

@@ -42,7 +42,10 @@ class Head:
             snapshot_id, sequence = json.loads(text)
             return cls(snapshot_id=int(snapshot_id), sequence=int(sequence))
         except (ValueError, TypeError) as error:
-            msg = "the table property archiver.head cannot be read: somebody changed it. Remove it; it is written anew"
+            msg = (
+                "the table property archiver.head cannot be read: somebody changed it. Set it again to what an earlier"
+                " metadata file of the table has"
+            )
             raise TableError(msg, found=text[:80]) from error
 
 
