@@ -48,7 +48,7 @@ def late_entry(sources: Sources) -> LateEntry:
 
 def _is_confirmed(entry: LateEntry, sources: Sources) -> bool:
     """Whether the registry or the journal has ranges of the commit."""
-    registered = () if sources.registry is None else sources.registry.ranges
+    if sources.registry is not None and any(entry.has(one.partition, *one.offsets) for one in sources.registry.ranges):
+        return True
     journaled = (one for _, commit in sources.journal.commits for one in commit.ranges)
-    places = [(one.partition, one.start_offset, one.end_offset) for one in (*registered, *journaled)]
-    return any(entry.has(*place) for place in places)
+    return any(entry.has(one.partition, one.start_offset, one.end_offset) for one in journaled)
