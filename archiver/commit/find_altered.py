@@ -11,10 +11,11 @@ from typing import Final, TypeAlias
 
 from archiver.archive.table_files import TableFile
 from archiver.commit.overlaps import overlapping, place_of_file
+from archiver.commit.snapshot_effects import newly_written
 from archiver.commit.table_rows import TableRows, file_names
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import lacks_columns, newly_written
+from catalog.iceberg.lineage import lacks_columns
 from catalog.model import file_name
 from catalog.ranges.holes import AlteredRange, Checked, ExpectedRange, Hole
 from catalog.ranges.spans import Cover
@@ -37,7 +38,7 @@ def find_suspects(
     They are whole archived ranges, and offsets beyond the archived end. Raises the leaves of StorageError.
     """
     metadata = table.iceberg.metadata
-    suspicious = newly_written(metadata, known.snapshot_id if known else None)
+    suspicious = newly_written(table.iceberg, known.snapshot_id if known else None)
     if not suspicious:
         return ()
     live, own = TableRows(table, formats), file_names(expected)

@@ -18,11 +18,12 @@ from pyiceberg.manifest import ManifestContent
 from archiver.archive.manifests import manifests_of
 from archiver.commit.find_altered import Span, find_suspects, span_of, to_compare
 from archiver.commit.known_rows import later_than, sequence_of
+from archiver.commit.snapshot_effects import keeps_rows
 from archiver.commit.table_rows import Offsets, TableRows, file_names
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.segment import RowRange
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import cut_at, history, is_ours, keeps_rows, since
+from catalog.iceberg.lineage import cut_at, history, is_ours, since
 from catalog.model import TopicRow
 from catalog.ranges.holes import Checked, ExpectedRange, Hole
 from catalog.ranges.spans import Cover
@@ -106,7 +107,7 @@ def _with_suspects(
     there = Cover(map(span_of, expected))
     altered = tuple(each for each in before.altered if there.touches(*span_of(each))) if before else ()
     later = None if known is None or known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
-    is_settled = later is not None and all(map(keeps_rows, later))
+    is_settled = later is not None and all(keeps_rows(table.iceberg, each) for each in later)
     spans = Cover(
         (*suspects, *(before.uncompared if before else ()), *(() if is_settled else map(span_of, altered)))
     ).spans
@@ -150,9 +151,9 @@ def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
     metadata = table.iceberg.metadata
     if known is not None and known.snapshot_id is not None and not known.holes:
         later = since(metadata, known.snapshot_id)
-        return later is not None and all(map(keeps_rows, later))
+        return later is not None and all(keeps_rows(table.iceberg, each) for each in later)
     line = tuple(history(metadata))
-    return bool(line) and line[-1].sequence_number == 1 and all(map(keeps_rows, line))
+    return bool(line) and line[-1].sequence_number == 1 and all(keeps_rows(table.iceberg, each) for each in line)
 
 
 def _windows(ranges: Iterable[ExpectedRange]) -> Iterator[list[ExpectedRange]]:

@@ -9,7 +9,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import only_adds, since, summary_of
+from catalog.iceberg.lineage import is_ours, since, summary_of
 from catalog.iceberg.offsets import decode_ranges
 from catalog.ranges.holes import AlteredRange, Checked, Hole
 from catalog.ranges.spans import joined
@@ -28,11 +28,21 @@ def named(holes: Iterable[Hole | AlteredRange]) -> str:
 def later_than(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
     """The snapshots since the last check if its result still holds after them, else None."""
     later = since(table.iceberg.metadata, known.snapshot_id)
-    if later is None or not all(map(only_adds, later)):
+    if later is None or not _all_add(later, table):
         return None
     if known.holes and not all(_is_beside(summary_of(each).get(keys.RANGES), known.holes) for each in later):
         return None
     return later
+
+
+def _all_add(later: Iterable[Snapshot], table: ArchiveTable) -> bool:
+    """Whether none of the snapshots removed rows."""
+    foreign = [each for each in later if not is_ours(each)]
+    if not foreign:  # the usual case imports nothing that reads manifests
+        return True
+    from archiver.commit.snapshot_effects import only_adds
+
+    return all(only_adds(table.iceberg, each) for each in foreign)
 
 
 def sequence_of(table: ArchiveTable) -> int:

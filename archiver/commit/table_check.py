@@ -14,7 +14,7 @@ from archiver.commit.check_rows import check_rows
 from archiver.commit.known_rows import named
 from catalog.errors import RolledBack, RowsAltered, RowsRemoved, TableError
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import check_lineage, done_by_others, head_of, rolled_back
+from catalog.iceberg.lineage import check_lineage, head_of, rolled_back
 from catalog.model import PartitionOffset, TopicRow
 from catalog.ranges.holes import AlteredRange, Checked, Hole
 from catalog.ranges.spans import joined
@@ -102,12 +102,13 @@ def _removed(table: ArchiveTable, found: Checked) -> RowsRemoved:
     beside |= {"not_compared_yet": found.uncompared_rows} if found.uncompared_rows else {}
     return RowsRemoved(
         "others took archived rows out of the table (a DELETE, an overwrite, a compaction that lost some); archiving"
-        " goes on: `archiver refill TOPIC` brings them back, with --accept-removed they are noted as erased on purpose",
+        " goes on: `archiver refill TOPIC` brings them back. Only if they were removed on purpose,"
+        " note them as erased with --accept-removed: then their old files are deleted",
         topic=table.topic.topic,
         table=table.topic.table,
         missing=named(found.holes),
         **beside,
-        by=list(done_by_others(table.iceberg.metadata)),
+        by=_others(table),
     )
 
 
@@ -128,8 +129,14 @@ def rows_altered(table: ArchiveTable, found: Checked) -> RowsAltered:
         table=table.topic.table,
         altered=named(found.altered),
         **beside,
-        by=list(done_by_others(table.iceberg.metadata)),
+        by=_others(table),
     )
+
+
+def _others(table: ArchiveTable) -> list[str]:
+    from archiver.commit.snapshot_effects import done_by_others
+
+    return list(done_by_others(table.iceberg))
 
 
 def _deletes(table: str, altered: tuple[AlteredRange, ...]) -> list[str]:

@@ -32,7 +32,8 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
     if missing:
         return DataLoss(
             "Files staged with these records are gone from the object store, and the log no longer has the records. "
-            "Put the files back and run again; --accept-gap records the loss and goes on",
+            "Put the files back, if a backup or the store's versions have them, and run again. Only if none has,"
+            " --accept-gap records the loss and goes on",
             topic=topic,
             partition=partition,
             lost=lost,
@@ -40,7 +41,7 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
         )
     return DataLoss(
         "Records were deleted from the log before they were archived: retention is shorter than the archiver's lag. "
-        "--accept-gap records the loss and goes on",
+        "Only if no other cluster or backup has them, --accept-gap records the loss and goes on",
         topic=topic,
         partition=partition,
         lost=lost,

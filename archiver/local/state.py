@@ -91,9 +91,7 @@ def load(directory: Path) -> StackState | None:
     except OSError as error:
         raise LocalStackError(f"cannot be read: {error.strerror}; whose stack is it?", file=str(path)) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LocalStackError(
-            f"cannot be read ({error}); restore it, or remove the folder to begin anew", file=str(path)
-        ) from error
+        raise LocalStackError(f"cannot be read ({error}); restore it, or use another folder", file=str(path)) from error
 
 
 def save(directory: Path, state: StackState) -> None:

@@ -68,7 +68,8 @@ def _dropped(scratch: ScratchTable) -> ContextError | None:
         scratch.drop()
         if scratch.name not in location and str(scratch.table.metadata.table_uuid) not in location:
             raise CheckFailed(
-                "The scratch table was dropped, but its folder may be shared, so its files were left: delete them",
+                "The scratch table was dropped, but its folder may be shared, so its files were left. Delete"
+                " those of the scratch table if no other table uses the folder",
                 location=location,
             )
         for each in store.list(location):

@@ -190,6 +190,10 @@ class TableJournal:
             elif not {one.id for one in ranges} <= {one.id for one in known.ranges}:
                 self._write(f"{name}.{_hash(commit.to_json())}", commit.to_json())
 
+    def has_starts(self) -> bool:
+        """Return whether it says where a partition begins. A journal that was there from the first commit on does."""
+        return self.folder is not None and bool(_named([each.path for each in self.objects.list(self.folder)], _STARTS))
+
     def schema(self, version: int) -> JournaledSchema | None:
         """Return one schema version. None if the journal doesn't have it."""
         path = f"{self.folder}/{_SCHEMA}{version:010d}.json"

@@ -157,8 +157,8 @@ def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> 
 def contradiction(name: str, about: str, path: str, other: str) -> BadSegment:
     """The error of two entries of a commit that can't both be right."""
     return BadSegment(
-        "the journal has two entries of one commit that contradict each other: somebody changed one of them; restore it"
-        " from a backup, or remove it",
+        "the journal has two entries of one commit that contradict each other: somebody changed one of them. Restore it"
+        " from a backup or the store's versions. `archiver verify` says which of the two the records agree with",
         commit=name,
         about=about,
         file=path,
@@ -189,7 +189,8 @@ def readable(path: str) -> Iterator[None]:
         yield
     except (ValueError, KeyError, TypeError) as error:
         raise BadSegment(
-            "an object of the journal can't be read: restore it from a backup, or remove it",
+            "an object of the journal can't be read: restore it from a backup or the store's versions. Keep it until"
+            " then: it may be all that is known of its commits",
             file=path,
             cause=repr(error),
         ) from error

@@ -262,8 +262,8 @@ class ObjectStore:
         arrived = len(self.file_io(path).new_input(path))
         if arrived != expected:
             raise StorageError(
-                "the object's size differs from the local file's: something else writes or cuts it; "
-                "remove the object and run again",
+                "the object's size differs from the local file's: something else writes or cuts it. "
+                "Find out what does, and run again: the upload replaces it",
                 file=path,
                 local_bytes=expected,
                 object_bytes=arrived,

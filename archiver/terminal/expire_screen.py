@@ -147,8 +147,8 @@ def _remarks(topic: TopicRetired) -> list[str]:
     found += [f"{reason}: it needs `archiver expire {topic.topic} --yes`" for reason in topic.needs_consent]
     found += [f"partition {each}: {_hold(topic.topic, hold)}" for each, hold in sorted(topic.held.items())]
     found += [
-        f"partition {each}: a file that can't go keeps more than that: {path}. Nobody knows whose records it has: if"
-        " others added it, take it out of the table, else run `archiver registry rebuild`"
+        f"partition {each}: a file that can't go keeps more than that: {path}. The registry doesn't know whose"
+        " records it has: run `archiver registry rebuild`, which adds ranges that journal or footers know"
         for each, path in sorted(topic.kept.items())
     ]
     if topic.journal is not None and topic.journal.written:

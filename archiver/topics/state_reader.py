@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from archiver.commit.lacking_ranges import lacking_offsets, registry_behind
 from archiver.commit.retention_consent import missing_consent
 from archiver.commit.table_check import TableCheck, check_archive
 from archiver.config import TopicConfig
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 
 from archiver.topics.state import PartitionStatus, TopicStatus
 from archiver.wire.first_time import first_time
+
+_NEXT_RUN: Final = (
+    "The next `archiver archive` adds their ranges from journal and footers. Until then rows that are missing among"
+    " them aren't counted"
+)
 
 
 class StatusReader:
@@ -120,6 +126,7 @@ class StatusReader:
         check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
         found = check_archive(row, self._registry, partial(self._load, row, catalog), formats=self._formats)
         archived = found.table.offsets if found.table else {}
+        lacking = lacking_offsets(found.table, self._registry) if found.table else {}
         return _Archive(
             config,
             described,
@@ -127,6 +134,7 @@ class StatusReader:
             overview,
             found,
             hidden_rows=hidden_rows(found.table) if found.table else (),
+            behind=registry_behind(found.table, lacking, advice=_NEXT_RUN) if found.table and lacking else None,
             missing=tuple(self._registry.missing.load(row, table_offsets=archived)) if overview.has_missing else (),
             waiting=Counter(one.partition for one in self._registry.files.pending(row)) if overview.staged_ends else {},
         )
@@ -190,7 +198,7 @@ class StatusReader:
             erasures=open_erasures(overview.erasures, archive.found.table),
             owner_remarks=owner_remarks(archive.found.table, config.snapshot_retention),
             hidden_rows=archive.hidden_rows,
-            problem=_problem(config, archive.found),
+            problem=_problem(config, archive.found, archive.behind),
         )
 
     def _partitions(self, archive: _Archive, logs: _Logs | None) -> list[PartitionStatus]:
@@ -285,6 +293,7 @@ class _Archive:
     overview: TopicOverview
     found: TableCheck
     hidden_rows: tuple[str, ...] = ()
+    behind: RegistryBehind | None = None
     missing: tuple[TranslatedRange, ...] = ()
     waiting: Mapping[int, int] = field(default_factory=dict)
 
@@ -315,8 +324,8 @@ def _unseen(config: TopicConfig, error: ContextError) -> TopicStatus:
     return TopicStatus(topic=config.name, table=config.table, problem=error)
 
 
-def _problem(config: TopicConfig, found: TableCheck) -> ContextError | None:
-    """What stops the topic goes before rows that others removed, which are told and don't."""
+def _problem(config: TopicConfig, found: TableCheck, behind: RegistryBehind | None) -> ContextError | None:
+    """What stops the topic goes before rows that other engines removed. They aren't known if the registry is behind."""
     if found.table is None or isinstance(found.error, RolledBack):
         return found.error
     try:
@@ -324,7 +333,7 @@ def _problem(config: TopicConfig, found: TableCheck) -> ContextError | None:
         check_partitioning(config, found.table)
     except ContextError as stops:
         return stops
-    return found.error
+    return behind or found.error
 
 
 def _with_staged(

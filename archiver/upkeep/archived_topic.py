@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config import Config
 from archiver.config.model import TopicConfig
 from archiver.errors import NotArchived
+from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
@@ -30,15 +32,17 @@ class ArchivedTopic:
 
 
 def find_archived(config: Config, name: str, *, registry: Registry, catalog: TableCatalog) -> ArchivedTopic:
-    """Find the topic's archive. NotArchived where there is none yet; the leaves of TableError.
+    """Find the topic's archive. NotArchived if there is none yet; subclasses of TableError and StorageError.
 
-    RegistryBehind where the registry knows another table, or less than the table.
+    Ranges that the registry lacks since its database was restored from an older backup are added. RegistryBehind if it
+    knows another table, or if nothing says which ranges it lacks.
     """
     (known,) = known_topics(config, (name,), registry)
     table = catalog.load(known)
     if table is None:
         raise not_archived(name, known.table)
     registry.ledger.check_table(known, table)
+    add_lacking_ranges(table, registry, Journal.of(config).of_table(table))
     return ArchivedTopic(config=config.topic(name), topic=known, table=table)
 
 

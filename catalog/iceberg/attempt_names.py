@@ -38,6 +38,11 @@ def is_ours(attempt: UUID, table: UUID) -> bool:
     return attempt.int & _VERSION_MASK == _VERSION and attempt.bytes[_CHECKED:] == _check(table, head)
 
 
+def is_of_archiver(attempt: UUID) -> bool:
+    """Whether a UUID has the version of those that `new_attempt_id` makes, for whatever table."""
+    return attempt.int & _VERSION_MASK == _VERSION and attempt.int & _VARIANT_MASK == _VARIANT
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestName:
     """The UUID of a manifest's writer, and whether the file is a manifest list, according to its name."""

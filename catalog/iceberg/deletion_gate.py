@@ -126,24 +126,28 @@ def delete(io: FileIO, path: str, permit: Permit) -> None:
     io.delete(path)
 
 
-def delete_all(io: FileIO, paths: Sequence[str], permit: Permit) -> None:
-    """Delete objects of a table's metadata. Nothing depends on it: `archiver orphans` finds what is left.
+def delete_all(io: FileIO, paths: Sequence[str], permit: Permit) -> tuple[str, ...]:
+    """Delete objects of a table's metadata; return those that may be left. `archiver orphans` finds them, too.
 
-    A failed deletion is logged, not raised. None is deleted after the owner was found to forbid it.
+    A failed deletion is logged, not raised. None is deleted after the owner was found to forbid it, or after the table
+    could not be looked at.
     """
-    for path in paths:
+    left: list[str] = []
+    for number, path in enumerate(paths):
         try:
             delete(io, path, permit)
         except FileNotFoundError:
             continue  # the catalog has deleted it already
         except FilesShared as error:
             _LOG.warning("files of metadata stay in the store: %s", error)
-            return
+            return (*left, *paths[number:])
         except TableError:
             _LOG.warning("left behind, as the table can't be looked at: %s", path, exc_info=True)
-            return
+            return (*left, *paths[number:])
         except (OSError, ValueError):
             _LOG.warning("left behind, nothing refers to it: %s", path, exc_info=True)
+            left.append(path)
+    return tuple(left)
 
 
 def _check(path: str, permit: Permit) -> None:

@@ -42,8 +42,10 @@ def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Se
     return len(going)
 
 
-def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> None:
-    """Remove these very snapshots, then the manifests that only they had: what is removed may be told there, too.
+def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> tuple[str, ...]:
+    """Remove these very snapshots, then the manifests that only they had; return the manifests that may be left.
+
+    Manifests have bounds of keys and values, so an erasure ends only after them.
 
     Nothing is deleted if the table has changed since it was loaded. FilesShared if its owner forbids it.
     """
@@ -56,7 +58,8 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: 
     _manifests(io, metadata, (each for each in metadata.snapshots if each.snapshot_id not in gone))
     after = _remove(table, going, load=load, send=send)
     kept = _manifests(io, metadata, after.snapshots)
-    delete_all(io, [*sorted(before - kept), *(one.manifest_list for one in going)], TableObjects.of(load, table))
+    gone_files = [*sorted(before - kept), *(one.manifest_list for one in going)]
+    return delete_all(io, gone_files, TableObjects.of(load, table))
 
 
 def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> TableMetadata:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Self
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -22,11 +22,6 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.offsets import decode_ranges
 from catalog.iceberg.schema_history import schema_history
 from catalog.ranges.spans import joined
-
-ADDED_DELETES: Final = "added-delete-files"
-"""An entry in the summary of a snapshot that removed rows without touching their files."""
-
-NAMED_SNAPSHOTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +42,10 @@ class Head:
             snapshot_id, sequence = json.loads(text)
             return cls(snapshot_id=int(snapshot_id), sequence=int(sequence))
         except (ValueError, TypeError) as error:
-            msg = "the table property archiver.head cannot be read: somebody changed it. Remove it; it is written anew"
+            msg = (
+                "the table property archiver.head cannot be read: somebody changed it. Set it again to what an earlier"
+                " metadata file of the table has"
+            )
             raise TableError(msg, found=text[:80]) from error
 
 
@@ -163,31 +161,6 @@ def cut_at(metadata: TableMetadata, sequence: int) -> int | None:
     return line[-1].snapshot_id if line and (line[-1].sequence_number or 0) > sequence + 1 else None
 
 
-def only_adds(snapshot: Snapshot) -> bool:
-    """Whether a snapshot removed no rows from the table: an append by anybody, or a commit of ours."""
-    return is_ours(snapshot) or (_is(snapshot, Operation.APPEND) and ADDED_DELETES not in summary_of(snapshot))
-
-
-def keeps_rows(snapshot: Snapshot) -> bool:
-    """Whether a snapshot claims to have removed no rows from the table. A compaction claims so too."""
-    return only_adds(snapshot) or (_is(snapshot, Operation.REPLACE) and ADDED_DELETES not in summary_of(snapshot))
-
-
-def newly_written(metadata: TableMetadata, snapshot_id: int | None) -> tuple[Snapshot, ...]:
-    """The snapshots of others after this one that may have changed rows or added some, newest first.
-
-    Without a snapshot, or where the history doesn't reach it, all that is retained is looked at. A compaction is among
-    them if it wrote files of a schema without some of the table's columns: their values are gone then.
-    """
-    later = None if snapshot_id is None else since(metadata, snapshot_id)
-    return tuple(
-        each
-        for each in (history(metadata) if later is None else later)
-        if not is_ours(each)
-        and (_is(each, Operation.APPEND) or _is(each, Operation.OVERWRITE) or lacks_columns(metadata, each))
-    )
-
-
 def lacks_columns(metadata: TableMetadata, snapshot: Snapshot) -> bool:
     """Whether others compacted files by a schema that lacks columns which the table has or had."""
     schema = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), None)
@@ -195,28 +168,6 @@ def lacks_columns(metadata: TableMetadata, snapshot: Snapshot) -> bool:
         return False
     ids = schema.field_ids
     return any(not each.field_ids <= ids for each in schema_history(metadata) if each.schema_id != schema.schema_id)
-
-
-def done_by_others(metadata: TableMetadata) -> tuple[str, ...]:
-    """The newest retained snapshots of others that may have removed or changed rows, as text: which, what, by whom."""
-    found = [
-        each
-        for each in history(metadata)
-        if not is_ours(each) and (not keeps_rows(each) or lacks_columns(metadata, each))
-    ]
-    return tuple(
-        f"snapshot {each.snapshot_id}: {each.summary.operation.value if each.summary else 'unknown'} by {_engine(each)}"
-        for each in found[:NAMED_SNAPSHOTS]
-    )
-
-
-def _engine(snapshot: Snapshot) -> str:
-    """The engine that a snapshot names, with its version."""
-    told = summary_of(snapshot)
-    if "trino_query_id" in told:
-        return f"Trino (query {told['trino_query_id']})"
-    named = " ".join(told[key] for key in ("engine-name", "engine-version") if key in told)
-    return named or "an engine that it doesn't name"
 
 
 def is_ours(snapshot: Snapshot) -> bool:

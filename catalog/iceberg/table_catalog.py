@@ -243,15 +243,16 @@ class TableCatalog:
             _LOG.warning("old snapshots of %s stay for now", known.topic.table, exc_info=True)
             return 0
 
-    def expire(self, table: ArchiveTable, snapshots: Sequence[Snapshot]) -> None:
+    def expire(self, table: ArchiveTable, snapshots: Sequence[Snapshot]) -> tuple[str, ...]:
         """Remove these snapshots, and delete their manifest lists and the manifests that no other snapshot has.
 
-        `table` is the table as it was loaded a short time ago. CatalogUnreachable (retryable) where others have
-        committed since. FilesShared if the table's owner forbids it.
+        Returns the paths that may be left: catalog or store failed meanwhile. `table` is the table as it was loaded a
+        short time ago. CatalogUnreachable (retryable) if others have committed since. FilesShared if the table's owner
+        forbids it.
         """
         with in_our_words(self._uri, table.topic.table):
             try:
-                expire(table, snapshots, load=partial(self.reload, table), send=self._updated)
+                return expire(table, snapshots, load=partial(self.reload, table), send=self._updated)
             except CommitFailedException as error:
                 raise CatalogUnreachable(
                     "others committed while snapshots were expired; look again", table=table.topic.table

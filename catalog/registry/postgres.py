@@ -210,7 +210,11 @@ class Postgres:
             msg = f"the registry did not finish the call: {_said(error)}"
             raise RegistryUnreachable(msg, **self._where) from error
         except psycopg.Error as error:
-            msg = f"the registry's database is not as it should be: {_said(error)}. Restore it, or rebuild the registry"
+            msg = (
+                f"the registry's database is not as it should be: {_said(error)}. Restore it from a backup; or run"
+                " `archiver registry rebuild` into an empty database beside it, which comes without the offsets of"
+                " groups and the users of `archiver serve kafka`"
+            )
             raise RegistryError(msg, **self._where) from error
 
     @contextmanager

@@ -64,7 +64,8 @@ def restore(
         if known.get(each.version, each.fingerprint) != each.fingerprint:
             raise RegistryError(
                 "the registry has another schema under this version: it belongs to another table. Rebuild into an empty"
-                " database",
+                " database beside this one, and keep this one: only this one has the offsets of groups and the users of"
+                " `archiver serve kafka`",
                 topic=topic.topic,
                 schema_version=each.version,
             )

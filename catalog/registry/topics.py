@@ -42,7 +42,7 @@ def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: U
     if None not in (row.topic_id, topic_id) and row.topic_id != topic_id:
         raise TopicRecreated(
             "the topic was deleted and created again; its offsets mean other records now. Give it another `table` and"
-            " registry, or remove the old archive",
+            " registry: the old archive stays as it is",
             topic=topic,
             archived_topic_id=str(row.topic_id),
             topic_id=str(topic_id),
@@ -96,7 +96,8 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
     elif known != table_uuid:
         raise RegistryBehind(
             "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
-            " Restore the table; or give the archiver an empty database and run `archiver registry rebuild`",
+            " Restore the table; or run `archiver registry rebuild` into an empty database beside this one, and keep"
+            " this one: only this one has the offsets of groups and the users of `archiver serve kafka`",
             topic=topic.topic,
             table=topic.table,
             known_uuid=str(known),

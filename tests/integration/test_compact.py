@@ -23,7 +23,6 @@ from archiver.upkeep.compact.report import CompactEvent, CompactReport, GroupsCo
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.verify.job import Verify
-from catalog.errors import RegistryBehind
 from tests.support.archive.job_runs import archive_once, numbered, run, without_registry
 from tests.support.archive.readers import Seen, digest_of, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
@@ -135,19 +134,22 @@ def test_an_archiver_appends_and_others_delete_meanwhile(stack: Stack, archived:
         assert (hole.partition, hole.start_offset, hole.end_offset, hole.rows) == (1, 3, 4, 1)
 
 
-def test_a_registry_from_an_old_backup_is_refused(archived: tuple[Path, str]) -> None:
-    """Its newest files would count as files of others, and their ranges as unknown."""
+def test_a_registry_from_an_older_backup_is_brought_up_to_date(stack: Stack, archived: tuple[Path, str]) -> None:
+    """Without their ranges, the newest files would count as files of other engines."""
     config, topic = archived
-    before = bounds(config)
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute(
             "DELETE FROM files USING topics WHERE files.topic_id = topics.id AND topic = %s AND start_offset >= 20",
             (topic,),
         )
-    error = compacted(config).topics[0].error
-    assert isinstance(error, RegistryBehind)
-    assert "registry rebuild" in str(error)
-    assert bounds(config) == before
+    assert compacted(config).succeeded
+    assert bounds(config) == [(partition, 0, 29) for partition in range(PARTITIONS)]
+    check(stack, config, topic)
+    with Workshop.of(config) as shop:
+        ranges = shop.registry.rows.expected_ranges(shop.topic)
+    assert [(one.partition, one.start_offset, one.end_offset) for one in ranges] == [
+        (partition, 0, 30) for partition in range(PARTITIONS)
+    ]
 
 
 def test_files_of_others_are_sorted_and_split(stack: Stack, archived: tuple[Path, str]) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 
 from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.compare_rows import Allowance
+from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config.model import TopicConfig
 from archiver.errors import LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.fault_points import FaultPoint, pass_point
@@ -142,9 +143,13 @@ class TopicRun:
     def begin(self, *, has_staged: bool) -> None:
         """Commit what an earlier run left (`has_staged`), and look whether the table still has what was archived.
 
-        Raises RolledBack where it was set back: the topic stops. Rows that others removed are told, and it goes on.
+        Ranges that the registry lacks since its database was restored from an older backup are added first. Raises
+        RegistryBehind if nothing says which these are, and RolledBack if the table was set back: the topic stops. If
+        other engines removed rows, it continues with a warning.
         """
         self._is_as_opened = not has_staged
+        if not self.opened.table.is_recalled:
+            add_lacking_ranges(self.opened.table, self._registry, self.opened.journal, self._formats)
         if has_staged:
             with suppress(RolledBack):  # told below, with all that is missing
                 self.commit()

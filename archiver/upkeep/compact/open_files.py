@@ -190,8 +190,9 @@ class FilesByPartition:
         value = values[partitioning.columns.index(partitioning.time)]
         if value is None:
             raise UpkeepError(
-                "rows have no ingest timestamp, so they fit into no partition of the table: somebody added rows that"
-                " the archiver didn't write; the files stay as they are. Remove them",
+                "rows have no ingest timestamp, so they fit into no partition of the table: another engine wrote"
+                " them. The files stay as they are; nothing is lost by that. `archiver verify` says whether they have"
+                " archived records",
                 files=[each.source.file.path for each in self._making.sources],
             )
         return int(unpack("<i", value)[0])

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.table_files import TableFile
+from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.engine.choice import EngineChoice
 from archiver.errors import blamed_file
 from archiver.rewrite.in_place import put_in_place
@@ -35,12 +36,11 @@ from archiver.upkeep.compact.report import (
 )
 from archiver.upkeep.compact.target import CompactTarget
 from archiver.upkeep.compact.task import CompactTask, GroupResult, compact_group
-from catalog.errors import PartitioningChanged, RegistryBehind, RewriteRefused
+from catalog.errors import PartitioningChanged, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.model import TopicRow, new_id
 from catalog.ranges.rewrite import Rewrite
-from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 REASON: Final = "compact"
@@ -88,7 +88,7 @@ class Rounds:
         # Only after the table is read: what it has was staged before, or is recorded by settling it.
         if settles:
             settle_rewrites(work, table)
-            _check_registry(table, work.registry)
+            add_lacking_ranges(table, work.registry, work.journal, self._target.formats)
         ranges: dict[str, list[SourceRange]] = defaultdict(list)
         for some_files in _portions(files, PATHS_AT_ONCE):
             for held in work.registry.files.held_ranges(topic, [file.path for file in some_files]):
@@ -246,23 +246,6 @@ class Rounds:
         place = {"topic": self._report.topic} | ({} if partition is None else {"partition": partition})
         self._report.failures[paths] = error.placed(**place)
         self._observer(GroupFailed(topic=self._report.topic, paths=paths, error=error, partition=partition))
-
-
-def _check_registry(table: ArchiveTable, registry: Registry) -> None:
-    """RegistryBehind where the table has ranges that the registry doesn't know: their files would count as foreign."""
-    known = registry.files.accepted_ends(table.topic)
-    for partition, reached in sorted(table.offsets.items()):
-        ends = known.get(partition)
-        if ends is None or ends.next_offset < reached.next_offset:
-            raise RegistryBehind(
-                "the table has records that the registry doesn't know: its database was restored from an old state. Run"
-                " `archiver registry rebuild`, or restore a newer backup",
-                topic=table.topic.topic,
-                table=table.topic.table,
-                partition=partition,
-                table_end=reached.next_offset,
-                registry_end=ends.next_offset if ends else None,
-            )
 
 
 def _portions(many: Iterable[_One], at_once: int) -> Iterator[tuple[_One, ...]]:

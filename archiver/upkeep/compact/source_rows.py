@@ -127,8 +127,8 @@ class SourceRows:
         partition, offset = kafka.field(names.PARTITION), kafka.field(names.OFFSET)
         if kafka.null_count or partition.null_count or offset.null_count:
             raise UpkeepError(
-                "the file has rows without a partition and an offset: somebody added rows that the archiver didn't"
-                " write; it stays as it is. Remove them",
+                "the file has rows without a partition and an offset: another engine wrote them. It stays as"
+                " it is. `archiver verify` says whether archived records are missing",
                 file=self.source.file.path,
             )
         struct = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))

@@ -48,6 +48,7 @@ def unknown_rows(file: TableFile) -> UpkeepError:
     """Why a file in which no known range has records isn't searched."""
     return UpkeepError(
         "the registry has no range of this file's rows, so they can't be accounted for; it wasn't searched. Run"
-        " `archiver registry rebuild`, or take rows that others added out of the table",
+        " `archiver registry rebuild`, which adds ranges that journal or footers know. If none does, it isn't known"
+        " whose rows these are: compare them with Kafka before you change them (`archiver verify --against-kafka`)",
         file=file.path,
     )

@@ -102,7 +102,8 @@ def _search(
     if holes:
         raise UpkeepError(
             "the table lacks archived rows, and those to be erased may be among them: run `archiver refill TOPIC`"
-            " first, which brings them back, or has them accepted as gone (--accept-removed)",
+            " first, which brings them back. Only if they were removed on purpose, note them as erased with"
+            " --accept-removed",
             topic=work.topic.topic,
             missing=named(holes),
         )

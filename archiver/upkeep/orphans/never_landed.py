@@ -6,7 +6,8 @@ file that was made after that, and that no retained snapshot names, never was in
 registry may have been rebuilt, and the journal may be younger than the table.
 
 A table that was restored from an older metadata file gives numbers again. So a manifest counts only if each data file
-that it names is in a retained snapshot as well, or never was in the table either.
+that it names was added by a retained snapshot as well, or never was in the table either. A file that a refill brought
+back was in the table before, and its former manifest, too.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ from uuid import UUID
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.manifest import ManifestEntryStatus, ManifestFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from archiver.archive.manifests import listed_by, live_entries
+from archiver.archive.manifests import listed_by, live_entries, manifests_of
 from archiver.errors import ObjectMissing
 from archiver.storage.file_names import DataFileName
 from archiver.storage.store_errors import storage_error
 from archiver.upkeep.orphans.report import Orphan, OrphanKind
+from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import ManifestName
+from catalog.iceberg.lineage import summary_of
 from catalog.model import file_name
 
 CLOCKS_APART_MS: Final = 3_600_000
@@ -48,13 +51,17 @@ def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Con
     unbroken = _unbroken(metadata, last)
     since_ms = _since_ms(unbroken, last)
     certain = {each.name for each in orphans if _is_young(each, since_ms)}
+    back = _brought_back(table)
     attempts = {
         name.uuid
         for each in orphans
         if (name := ManifestName.of(each.name)) is not None and name.is_list
         if (sequence := _sequence_of(table.io, each.path)) is not None
         if sequence in unbroken or sequence > last  # another snapshot has the number, or none has it so far
-        if all(file in references or file in certain for file in _brought(table.io, each.path, references))
+        if all(
+            file in certain or (sequence in unbroken and file in references and file not in back)
+            for file in _brought(table.io, each.path, references)
+        )
     }
     return frozenset(each.path for each in orphans if each.name in certain or _is_of(each, attempts))
 
@@ -65,6 +72,19 @@ def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]
         if file_name(manifest.manifest_path) not in references:
             with suppress(ObjectMissing):
                 yield from [file_name(entry.data_file.file_path) for entry in live_entries(io, manifest)]
+
+
+def _brought_back(table: ArchiveTable) -> frozenset[str]:
+    """The names of the files that retained refills added."""
+    return frozenset(
+        file_name(entry.data_file.file_path)
+        for snapshot in table.iceberg.metadata.snapshots
+        if keys.REFILLED in summary_of(snapshot)
+        for manifest in manifests_of(table.iceberg, snapshot)
+        if manifest.added_snapshot_id == snapshot.snapshot_id
+        for entry in live_entries(table.io, manifest)
+        if entry.status == ManifestEntryStatus.ADDED
+    )
 
 
 def _is_young(each: Orphan, since_ms: int | None) -> bool:

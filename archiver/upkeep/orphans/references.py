@@ -21,6 +21,7 @@ from archiver.archive.manifests import listed_by, live_entries, manifests_of
 from archiver.errors import ObjectMissing
 from archiver.storage.store_errors import storage_error
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.attempt_names import ManifestName, is_of_archiver, is_ours
 from catalog.model import file_name
 
 READERS: Final = 8
@@ -62,11 +63,12 @@ class References:
     def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
         """Add the files of commits that may land, or that have landed if the table was loaded from an older state.
 
-        The first assert the table's current snapshot. The latter have a sequence number that the table hasn't reached.
+        Lists of another table that lay in the same folder never land in this one. The first assert the table's current
+        snapshot. The latter have a sequence number that the table hasn't reached.
         """
         current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
         for path in lists:
-            if path in self._followed or file_name(path) in self._names:
+            if path in self._followed or file_name(path) in self._names or _is_of_other_table(path, table):
                 continue
             with suppress(ObjectMissing):  # its writer deleted it because it can't land
                 parent, sequence = self._head(table.io, path)
@@ -97,6 +99,12 @@ def _listed(table: ArchiveTable, snapshots: Mapping[str, Snapshot], path: str) -
 
 def _files(io: FileIO, manifest: ManifestFile) -> set[str]:
     return {file_name(entry.data_file.file_path) for entry in live_entries(io, manifest)}
+
+
+def _is_of_other_table(path: str, table: ArchiveTable) -> bool:
+    """Whether the archiver wrote a manifest list for another table. Other engines' lists don't say."""
+    name = ManifestName.of(file_name(path))
+    return name is not None and is_of_archiver(name.uuid) and not is_ours(name.uuid, table.uuid)
 
 
 def _head_of(io: FileIO, path: str) -> tuple[str, int]:

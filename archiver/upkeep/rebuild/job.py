@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from archiver.archive.table_files import ManifestReader
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
+from archiver.commit.footers import read_footers
+from archiver.commit.journal_completion import complete_journal
+from archiver.commit.table_ranges import table_ranges
 from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.schemas import mapping_options
@@ -21,8 +24,6 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
-from archiver.upkeep.rebuild.footers import read_footers
-from archiver.upkeep.rebuild.table_ranges import table_ranges
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFile, continuing_ranges
 from catalog.errors import SchemaConflict
 from catalog.iceberg.archive_table import ArchiveTable
@@ -107,7 +108,9 @@ class Rebuild:
 
     def _restore(self, settings: TopicConfig, table: ArchiveTable, registry: Registry) -> RebuiltTopic:
         topic, objects = table.topic, ObjectStore.of_table(table.iceberg)
-        journal = self._journal.of_table(table).read()
+        entries = self._journal.of_table(table)
+        completed = complete_journal(table, entries, self._formats)
+        journal = entries.read()
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
         journaled = {path for one in journal.ranges for path in one.paths}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
@@ -126,13 +129,14 @@ class Rebuild:
                 erased=journal.erased,
             ),
         )
-        for commit_id, accepted in self._journal.of_table(table).accepted():
+        for commit_id, accepted in entries.accepted():
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
         versions = frozenset(each.version for each in registry.ledger.load(topic).versions)
         ends = self._ends(table, registry, journal)
         found = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
         staged = registry.files.stage(topic, found.ranges, table_offsets=table.offsets)
-        trail = AuditTrail.of(topic, self._journal.of_table(table), registry)
+        trail = AuditTrail.of(topic, entries, registry)
+        trail.settled(completed)
         counts = {"schema_versions": done.schema_versions, "ranges": done.ranges, "staged": len(staged.accepted)}
         trail.record(Noted(kind="rebuild", id=f"rebuild-{new_id()}", details=counts))
         return RebuiltTopic(

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from archiver.commit.footers import place_in_table, ranges_of, read_footers
 from archiver.storage.file_names import DataFileName
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
-from archiver.upkeep.rebuild.footers import ranges_of, read_footers
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.partition_spec import spec_by
-from catalog.iceberg.partitions import placed
 from catalog.model import DataFileInfo, TranslatedRange
 
 
@@ -123,17 +121,7 @@ def _described(
         return LeftFor.TOPIC
     if footer.schema_version not in known:
         return LeftFor.SCHEMA
-    return _in_partition(describe(path), footer, table) or LeftFor.PARTITIONING
-
-
-def _in_partition(info: DataFileInfo, footer: SegmentMetadata, table: ArchiveTable) -> DataFileInfo | None:
-    """The file with its partition. None where the table has no such partition."""
-    if footer.place is not None:
-        if spec_by(table.iceberg.metadata, footer.place.by) is None:
-            return None
-        return replace(info, partitioned_by=footer.place.by, partition_values=footer.place.values)
-    place = placed(table.iceberg.metadata, info)
-    return None if place is None else replace(info, partitioned_by=place[0], partition_value=place[1])
+    return place_in_table(describe(path), footer, table) or LeftFor.PARTITIONING
 
 
 def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[TranslatedRange]:

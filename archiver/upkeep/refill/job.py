@@ -185,8 +185,8 @@ class RefillJob:
             made.accepted.append(_accepted(found, hole, lost=hole.rows))
         else:
             reason = (
-                "records of this range were erased, and Kafka may still have them, so it isn't asked;"
-                " --accept-lost notes what can't be brought back as lost"
+                "records of this range were erased, and Kafka may still have them, so it isn't asked."
+                " Look for the range's files in a backup. Only if there is none, --accept-lost notes the rows as lost"
             )
             made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
 
@@ -240,7 +240,8 @@ class RefillJob:
                 hole=mending.hole,
                 fate=Fate.LEFT,
                 rows=left,
-                reason=f"{reason}; --accept-lost notes as lost what can't be brought back",
+                reason=f"{reason}. Look for the range's files in a backup. Only if there is none, --accept-lost notes"
+                " the rows as lost",
             )
         )
 

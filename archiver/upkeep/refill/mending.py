@@ -19,7 +19,8 @@ from catalog.ranges.holes import ExpectedRange, Hole
 
 ERASED: Final = (
     "records of this range were erased, and aren't brought back. If the registry was restored from an older backup, run"
-    " `archiver registry rebuild` into an empty database instead"
+    " `archiver registry rebuild` into an empty database beside it: that one knows them from the journal. Keep this"
+    " one: only this one has the offsets of groups and the users of `archiver serve kafka`"
 )
 """Why rows stay missing although their file exists."""
 

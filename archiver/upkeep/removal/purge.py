@@ -117,9 +117,11 @@ def purge(
         registry=registry, grace_seconds=grace_seconds, with_others=with_others, expires_owned=expires_owned
     )
     try:
-        table, found = _expired(table, names, catalog, choice)
+        table, found, manifests = _expired(table, names, catalog, choice)
     except FilesShared:
         return Purged(left=tuple(removed), shared=True)
+    if of_erasures:
+        _note_manifests(table, registry, manifests)
     pass_point(RemovalPoint.SNAPSHOTS_EXPIRED)
     search = RemovedFiles(table, catalog)
     search.look()
@@ -137,7 +139,7 @@ def purge(
     return Purged(
         deleted=len(deleted),
         size_bytes=sum(sizes[path] for path in deleted),
-        left=tuple(path for path in removed if path not in deleted),
+        left=(*(path for path in removed if path not in deleted), *manifests),
         held=sum(1 for path in free if file_name(path) in known.held),
         shared=bool(report.shared),
         snapshots=found,
@@ -153,6 +155,17 @@ def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) 
     registry.erasures.note_files(
         table.topic, [(each.path, each.partition, each.start_offset, each.end_offset) for each in stale]
     )
+
+
+def _note_manifests(table: ArchiveTable, registry: Registry, manifests: Sequence[str]) -> None:
+    """Have the registry know manifests that no snapshot has any more: the next run deletes them, and ends the erasure.
+
+    They have bounds of erased values. Any erased offset stands for these.
+    """
+    for partition, spans in registry.erasures.offsets(table.topic).items() if manifests else ():
+        (start, end), *_ = spans
+        registry.erasures.note_files(table.topic, [(path, partition, start, end) for path in manifests])
+        return
 
 
 def _registry_id(path: str) -> str:
@@ -173,12 +186,15 @@ class _ExpiryChoice:
 
 def _expired(
     table: ArchiveTable, names: set[str], catalog: TableCatalog, choice: _ExpiryChoice
-) -> tuple[ArchiveTable, HoldingSnapshots]:
-    """Expire what may be expired; return the table and what was found before. Others may commit meanwhile.
+) -> tuple[ArchiveTable, HoldingSnapshots, tuple[str, ...]]:
+    """Expire what may be expired; return the table, what was found before, and manifests that couldn't be deleted.
+
+    Other engines may commit meanwhile.
 
     The search reads manifests for minutes. A catalog drops a tag together with its snapshot, so those that were set
     meanwhile are looked at before. FilesShared if the table's owner forbids the deletion of files.
     """
+    manifests: tuple[str, ...] = ()
     for left in reversed(range(EXPIRY_TRIES)):
         table = catalog.reload(table)
         refuse_shared(table.properties, table.topic.table)
@@ -199,13 +215,13 @@ def _expired(
                 "others set tags or branches while snapshots were looked at; look again", table=table.topic.table
             )
         try:
-            catalog.expire(table, found.going)
+            manifests = catalog.expire(table, found.going)
         except CatalogUnreachable:
             if not left:
                 raise
         else:
             break
-    return table, found
+    return table, found, manifests
 
 
 def _named(table: ArchiveTable) -> dict[str, int]:

@@ -85,7 +85,7 @@ class RowAccount:
         if missed > one.rows - one.expected:
             raise UpkeepError(
                 "the table lacks rows of this range that it should have, so it isn't known which go: run `archiver"
-                " refill TOPIC` first, which brings them back or has them accepted as gone",
+                " refill TOPIC` first, which brings them back",
                 partition=one.partition,
                 offsets=f"[{one.start_offset}, {one.end_offset})",
                 missing=missed - (one.rows - one.expected),
@@ -119,8 +119,9 @@ class RowAccount:
 
 def _unknown_rows(file: TableFile, partition: int, offset: int) -> UpkeepError:
     return UpkeepError(
-        "the file has rows that the registry has no range of, so they can't be accounted for; it stays as it is. If"
-        " others added these rows, take them out; else run `archiver registry rebuild`",
+        "the file has rows that the registry has no range of, so they can't be accounted for; it stays as it is. Run"
+        " `archiver registry rebuild`, which adds ranges that journal or footers know. If none does, it isn't known"
+        " whose rows these are: compare them with Kafka before you change them (`archiver verify --against-kafka`)",
         file=file.path,
         partition=partition,
         offset=offset,

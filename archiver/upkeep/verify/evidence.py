@@ -10,6 +10,7 @@ from typing import Any, Final
 from archiver.storage.journal_survey import JournalSurvey
 from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
+from archiver.upkeep.verify.late_entry import LateEntry
 from archiver.upkeep.verify.sources import Sources
 from catalog.current_ranges import current_ranges
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
@@ -55,9 +56,12 @@ class Evidence:
         return found
 
     def with_footers(
-        self, claims: Mapping[str, tuple[FileClaim, DataFileInfo]], journal: JournalSurvey | None
+        self, claims: Mapping[str, tuple[FileClaim, DataFileInfo]], journal: JournalSurvey | None, *, late: LateEntry
     ) -> Evidence:
-        """The same with ranges that only footers name. A `journal` should have had them, unless it is younger."""
+        """The same with ranges that only footers name.
+
+        A `journal` should have had them, unless it is younger, or doesn't have the `late` entry yet.
+        """
         spans = self.open_spans()
         found = [
             Claimed(range=one, witness=Witness.FOOTERS)
@@ -66,7 +70,8 @@ class Evidence:
         ]
         ranges, _ = _disjoint((*self.ranges, *found))
         due = [each.range for each in found if journal is not None and _is_due(each.range, journal)]
-        faults = [*self.faults, *map(_unjournaled, due)]
+        missing = [one for one in due if not late.has(one.partition, *one.offsets)]
+        faults = [*self.faults, *map(_unjournaled, missing)]
         return replace(self, ranges=ranges, faults=tuple(faults))
 
 
@@ -154,8 +159,9 @@ def _is_due(one: StoredRange, journal: JournalSurvey) -> bool:
 def _unjournaled(one: StoredRange) -> Fault:
     return Fault(
         kind=FaultKind.JOURNAL,
-        message="the journal has no entry for these offsets, which others know of: it was removed or changed. Restore"
-        " it from a backup; without it a lost registry comes back with less",
+        message="the journal has no entry for these offsets, which registry or footers know of: it was removed or"
+        " changed, or its job was killed and the registry lost. `archiver registry rebuild` writes it from the table's"
+        " snapshots if they and the commit's files are still there; else restore it from a backup",
         partition=one.partition,
         start_offset=one.start_offset,
         end_offset=one.end_offset,

@@ -155,8 +155,11 @@ class Judge:
             text += ". `archiver refill` brings them back"
         elif rows > one.expected:
             gap, kind = GapKind.REWRITTEN, FaultKind.ALTERED
-            text = f"the table has {rows} rows where {one.expected} records were archived: others added rows; remove"
-            text += f" them ({_named(foreign or paths)})"
+            text = (
+                f"the table has {rows} rows for {one.expected} archived records ({_named(foreign or paths)}). Which of"
+            )
+            text += " them were archived isn't known here: compare them with Kafka (--against-kafka) or with a backup"
+            text += " before you change anything"
         elif foreign:
             gap, kind = GapKind.REWRITTEN, FaultKind.ALTERED
             text = f"others changed records: their digest is {digest}, archived were {one.digest} ({_named(foreign)})"
@@ -188,7 +191,9 @@ class Judge:
                 continue  # told as unaccounted
             yield Fault(
                 kind=FaultKind.FOREIGN,
-                message=f"{piece.rows} rows with offsets that were never archived: somebody added them; remove them",
+                message=f"{piece.rows} rows have offsets that neither journal, registry nor footers know. They are"
+                " unknown, not foreign: if the table's archiver.offsets reach beyond them, they were archived. Keep"
+                " them, and compare them with Kafka (--against-kafka)",
                 file=path,
                 partition=cut.partition,
                 start_offset=cut.start_offset,

@@ -10,6 +10,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from archiver.storage.journal_survey import JournalSurvey
 from archiver.upkeep.verify.findings import Fault, FaultKind, Proof, Proven
+from archiver.upkeep.verify.late_entry import LateEntry
 from catalog.digests import DIGEST_ALGORITHM, add_digests, digest_text
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
@@ -21,10 +22,12 @@ from catalog.ranges.spans import uncovered
 _ADVICE: Final = "the metadata file or the journal's entry was changed; restore it from a backup"
 
 
-def check_summaries(table: ArchiveTable, journal: JournalSurvey, *, is_in_doubt: bool) -> Iterator[Fault]:
+def check_summaries(
+    table: ArchiveTable, journal: JournalSurvey, *, is_in_doubt: bool, late: LateEntry
+) -> Iterator[Fault]:
     """Hold each retained snapshot of ours against the journal's entry of its commit.
 
-    With `is_in_doubt`, the newest commit may not be in the journal yet.
+    With `is_in_doubt`, the newest commit may not be in the journal yet. Nor may the `late` one.
     """
     commits: dict[str, JournaledCommit] = {}
     for _, commit in journal.commits:
@@ -42,6 +45,8 @@ def check_summaries(table: ArchiveTable, journal: JournalSurvey, *, is_in_doubt:
         found = commits.get(commit_id)
         if found is not None:
             yield from _compared(snapshot, told, found)
+        elif commit_id == late.commit_id:
+            continue
         elif keys.REFILLED not in told and commit_id >= first and not (newest and is_in_doubt):
             yield from _absent(snapshot, told, covered)
         newest = False
@@ -106,7 +111,8 @@ def _absent(
     yield Fault(
         kind=FaultKind.JOURNAL,
         message=f"the journal has no entry of the commit {told[keys.COMMIT_ID]} (snapshot {snapshot.snapshot_id},"
-        f" offsets {named}): it was removed; restore it from a backup",
+        f" offsets {named}): it was removed, or its job was killed and the registry lost. `archiver registry rebuild`"
+        " writes it from the snapshot if the files of the commit are still there; else restore it from a backup",
     )
 
 

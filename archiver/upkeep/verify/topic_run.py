@@ -16,6 +16,7 @@ from archiver.archive.file_columns import ROWS
 from archiver.archive.manifests import manifests_of
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
+from archiver.commit.snapshot_effects import done_by_others
 from archiver.config import Config
 from archiver.engine.runner import Engine
 from archiver.errors import SourceError, StorageError
@@ -29,6 +30,7 @@ from archiver.upkeep.verify.file import FileToRead, VerifyTarget
 from archiver.upkeep.verify.file_claims import FileClaim, Identity
 from archiver.upkeep.verify.findings import Fault, FaultKind, Proof
 from archiver.upkeep.verify.judge import Judge, Judgement, gone_of
+from archiver.upkeep.verify.late_entry import late_entry
 from archiver.upkeep.verify.reading import CutIndex, FileReading
 from archiver.upkeep.verify.report import FaultFound, KafkaCompared, TopicReport, VerifyObserver, partitions_of
 from archiver.upkeep.verify.sources import SourceFinder, Sources
@@ -37,7 +39,7 @@ from archiver.upkeep.verify.summaries import check_digests, check_summaries
 from archiver.upkeep.verify.tally import Cut, sum_of
 from catalog.errors import RolledBack, TableError
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.lineage import check_lineage, done_by_others
+from catalog.iceberg.lineage import check_lineage
 from catalog.model import DataFileInfo, file_name
 from schema_mapping.errors import ContextError
 
@@ -117,7 +119,7 @@ class TopicRun:
             )
         if sources.has_journal:
             is_in_doubt = sources.registry is not None and sources.registry.is_in_doubt
-            found += check_summaries(sources.table, sources.journal, is_in_doubt=is_in_doubt)
+            found += check_summaries(sources.table, sources.journal, is_in_doubt=is_in_doubt, late=late_entry(sources))
         return found
 
     def _compare(
@@ -184,8 +186,10 @@ class TopicRun:
         by_count = sum(each.rows for each in found.proven if each.proof is Proof.COUNT)
         if by_count:
             told.append(f"of {by_count} records only their number is proven: no digest of them is known")
-        if others := done_by_others(table.iceberg.metadata):
+        if others := done_by_others(table.iceberg):
             told.append(f"others changed the table: {'; '.join(others)}")
+        if sources.has_journal and (late := late_entry(sources).commit_id) is not None:
+            told.append(f"the journal has no entry of the newest commit {late} yet: the next run writes it")
         if sources.registry is not None and sources.registry.is_in_doubt:
             told.append("a commit is in doubt or not recorded yet: the registry wasn't held against the journal")
         return TopicReport(
@@ -289,7 +293,10 @@ def _with_footers(
             path=each.path, size_bytes=each.size_bytes, rows=claim.rows, partition_value=0, digest=claim.digest
         )
         claims[each.path] = claim, info
-    return evidence.with_footers(claims, sources.journal if sources.has_journal else None) if claims else evidence
+    if not claims:
+        return evidence
+    journal = sources.journal if sources.has_journal else None
+    return evidence.with_footers(claims, journal, late=late_entry(sources))
 
 
 def _broken(manifests: Mapping[str, StorageError]) -> Iterator[Fault]:

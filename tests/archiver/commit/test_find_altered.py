@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import RemoveSnapshotsUpdate, update_table_metadata
 
 from archiver.commit import compare_rows as comparing
@@ -125,6 +126,18 @@ def test_files_that_others_put_together_hold_the_archived_records(lake: Lake, re
 def test_a_changed_value_is_told_with_its_range(lake: Lake, registry: Noted) -> None:
     lake.rewrite(lambda table: with_other_values(table, 0, 107))
     assert altered(lake, registry) == ["0-100"]
+
+
+def test_a_changed_value_is_found_in_a_deletion_that_wrote_files(lake: Lake, registry: Noted) -> None:
+    everything = pa.concat_tables(map(rows_of, registry.ranges))
+    lake.replace([with_other_values(everything, 0, 107)], operation=Operation.DELETE)
+    assert altered(lake, registry) == ["0-100"]
+
+
+def test_doubled_rows_are_found_in_a_compaction_that_added_rows(lake: Lake, registry: Noted) -> None:
+    everything = pa.concat_tables(map(rows_of, registry.ranges))
+    lake.replace([everything, rows_of(registry.ranges[3]).slice(5, 1)], operation=Operation.REPLACE)
+    assert altered(lake, registry) == ["1-50"]
 
 
 def test_records_in_a_damaged_page_are_told_with_their_ranges(lake: Lake, registry: Noted) -> None:

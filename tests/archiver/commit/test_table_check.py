@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import RemoveSnapshotsUpdate, SetSnapshotRefUpdate, update_table_metadata
 
 from archiver.commit.compare_rows import Allowance, compare_rows
@@ -167,6 +168,33 @@ def test_rows_that_others_deleted_are_told_as_such(archived: Archived) -> None:
     found = archived.look()
     assert isinstance(found.error, RowsRemoved)
     assert spans(found) == [(13, 15, 2)]
+
+
+@pytest.mark.parametrize("is_checked_before", [True, False])
+def test_deletes_of_a_snapshot_that_calls_itself_an_append_are_reported(
+    archived: Archived, *, is_checked_before: bool
+) -> None:
+    if is_checked_before:
+        assert archived.look().error is None
+    offset = archived.lake.metadata.schema().find_field("kafka.offset").field_id
+    schema = pa.schema([pa.field("offset", pa.int64(), metadata={"PARQUET:field_id": str(offset)})])
+    archived.lake.delete_equal(pa.table({"offset": [3, 12]}, schema=schema), [offset])
+    snapshot = archived.lake.metadata.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary.operation is Operation.APPEND
+    assert not any("delete" in name for name in snapshot.summary.additional_properties if name.startswith("added"))
+    found = archived.look()
+    assert isinstance(found.error, RowsRemoved)
+    assert spans(found) == [(3, 4, 1), (12, 13, 1)]
+    (engine,) = found.error.context["by"]
+    assert "append (it removes rows)" in engine
+
+
+def test_an_append_that_leaves_files_out_is_reported(archived: Archived) -> None:
+    assert archived.look().error is None
+    archived.lake.replace([], operation=Operation.APPEND)
+    assert spans(archived.look()) == [(0, 10, 10), (10, 20, 10)]
 
 
 def test_what_is_put_into_a_table_that_was_found_empty_is_not_looked_for(lake: Lake, archive: Any) -> None:

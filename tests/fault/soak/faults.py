@@ -1,6 +1,7 @@
 """What can befall an archiver, as values: a closed union, each kind with its parameters.
 
-A round of the soak is one or two of them. The results of rounds keep the names of kinds and parameters: don't rename them.
+A round of the soak is one or two of them. The results of rounds keep the names of kinds and parameters: don't rename
+them.
 """
 
 from __future__ import annotations

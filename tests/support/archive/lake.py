@@ -30,6 +30,7 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import (
     AddSchemaUpdate,
@@ -101,10 +102,17 @@ class Lake:
         return TopicArchive(TOPIC.topic, self, **options)
 
     def add(
-        self, rows: RowMapping, batch: pa.RecordBatch | None, start: int, end: int, *, partition: int = 0
+        self,
+        rows: RowMapping,
+        batch: pa.RecordBatch | None,
+        start: int,
+        end: int,
+        *,
+        partition: int = 0,
+        digest: str | None = None,
     ) -> str | None:
         """Archive a range as ingest does: our writer, our commit. No batch: nothing in the range survived."""
-        file = None if batch is None else self._written(rows, batch, start, end, partition)
+        file = None if batch is None else self._written(rows, batch, (partition, start, end), digest)
         one = TranslatedRange(
             id=new_id(),
             topic=TOPIC.topic,
@@ -122,7 +130,10 @@ class Lake:
         self.metadata = update_table_metadata(self.metadata, attempt.updates, enforce_validation=True)
         return None if file is None else file.path
 
-    def _written(self, rows: RowMapping, batch: pa.RecordBatch, start: int, end: int, partition: int) -> DataFileInfo:
+    def _written(
+        self, rows: RowMapping, batch: pa.RecordBatch, place: tuple[int, int, int], digest: str | None
+    ) -> DataFileInfo:
+        partition, start, end = place
         local = self.path("ours")
         origin = SegmentOrigin(
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
@@ -130,7 +141,7 @@ class Lake:
         with closing(SpoolFile.create(local)) as file:
             writer = ParquetFormat().start(file, SegmentLayout.of(rows, self.metadata.properties))
             writer.write(batch)
-            return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY)
+            return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest)
 
     def path(self, name: str) -> Path:
         (self.folder / "data").mkdir(parents=True, exist_ok=True)
@@ -171,9 +182,15 @@ class Lake:
         return self.replace(tables, with_metrics=with_metrics, drop=drop, **options)
 
     def replace(
-        self, tables: Iterable[pa.Table], *, with_metrics: bool = True, drop: bool = False, **options: Any
+        self,
+        tables: Iterable[pa.Table],
+        *,
+        with_metrics: bool = True,
+        drop: bool = False,
+        operation: Operation = Operation.OVERWRITE,
+        **options: Any,
     ) -> list[str]:
-        """Replace every data file by files of these rows."""
+        """Replace every data file by files of these rows. The snapshot claims to be this operation."""
         old = self.files()
         fresh = [self._foreign(table, with_metrics=with_metrics, **options) for table in tables]
 
@@ -184,10 +201,19 @@ class Lake:
                 producer.append_data_file(one)
 
         self._commit(lambda snapshot: snapshot.overwrite(), swap)
+        self._rename_operation(operation)
         if drop:
             for one in old:
                 Path(one.file_path.removeprefix("file://")).unlink()
         return [one.file_path for one in fresh]
+
+    def _rename_operation(self, operation: Operation) -> None:
+        """Have the current snapshot claim to be another operation."""
+        *earlier, newest = self.metadata.snapshots
+        assert newest.summary is not None
+        summary = Summary(operation, **newest.summary.additional_properties)
+        named = newest.model_copy(update={"summary": summary})
+        self.metadata = self.metadata.model_copy(update={"snapshots": [*earlier, named]})
 
     def retire(self, before: int) -> None:
         """Retire the files of partition 0 whose offsets are all below this one, and delete them, as `expire` does."""

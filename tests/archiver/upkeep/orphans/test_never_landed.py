@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyiceberg.table.snapshots import Summary
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 from ulid import ULID
 
@@ -14,6 +15,7 @@ from archiver.storage.file_names import DataFileName
 from archiver.upkeep.orphans.never_landed import CLOCKS_APART_MS, never_landed
 from archiver.upkeep.orphans.references import References
 from archiver.upkeep.orphans.report import Orphan, OrphanKind
+from catalog.iceberg import properties as keys
 from catalog.iceberg.append import Attempt, prepare
 from catalog.iceberg.attempt_names import new_attempt_id
 from catalog.model import TranslatedRange, new_id
@@ -133,6 +135,22 @@ def test_snapshots_of_a_table_that_was_restored(catalog: MemoryCatalog) -> None:
     catalog.metadata = before
     assert not is_certain(catalog, *manifests(landed))
     catalog.send(attempt(catalog, 6))
+    assert not is_certain(catalog, *manifests(landed))
+
+
+def test_a_file_that_a_refill_brought_back_does_not_vouch_for_its_former_manifest(catalog: MemoryCatalog) -> None:
+    """The table was registered again from older metadata; another table may be of the newer state."""
+    before = catalog.metadata
+    ranges = [span(0, 6, 7)]
+    landed = attempt(catalog, 6, ranges=ranges)
+    catalog.send(landed)
+    catalog.metadata = before
+    catalog.send(attempt(catalog, 6, ranges=ranges))
+    *earlier, newest = catalog.metadata.snapshots
+    assert newest.summary is not None
+    summary = Summary(newest.summary.operation, **newest.summary.additional_properties, **{keys.REFILLED: "{}"})
+    refill = newest.model_copy(update={"summary": summary})
+    catalog.metadata = catalog.metadata.model_copy(update={"snapshots": [*earlier, refill]})
     assert not is_certain(catalog, *manifests(landed))
 
 

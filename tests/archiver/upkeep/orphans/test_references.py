@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID, uuid4
 
 import pytest
 from pyiceberg.manifest import write_manifest_list
@@ -12,7 +13,10 @@ from pyiceberg.manifest import write_manifest_list
 from archiver.errors import ObjectMissing
 from archiver.upkeep.orphans.references import References
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.attempt_names import new_attempt_id
 from tests.support.archive.listed_table import ListedTable, data_file
+
+TABLE = uuid4()
 
 
 @dataclass
@@ -21,6 +25,7 @@ class Loaded:
 
     iceberg: Any
     last_sequence_number: int = 100
+    uuid: UUID = TABLE
 
     @property
     def io(self) -> Any:
@@ -43,11 +48,11 @@ def listed(tmp_path: Path) -> ListedTable:
     return made
 
 
-def attempt(listed: ListedTable, *, parent: int | None, sequence: int = 100) -> str:
+def attempt(listed: ListedTable, *, parent: int | None, sequence: int = 100, name: UUID | None = None) -> str:
     """The list of a snapshot that no table has yet, with one manifest of its own."""
     other = ListedTable(listed.folder)
     manifest = other.add([data_file("file:///data/late", [1])])
-    path = listed.folder / f"snap-{manifest.stem}.avro"
+    path = listed.folder / (f"snap-{manifest.stem}.avro" if name is None else f"snap-1-0-{name}.avro")
     with write_manifest_list(2, listed.io.new_output(path.as_uri()), 2, parent, sequence, "deflate") as writer:
         writer.add_manifests(other.manifests)
     return path.as_uri()
@@ -109,4 +114,13 @@ def test_a_commit_beyond_the_loaded_state_may_have_landed(listed: ListedTable, s
     """The table was loaded from a cache. Once it is past the number, an attempt that it lacks is an orphan."""
     references = References()
     references.look(lambda: loaded(listed), (attempt(listed, parent=7, sequence=sequence),))
+    assert ("late" in references) is stays
+
+
+@pytest.mark.parametrize(
+    ("name", "stays"), [(new_attempt_id(TABLE), True), (new_attempt_id(uuid4()), False), (uuid4(), True)]
+)
+def test_a_list_of_a_former_table_in_the_folder_never_lands(listed: ListedTable, name: UUID, *, stays: bool) -> None:
+    references = References()
+    references.look(lambda: loaded(listed), (attempt(listed, parent=1, sequence=101, name=name),))
     assert ("late" in references) is stays

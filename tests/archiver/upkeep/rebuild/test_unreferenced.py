@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archiver.commit.footers import NO_EPOCH, range_id, range_of
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
-from archiver.upkeep.rebuild.footers import NO_EPOCH, range_id, range_of
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFor, Unreferenced, continuing_ranges
 from catalog.model import DataFileInfo, new_id
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, file

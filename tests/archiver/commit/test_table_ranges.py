@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from archiver.archive.table_files import TableFile
+from archiver.commit.footers import ranges_of
+from archiver.commit.table_ranges import table_ranges
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
-from archiver.upkeep.rebuild.footers import ranges_of
-from archiver.upkeep.rebuild.table_ranges import table_ranges
 from catalog.model import DataFileInfo, new_id
 from catalog.ranges.stored_ranges import StoredRange
 from tests.support.catalog.memory import MemoryCatalog, span

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from archiver.archive.table_files import TableFile
+from archiver.commit.footers import ranges_of, table_info
 from archiver.storage.segment import SegmentMetadata
-from archiver.upkeep.rebuild.footers import ranges_of, table_info
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.offsets import decode_spans

@@ -12,6 +12,9 @@ from archiver.archive.table_files import TableFile
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.partition_spec import spec_by
+from catalog.iceberg.partitions import placed
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 
 READERS: Final = 16
@@ -103,3 +106,13 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
         format=file.format,
         recognition=footer.recognition,
     )
+
+
+def place_in_table(info: DataFileInfo, footer: SegmentMetadata, table: ArchiveTable) -> DataFileInfo | None:
+    """The file with its partition, by its footer or its bounds. None if the table has no such partition."""
+    if footer.place is not None:
+        if spec_by(table.iceberg.metadata, footer.place.by) is None:
+            return None
+        return replace(info, partitioned_by=footer.place.by, partition_values=footer.place.values)
+    place = placed(table.iceberg.metadata, info)
+    return None if place is None else replace(info, partitioned_by=place[0], partition_value=place[1])

@@ -1,0 +1,150 @@
+"""Write the journal's entries of commits that only the table knows of.
+
+A job writes a commit's entry after the commit. If it is killed in between, the next run writes the entry from the
+registry; if the registry is lost, too, the snapshot and the footers of its files say the same. An entry is written only
+if its ranges have exactly the offsets and the digest in the snapshot's summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
+from pyiceberg.table.snapshots import Snapshot
+
+from archiver.archive.manifests import live_entries, manifests_of
+from archiver.commit.footers import place_in_table, ranges_of, read_footers
+from archiver.errors import StorageError
+from archiver.storage.formats import SegmentFormats
+from archiver.storage.journal import TableJournal
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import SegmentMetadata
+from catalog.digests import DIGEST_ALGORITHM, add_digests
+from catalog.iceberg import properties as keys
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import history, summary_of
+from catalog.iceberg.offsets import decode_ranges, decode_spans, spans
+from catalog.iceberg.settle import Landed, Settled
+from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.ranges.spans import uncovered
+
+
+def complete_journal(table: ArchiveTable, journal: TableJournal, formats: SegmentFormats) -> Settled:
+    """Write the entries that the journal lacks of retained commits; return the ranges in them.
+
+    Commits from before the journal are left out, and commits whose files are gone or name other ranges than the
+    summary. Raises subclasses of StorageError.
+    """
+    landed: list[Landed] = []
+    objects = ObjectStore.of_table(table.iceberg)
+    for snapshot in _unjournaled(table, journal):
+        ranges = ranges_of_commit(snapshot, table, objects, formats)
+        if ranges is not None:
+            commit_id = summary_of(snapshot)[keys.COMMIT_ID]
+            landed += [Landed(range=one, commit_id=commit_id, snapshot_id=snapshot.snapshot_id) for one in ranges]
+    settled = Settled(landed=tuple(landed), refused=(), waiting=())
+    journal.keep_settled(settled)
+    return settled
+
+
+def _unjournaled(table: ArchiveTable, journal: TableJournal) -> Iterator[Snapshot]:
+    """The snapshots of commits that the journal should have, and has no entry of."""
+    if journal.folder is None:
+        return
+    journaled: set[str] = set()
+    covered: dict[int, list[tuple[int, int]]] = {}
+    for found in journal.commits.read():
+        if found.commit.commit_id is not None:
+            journaled.add(found.commit.commit_id)
+        for one in found.commit.ranges:
+            covered.setdefault(one.partition, []).append((one.start_offset, one.end_offset))
+    if not journaled and not covered and not journal.has_starts():
+        return
+    first = min(journaled, default="")
+    for snapshot in history(table.iceberg.metadata):
+        summary = summary_of(snapshot)
+        commit_id = summary.get(keys.COMMIT_ID)
+        if commit_id is None or keys.RANGES not in summary or commit_id in journaled or commit_id < first:
+            continue
+        named = decode_ranges(summary[keys.RANGES])
+        if any(uncovered([span], covered.get(partition, ())) for partition, span in named.items()):
+            yield snapshot
+
+
+def ranges_of_commit(
+    snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
+) -> tuple[TranslatedRange, ...] | None:
+    """The ranges of a commit, by the files that it added. None if these don't show them."""
+    try:
+        described = _described(snapshot, table, objects, formats)
+    except StorageError as error:
+        if error.retryable:
+            raise
+        return None
+    if described is None:
+        return None
+    found = ranges_of(described)
+    if found.partial:
+        return None
+    summary = summary_of(snapshot)
+    named = decode_ranges(summary[keys.RANGES])
+    lost = decode_spans(summary.get(keys.LOST, "{}"))
+    ranges = [*found.whole, *(_without_file(table, snapshot, *span, lost=True) for span in lost)]
+    covered = [(one.partition, (one.start_offset, one.end_offset)) for one in ranges]
+    for partition, span in named.items():
+        here = [offsets for at, offsets in covered if at == partition]
+        ranges += [_without_file(table, snapshot, partition, *gap, lost=False) for gap in uncovered([span], here)]
+    try:
+        is_same = spans(ranges) == named
+    except ValueError:
+        return None
+    return tuple(ranges) if is_same and _has_digest(ranges, summary) else None
+
+
+def _described(
+    snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
+) -> dict[str, tuple[SegmentMetadata, DataFileInfo]] | None:
+    """The files that a commit added, by their footers. None if one of them isn't an archived range's."""
+    entries = {
+        entry.data_file.file_path: entry.data_file
+        for manifest in manifests_of(table.iceberg, snapshot)
+        if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id
+        for entry in live_entries(table.io, manifest)
+        if entry.status == ManifestEntryStatus.ADDED
+    }
+    by_format = {path: formats.named(file.file_format.lower(), path) for path, file in entries.items()}
+    described: dict[str, tuple[SegmentMetadata, DataFileInfo]] = {}
+    for path, footer in read_footers(by_format, objects).items():
+        if footer.origin is None:
+            return None
+        info = by_format[path].describe(objects, path, partition_value=0, table_properties=table.properties)
+        place = place_in_table(info, footer, table)
+        if place is None or place.rows != entries[path].record_count:
+            return None
+        described[path] = (footer, place)
+    return described
+
+
+def _without_file(
+    table: ArchiveTable, snapshot: Snapshot, partition: int, start: int, end: int, *, lost: bool
+) -> TranslatedRange:
+    """A range in which no record survived, or that was accepted as lost."""
+    return TranslatedRange(
+        id=new_id(),
+        topic=table.topic.topic,
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        schema_version=table.ledger_version,
+        leader_epoch=-1,
+        files=(),
+        created_ms=snapshot.timestamp_ms,
+        lost=lost,
+    )
+
+
+def _has_digest(ranges: list[TranslatedRange], summary: Mapping[str, str]) -> bool:
+    """Whether the ranges have the digest that the summary says, if both are known."""
+    if summary.get(keys.DIGEST_ALGORITHM) != DIGEST_ALGORITHM or keys.DIGEST not in summary:
+        return True
+    return add_digests(one.digest for one in ranges) in (None, summary[keys.DIGEST])

@@ -1,0 +1,180 @@
+"""What snapshots of other engines did to a table's rows, by their manifest lists.
+
+A snapshot's `operation` and the counts in its summary are the engine's own claims. An engine may call a snapshot that
+adds delete files an `append`, and count none of them. The entries of its manifest list decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from pyiceberg.manifest import ManifestContent, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from archiver.archive.manifests import manifests_of
+from archiver.errors import StorageError
+from catalog.iceberg.lineage import history, is_ours, lacks_columns, since, summary_of
+
+ADDED_DELETES: Final = frozenset(
+    {
+        "added-delete-files",
+        "added-equality-delete-files",
+        "added-position-delete-files",
+        "added-dvs",
+        "added-equality-deletes",
+        "added-position-deletes",
+    }
+)
+"""Entries in the summary of a snapshot that removed rows without touching their files."""
+
+NAMED_SNAPSHOTS: Final = 3
+
+
+def only_adds(table: Table, snapshot: Snapshot) -> bool:
+    """Whether a snapshot removed no rows: a commit of the archiver, or an append that left every file as it was."""
+    if is_ours(snapshot):
+        return True
+    if _operation(snapshot) is not Operation.APPEND or _claims_deletes(snapshot):
+        return False
+    before, after = _lists(table, snapshot)
+    if after is None or _adds_deletes(snapshot, after) or _removes_files(snapshot, after):
+        return False
+    return before is None or _rows(after) == _rows(before) + _added_rows(snapshot, after)
+
+
+def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
+    """Whether a snapshot removed no rows. A compaction by any engine does so if its files have as many rows."""
+    if _operation(snapshot) is not Operation.REPLACE or is_ours(snapshot):
+        return only_adds(table, snapshot)
+    if _claims_deletes(snapshot):
+        return False
+    before, after = _lists(table, snapshot)
+    if after is None or _adds_deletes(snapshot, after):
+        return False
+    return before is None or _rows(after) == _rows(before)
+
+
+def newly_written(table: Table, snapshot_id: int | None) -> tuple[Snapshot, ...]:
+    """The snapshots of other engines after this one that may have changed rows or added some, newest first.
+
+    Without a snapshot, or if the history doesn't reach it, all retained snapshots are looked at. A deletion is among
+    them if it wrote data files. So is a compaction that added rows, or that wrote files of a schema without some of the
+    table's columns: their values are gone then.
+    """
+    metadata = table.metadata
+    later = None if snapshot_id is None else since(metadata, snapshot_id)
+    return tuple(each for each in (history(metadata) if later is None else later) if _may_change(table, each))
+
+
+def _may_change(table: Table, snapshot: Snapshot) -> bool:
+    if is_ours(snapshot):
+        return False
+    if lacks_columns(table.metadata, snapshot):
+        return True
+    operation = _operation(snapshot)
+    if operation not in (Operation.REPLACE, Operation.DELETE):
+        return True
+    before, after = _lists(table, snapshot)
+    if after is None:
+        return False
+    if operation is Operation.DELETE:
+        return bool(_added_rows(snapshot, after))
+    return before is not None and _rows(after) > _rows(before)
+
+
+def done_by_others(table: Table) -> tuple[str, ...]:
+    """The newest retained snapshots of other engines that may have removed or changed rows: which, what, by whom."""
+    return tuple(
+        f"snapshot {each.snapshot_id}: {_named(each)} by {_engine(each)}"
+        for each in islice(_suspicious(table), NAMED_SNAPSHOTS)
+    )
+
+
+def _suspicious(table: Table) -> Iterator[Snapshot]:
+    for each in history(table.metadata):
+        if not is_ours(each) and (not keeps_rows(table, each) or lacks_columns(table.metadata, each)):
+            yield each
+
+
+def _lists(table: Table, snapshot: Snapshot) -> tuple[list[ManifestFile] | None, list[ManifestFile] | None]:
+    """The manifests of a snapshot's parent and its own. None for a list that is gone or damaged."""
+    parent_id = snapshot.parent_snapshot_id
+    if parent_id is None:
+        return [], _list(table, snapshot)
+    parent = table.metadata.snapshot_by_id(parent_id)
+    return None if parent is None else _list(table, parent), _list(table, snapshot)
+
+
+def _list(table: Table, snapshot: Snapshot) -> list[ManifestFile] | None:
+    try:
+        return manifests_of(table, snapshot)
+    except StorageError as error:
+        if error.retryable:
+            raise
+        return None
+
+
+def _claims_deletes(snapshot: Snapshot) -> bool:
+    summary = summary_of(snapshot)
+    return any(summary.get(name, "0") != "0" for name in ADDED_DELETES)
+
+
+def _adds_deletes(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
+    """Whether the snapshot wrote a manifest with new delete files. A count that is missing counts as some."""
+    return any(
+        each.content is ManifestContent.DELETES
+        and each.added_snapshot_id == snapshot.snapshot_id
+        and each.added_files_count != 0
+        for each in manifests
+    )
+
+
+def _removes_files(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
+    return any(
+        each.content is ManifestContent.DATA
+        and each.added_snapshot_id == snapshot.snapshot_id
+        and bool(each.deleted_files_count)
+        for each in manifests
+    )
+
+
+def _rows(manifests: Sequence[ManifestFile]) -> int:
+    """How many rows the live data files of these manifests have."""
+    return sum(
+        (each.added_rows_count or 0) + (each.existing_rows_count or 0)
+        for each in manifests
+        if each.content is ManifestContent.DATA
+    )
+
+
+def _added_rows(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> int:
+    """How many rows the data files have that the snapshot added."""
+    return sum(
+        each.added_rows_count or 0
+        for each in manifests
+        if each.content is ManifestContent.DATA and each.added_snapshot_id == snapshot.snapshot_id
+    )
+
+
+def _operation(snapshot: Snapshot) -> Operation | None:
+    return snapshot.summary.operation if snapshot.summary else None
+
+
+def _named(snapshot: Snapshot) -> str:
+    """What a snapshot did, by its own word; one that calls itself an append and removes rows says so, too."""
+    operation = _operation(snapshot)
+    if operation is None:
+        return "unknown"
+    return "append (it removes rows)" if operation is Operation.APPEND else operation.value
+
+
+def _engine(snapshot: Snapshot) -> str:
+    """The engine that a snapshot names, with its version."""
+    summary = summary_of(snapshot)
+    if "trino_query_id" in summary:
+        return f"Trino (query {summary['trino_query_id']})"
+    named = " ".join(summary[key] for key in ("engine-name", "engine-version") if key in summary)
+    return named or "an engine that it doesn't name"

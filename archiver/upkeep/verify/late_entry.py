@@ -1,0 +1,54 @@
+"""The newest commit, whose entry the journal may not have yet: its job was killed before it wrote the entry.
+
+The entry is written before the registry confirms the commit, and before the next commit. So only the newest commit of
+ranges can lack it, and only if the registry doesn't have its ranges as committed. The next run writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from catalog.iceberg import properties as keys
+from catalog.iceberg.lineage import history, summary_of
+from catalog.iceberg.offsets import decode_ranges
+
+if TYPE_CHECKING:
+    from archiver.upkeep.verify.sources import Sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateEntry:
+    """A commit without an entry, and the span of offsets that it brought, by partition. Empty if there is none."""
+
+    commit_id: str | None = None
+    spans: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    def has(self, partition: int, start: int, end: int) -> bool:
+        """Whether the commit brought these offsets."""
+        first, last = self.spans.get(partition, (0, 0))
+        return first <= start and end <= last
+
+
+def late_entry(sources: Sources) -> LateEntry:
+    """Find the newest commit of ranges if its entry may not have been written yet."""
+    journaled = {commit.commit_id for _, commit in sources.journal.commits}
+    for snapshot in history(sources.table.iceberg.metadata):
+        summary = summary_of(snapshot)
+        commit_id = summary.get(keys.COMMIT_ID)
+        if commit_id is None or keys.RANGES not in summary:
+            continue
+        if commit_id in journaled:
+            break
+        entry = LateEntry(commit_id=commit_id, spans=decode_ranges(summary[keys.RANGES]))
+        return LateEntry() if _is_confirmed(entry, sources) else entry
+    return LateEntry()
+
+
+def _is_confirmed(entry: LateEntry, sources: Sources) -> bool:
+    """Whether the registry or the journal has ranges of the commit."""
+    if sources.registry is not None and any(entry.has(one.partition, *one.offsets) for one in sources.registry.ranges):
+        return True
+    journaled = (one for _, commit in sources.journal.commits for one in commit.ranges)
+    return any(entry.has(one.partition, one.start_offset, one.end_offset) for one in journaled)

@@ -1,0 +1,68 @@
+"""No message advises to remove rows, to accept a loss or to rebuild unless it is known that nothing is lost by it.
+
+`tests/vectors/advice.toml` has every such message with the reason why it is safe. A new one needs an entry.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support.terminal.advice import Advice, advice_in, strings_with_advice
+
+ROOT = Path(__file__).parents[1]
+ENTRIES: list[dict[str, str]] = tomllib.loads((ROOT / "tests/vectors/advice.toml").read_text(encoding="utf-8"))[
+    "advice"
+]
+FOUND = tuple(advice_in(ROOT))
+UNSAFE = ("remove them", "Remove them", "or remove it", "remove the old archive")
+"""Advice that made obedient operators lose records."""
+
+
+def texts(source: str) -> list[str]:
+    return [each.text for each in strings_with_advice(source, "module.py")]
+
+
+@pytest.mark.parametrize("found", FOUND, ids=lambda each: f"{each.file}:{each.line}")
+def test_every_message_has_a_proof(found: Advice) -> None:
+    assert any(entry["text"] in found.text for entry in ENTRIES), found
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["text"][:40])
+def test_every_entry_is_of_a_message(entry: dict[str, str]) -> None:
+    assert any(entry["text"] in found.text for found in FOUND)
+    assert len(entry["proof"]) > 15
+
+
+def test_no_message_advises_to_remove_rows() -> None:
+    advised = [found for found in FOUND if any(text in found.text for text in UNSAFE)]
+    assert [found.file for found in advised] == ["archiver/terminal/orphans_screen.py"], advised
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'raise Error("rows were added: remove them")',
+        'raise Error("rows were added; take" " these rows out")',
+        'raise Error(f"{count} rows are missing: accept it")',
+        'raise Error(f"{count} rows are missing: note them by --accept-lost")',
+        'msg = "the registry is behind: rebuild it"',
+    ],
+)
+def test_advice_is_found(source: str) -> None:
+    assert len(texts(source)) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Remove the rows."""',
+        'def f():\n    """Accept a loss of rows."""',
+        'run("DELETE FROM files")',
+        'name = "delete"',
+    ],
+)
+def test_docstrings_statements_and_words_are_no_advice(source: str) -> None:
+    assert texts(source) == []
