@@ -86,7 +86,7 @@ class FormatSettings(Protocol[SectionT_contra]):
         """The reader of the envelopes of a key or value with this schema. None if it has no envelopes."""
 
     def next_schema(self, file: ProposedFile, settings: SectionT_contra | None) -> DeclaredSchema:
-        """The schema that a topic would have next, if the file was deployed. `settings` are None if they have another format.
+        """The schema that a topic would have next with this file. `settings` are None if they have another format.
 
         Raises ConfigError if the file can't be read, or if today's schema is of another format.
         """
