@@ -30,7 +30,7 @@ class ColumnLimits:
 
 
 class FormatSection(Section):
-    """The settings of a key or value, whatever its format: what code that knows no format asks of them."""
+    """The settings of a key or value, of any format: what format-independent code reads of them."""
 
     format: str
 

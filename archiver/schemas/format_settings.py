@@ -41,7 +41,7 @@ class SchemaPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedFile:
-    """A schema file that is to be compared with a table's columns.
+    """A schema file that is compared with a table's columns.
 
     `message` names the type if the file has several, and `imports` are the folders of further files. `topic` and
     `today`, its newest schema, are None if there is no table.
@@ -86,7 +86,7 @@ class FormatSettings(Protocol[SectionT_contra]):
         """The reader of the envelopes of a key or value with this schema. None if it has no envelopes."""
 
     def next_schema(self, file: ProposedFile, settings: SectionT_contra | None) -> DeclaredSchema:
-        """The schema that a topic would have next, were the file deployed. `settings` are None if it has others today.
+        """The schema that a topic would have next with this file. `settings` are None if they have another format.
 
         Raises ConfigError if the file can't be read, or if today's schema is of another format.
         """

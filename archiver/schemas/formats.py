@@ -62,3 +62,4 @@ class Formats:
 
 
 FORMATS: Final = Formats((PROTOBUF_SETTINGS, RAW_SETTINGS))
+"""The formats of the archiver."""

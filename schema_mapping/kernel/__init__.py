@@ -1,4 +1,4 @@
 """What the kernels of all formats share: Arrow's C structs (`arrow`), and memory for Arrow's buffers (`blocks`).
 
-It knows no format of values. A format's own loops belong to `kernel` in its package.
+It is independent of formats. A format's loops belong to `kernel` in its package.
 """

@@ -54,7 +54,7 @@ cdef void give_all_back() noexcept:
 
 
 cdef void keep(uint8_t* data, int64_t capacity) noexcept:
-    # A block that would exceed the limit frees all kept blocks, so that sizes that nobody uses any more don't stay.
+    # A block that would exceed the limit frees all kept blocks, so that sizes no longer in use are not kept.
     global kept_bytes
     cdef int index
     if capacity < LEAST or capacity > MOST:

@@ -12,7 +12,7 @@ from archiver.codecs import CODEC_WORDS, Codec
 from archiver.config.model import ServedCompression
 
 
-def test_numbers_are_those_of_the_protocol() -> None:
+def test_numbers_are_the_protocol_s() -> None:
     names = {name.removeprefix("CODEC_"): name for name in vars(DefaultRecordBase) if name.startswith("CODEC_")}
     names.pop("MASK", None)
     assert {name: getattr(DefaultRecordBase, attribute) for name, attribute in names.items()} == {

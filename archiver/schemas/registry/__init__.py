@@ -1,4 +1,4 @@
-"""Schema registries: their client, the ids and envelopes of records, contexts and subjects. Knows no format of schemas.
+"""Schema registries: their client, the ids and envelopes of records, contexts and subjects. Independent of formats.
 
 What a registered schema means belongs to the package of its format beside this one.
 """

@@ -37,7 +37,7 @@ class RegistryRequests:
 
         In a named context Confluent returns a subject's own schemas only; the context alone finds the remaining ones.
         An id is never looked up in another context, where it is the number of another schema. Registries
-        that know a `form` return the schema so, others return its text.
+        that know a `form` return the schema in it, the remaining ones return its text.
         """
         path, context = f"/schemas/ids/{schema_id}", context_of(subject)
         refusal: SchemaRegistryError | None = None

@@ -1,4 +1,4 @@
-"""The seam of formats: one that only the tests know is configured, archived, decoded, replayed and compared by it."""
+"""The seam of formats: a format of the tests is configured, archived, decoded, replayed and compared."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def encoded(mapping: object, table: pa.Table, column: str) -> list[bytes]:
     return mapping.encode(table[column].combine_chunks().cast(mapping.arrow_type)).to_pylist()
 
 
-def test_kept_schemas_of_two_kinds_replace_a_registry_that_is_down(registry: FakeRegistry) -> None:
+def test_kept_schemas_replace_a_registry_that_is_down(registry: FakeRegistry) -> None:
     key_id, value_id = register(registry)
     section = SchemaRegistrySection(url=registry.url, timeout="100ms")
     config = topic(key=PROTOBUF_KEY, value=FixedWidthSection())
@@ -138,7 +138,7 @@ def test_the_limits_of_the_wider_part_count() -> None:
     assert both == MappingOptions(max_depth=3, max_columns=100)
 
 
-def test_a_proposed_file_has_the_format_of_its_topic_or_of_its_ending(tmp_path: Path) -> None:
+def test_a_proposed_file_has_a_format(tmp_path: Path) -> None:
     fixed, proto = tmp_path / "trade.fixed", tmp_path / "trade.proto"
     fixed.write_text(json.dumps(TYPES))
     proto.write_text('syntax = "proto3"; message Trade { int32 id = 1; }')

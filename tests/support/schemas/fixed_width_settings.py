@@ -86,20 +86,20 @@ class FixedWidthChoice:
     """A BodyChoice: after the schema id comes the record."""
 
     ids: RegistryIds[RegisteredRecord]
-    known: tuple[SchemaNumber, ...] = ()
+    numbers: tuple[SchemaNumber, ...] = ()
     messages: tuple[str, ...] = (RECORD,)
     min_bytes: int = 0
 
     def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
-        is_known = schema_id in self.known or self.ids.schema(schema_id) is not None
+        has_schema = schema_id in self.numbers or self.ids.schema(schema_id) is not None
         length = head_bytes(schema_id)
-        yield rows, Verdict(length, None, 0) if is_known else Verdict(length, UNKNOWN_SCHEMA_ID)
+        yield rows, Verdict(length, None, 0) if has_schema else Verdict(length, UNKNOWN_SCHEMA_ID)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        return self.ids.to_keep(set(schema_ids) - {*self.known})
+        return self.ids.to_keep(set(schema_ids) - {*self.numbers})
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> FixedWidthChoice:
-        return replace(self, known=(*self.known, *(schema.id for schema in self.ids.kept(schemas))))
+        return replace(self, numbers=(*self.numbers, *(schema.id for schema in self.ids.kept(schemas))))
 
 
 @dataclass(frozen=True, slots=True)
