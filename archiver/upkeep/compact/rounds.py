@@ -88,7 +88,7 @@ class Rounds:
         # Only after the table is read: what it has was staged before, or is recorded by settling it.
         if settles:
             settle_rewrites(work, table)
-            add_lacking_ranges(table, work.registry, work.journal, self._target.formats)
+            add_lacking_ranges(table, work.registry, work.journal, self._target.files.formats)
         ranges: dict[str, list[SourceRange]] = defaultdict(list)
         for some_files in _portions(files, PATHS_AT_ONCE):
             for held in work.registry.files.held_ranges(topic, [file.path for file in some_files]):
