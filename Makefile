@@ -11,7 +11,7 @@ ENDS := --max-worker-restart 0 -o faulthandler_timeout=1500 -o faulthandler_exit
 UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ENDS) -m "not integration and not slow and not interop" \
 	--ignore tests/integration --ignore tests/interop
 REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ENDS) -m "integration and not slow and not interop" --timeout 600 \
-	tests/integration tests/fault
+	tests/chaos tests/integration tests/fault
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
