@@ -70,12 +70,23 @@ class OtherEngine:
         """The data files of the current snapshot, with what delete files leave of them."""
         return live_files(self._load())
 
-    def delete_copied(self, places: Iterable[Place]) -> None:
+    def delete_copied(self, places: Iterable[Place], *, branch: str = "main") -> None:
         """DELETE, copy-on-write: files with such rows are written again without them."""
         gone = frozenset(places)
         table = self._load()
-        old = [file for file in live_files(table) if not gone.isdisjoint(places_of(file.live))]
-        self._replace(table, old, [_without(file.live, gone) for file in old])
+        old = [file for file in live_files(table, branch) if not gone.isdisjoint(places_of(file.live))]
+        self._replace(table, old, [_without(file.live, gone) for file in old], branch=branch)
+
+    def add_rows(self, places: Sequence[Place]) -> None:
+        """INSERT: copies of a row, with these partitions and offsets."""
+        table = self._load()
+        like = next(file.live for file in live_files(table) if file.live.num_rows).slice(0, 1)
+        row = like.to_pylist()[0]
+        kafka = [row["kafka"] | {"partition": partition, "offset": offset} for partition, offset in places]
+        rows = pa.Table.from_pylist([row | {"kafka": each} for each in kafka], like.schema)
+        data = self._data_file(table, rows)
+        with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
+            producer.append_data_file(data)
 
     def delete_positions(self, places: Iterable[Place], *, granular: bool = True) -> None:
         """DELETE, merge-on-read: position delete files, one for each data file or one for each table partition."""
@@ -127,9 +138,11 @@ class OtherEngine:
         table = self._load()
         self._replace(table, [file for file in live_files(table) if chosen(file)], [])
 
-    def _replace(self, table: Table, old: Sequence[LiveFile], made: Iterable[pa.Table]) -> None:
+    def _replace(
+        self, table: Table, old: Sequence[LiveFile], made: Iterable[pa.Table], *, branch: str = "main"
+    ) -> None:
         fresh = [self._data_file(table, part) for rows in made if rows.num_rows for part in _by_partition(table, rows)]
-        with table.transaction() as transaction, transaction.update_snapshot().overwrite() as producer:
+        with table.transaction() as transaction, transaction.update_snapshot(branch=branch).overwrite() as producer:
             for file in old:
                 producer.delete_data_file(file.data)
             for data in fresh:
@@ -174,9 +187,9 @@ _POSITION_DELETES = pa.schema(
 )
 
 
-def live_files(table: Table, snapshot_id: int | None = None) -> list[LiveFile]:
-    """The data files of a snapshot (default: the current one) with what its delete files leave of them."""
-    snapshot = table.snapshot_by_id(snapshot_id) if snapshot_id else table.current_snapshot()
+def live_files(table: Table, branch: str = "main") -> list[LiveFile]:
+    """The data files of a branch with what its delete files leave of them."""
+    snapshot = table.snapshot_by_name(branch)
     if snapshot is None:
         return []
     data: list[ManifestEntry] = []

@@ -18,6 +18,7 @@ from archiver.upkeep.verify.findings import FaultKind
 from catalog.errors import RegistryError
 from schema_mapping.errors import ContextError
 from tests.chaos.commands import Commands
+from tests.chaos.known import COPIED_FILE, COPIED_ROWS, FOLDED_DELETES, MIXED_FILE, NO_ORIGIN, SPLIT_FILE
 from tests.chaos.other_engine import OtherEngine, Place, places_of
 from tests.support.archive.job_runs import numbered
 from tests.support.archive.readers import Seen, from_archive, from_kafka
@@ -93,9 +94,7 @@ def by_kafka_partition(rows: pa.Table) -> Iterable[pa.Table]:
 BY_COLUMNS = {"partition_by": ["day", "bucket(2, key.__raw__)"]}
 
 
-@pytest.mark.xfail(
-    reason="rows that a refill copied out of a file with delete files belong to no range", raises=AssertionError
-)
+@pytest.mark.xfail(reason=COPIED_ROWS.subject, raises=AssertionError)
 @pytest.mark.parametrize("verb", ["erase", "expire"])
 def test_refilled_rows_beside_delete_files_can_be_removed(stack: Stack, verb: str) -> None:
     archived = Archived(stack)
@@ -112,9 +111,7 @@ def test_refilled_rows_beside_delete_files_can_be_removed(stack: Stack, verb: st
         archived.check(*((0, offset) for offset in range(EACH)))
 
 
-@pytest.mark.xfail(
-    reason="a retirement of rows in one Kafka partition stops at a file that has rows of others", raises=AssertionError
-)
+@pytest.mark.xfail(reason=MIXED_FILE.subject, raises=AssertionError)
 def test_rows_of_one_partition_are_retired_from_a_mixed_file(stack: Stack) -> None:
     archived = Archived(stack, partitions=2)
     archived.other.rewrite()
@@ -124,7 +121,7 @@ def test_rows_of_one_partition_are_retired_from_a_mixed_file(stack: Stack) -> No
 
 
 @pytest.mark.xfail(
-    reason="a compaction that folds in delete files makes a range of several files impossible to refill",
+    reason=FOLDED_DELETES.subject,
     raises=AssertionError,
 )
 def test_refill_after_compaction_of_ranges_of_several_files(stack: Stack) -> None:
@@ -137,13 +134,15 @@ def test_refill_after_compaction_of_ranges_of_several_files(stack: Stack) -> Non
     archived.check()
 
 
-SPLIT = pytest.mark.xfail(
-    reason="ranges that share a file which other engines split can't be rewritten",
+IS_SPLIT = pytest.mark.xfail(
+    reason=SPLIT_FILE.subject,
     raises=(AssertionError, RegistryError),
 )
 
 
-@pytest.mark.parametrize("verb", [pytest.param("erase", marks=SPLIT), pytest.param("expire", marks=SPLIT), "compact"])
+@pytest.mark.parametrize(
+    "verb", [pytest.param("erase", marks=IS_SPLIT), pytest.param("expire", marks=IS_SPLIT), "compact"]
+)
 def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
     archived = Archived(stack, partitions=2)
     archived.mixed()
@@ -167,7 +166,7 @@ def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
 
 
 @pytest.mark.xfail(
-    reason="without registry and journal, archived rows in files without an origin belong to no range",
+    reason=NO_ORIGIN.subject,
     raises=(AssertionError, ContextError),
 )
 def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
@@ -186,8 +185,8 @@ def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
     assert archived.replayed() == archived.records([(0, 1), (0, 3)])
 
 
-COPIED = pytest.mark.xfail(
-    reason="a refilled copy of one of a range's files passes for that file itself",
+IS_COPIED = pytest.mark.xfail(
+    reason=COPIED_FILE.subject,
     raises=(AssertionError, ContextError, psycopg.Error),
 )
 
@@ -195,9 +194,9 @@ COPIED = pytest.mark.xfail(
 @pytest.mark.parametrize(
     ("how", "with_journal"),
     [
-        pytest.param("by metadata", True, marks=COPIED),
-        pytest.param("merge-on-read", True, marks=COPIED),
-        pytest.param("merge-on-read", False, marks=COPIED),
+        pytest.param("by metadata", True, marks=IS_COPIED),
+        pytest.param("merge-on-read", True, marks=IS_COPIED),
+        pytest.param("merge-on-read", False, marks=IS_COPIED),
         ("by metadata", False),
     ],
 )
