@@ -21,7 +21,6 @@ OUT ?= build/faults.json
 MINUTES ?= 1
 HISTORIES ?= 50
 ACTS ?= 30
-CHAOS_OUT ?= build/chaos.json
 SERVE_OUT ?= build/serve-soak.json
 
 .PHONY: help setup demo test unit integration catalogs test-slow soak chaos serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
@@ -52,8 +51,9 @@ test-slow: setup  ## The tests that take minutes each
 soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; continues where OUT (build/faults.json) ends
 	$(PY) -m tests.fault.soak --faults $(FAULTS) --seed $(SEED) --out $(OUT) --resume
 
-chaos: setup  ## HISTORIES (50) of ACTS (30) acts: the archiver and other engines on one table, judged by Kafka; goes on where CHAOS_OUT ends
-	$(PY) -m tests.chaos --histories $(HISTORIES) --acts $(ACTS) --seed $(SEED) --out $(CHAOS_OUT) --resume
+chaos: OUT = build/chaos.json
+chaos: setup  ## HISTORIES (50) of ACTS (30) by the archiver and other engines, each judged; continues where OUT (build/chaos.json) ends
+	$(PY) -m tests.chaos --histories $(HISTORIES) --acts $(ACTS) --seed $(SEED) --out $(OUT) --resume
 
 serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalances, MINUTES (1) each; counts go to SERVE_OUT
 	$(PY) -m tests.fault.serving --minutes $(MINUTES) --out $(SERVE_OUT)
