@@ -11,7 +11,7 @@ ENDS := --max-worker-restart 0 -o faulthandler_timeout=1500 -o faulthandler_exit
 UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ENDS) -m "not integration and not slow and not interop" \
 	--ignore tests/integration --ignore tests/interop
 REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ENDS) -m "integration and not slow and not interop" --timeout 600 \
-	tests/integration tests/fault
+	tests/chaos tests/integration tests/fault
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header --no-emit-index-url
 
@@ -19,9 +19,11 @@ FAULTS ?= 200
 SEED ?= 1
 OUT ?= build/faults.json
 MINUTES ?= 1
+HISTORIES ?= 50
+ACTS ?= 30
 SERVE_OUT ?= build/serve-soak.json
 
-.PHONY: help setup demo test unit integration catalogs test-slow soak soak-cards serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
+.PHONY: help setup demo test unit integration catalogs test-slow soak soak-cards chaos serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +53,10 @@ soak: setup  ## FAULTS (200) rounds of kills, cuts and restarts, each judged; co
 
 soak-cards: setup  ## A round of each kind of fault, on three brokers, about ten minutes; results go to build/soak-cards.json
 	$(PY) -m tests.fault.soak --each --seed $(SEED) --out build/soak-cards.json
+
+chaos: OUT = build/chaos.json
+chaos: setup  ## HISTORIES (50) of ACTS (30) by the archiver and other engines, each judged; continues where OUT (build/chaos.json) ends
+	$(PY) -m tests.chaos --histories $(HISTORIES) --acts $(ACTS) --seed $(SEED) --out $(OUT) --resume
 
 serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalances, MINUTES (1) each; counts go to SERVE_OUT
 	$(PY) -m tests.fault.serving --minutes $(MINUTES) --out $(SERVE_OUT)

@@ -22,10 +22,10 @@ TOPICS = {
     "storage",
     "terminal",
 }
-WORKBENCHES = {"clients", "conformance", "fault", "fuzz", "producers", "typing", "vectors"}
+WORKBENCHES = {"chaos", "clients", "conformance", "fault", "fuzz", "producers", "typing", "vectors"}
 """Folders with programs or declarations of their own, which aren't shared helpers."""
 
-SERVERS = {"integration", "fault", "interop"}
+SERVERS = {"chaos", "integration", "fault", "interop"}
 """Folders with tests that need servers."""
 
 

@@ -194,7 +194,7 @@ types it again and compares what is seen. `scripts/first-steps` makes this page 
 NEXT = """\
 What next? [Concepts](concepts.md) says what is promised, [configuration](configuration.md) has every key,
 [operations](operations.md) how to run it for good. Nothing is removed unless you say so: `retention = "90d"` needs its
-unit, and [`archiver expire` and `archiver erase`](operations.md#retention) show what they will do, and ask."""
+unit, and [`archiver expire` and `archiver erase`](removing-records.md#retention) show what they will do, and ask."""
 
 
 def main() -> None:

@@ -1,0 +1,132 @@
+"""The acts of a history: what is done, by which noise its details are drawn, and what goes wrong meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Any, Final
+
+
+class Verb(StrEnum):
+    """What is done: by the archiver, by another engine, or to the registry."""
+
+    ARCHIVE = "archive"
+    COMPACT = "compact"
+    REPARTITION = "repartition"
+    COMPACT_REPARTITION = "compact --repartition"
+    EXPIRE = "expire"
+    EXPIRE_ROWS = "expire --rows"
+    ERASE = "erase"
+    REFILL = "refill"
+    ACCEPT = "refill --accept-removed"
+    REPROCESS = "reprocess"
+    RECONCILE = "reconcile"
+    ORPHANS = "orphans"
+    SUM_UP = "journal sums"
+    REBUILD = "lose Postgres, rebuild"
+    REBUILD_BARE = "lose Postgres and journal, rebuild"
+    DELETE_COPIED = "another engine: DELETE, copy-on-write"
+    DELETE_POSITIONS = "another engine: DELETE by positions"
+    DELETE_EQUAL = "another engine: DELETE by equality"
+    DELETE_FILE = "another engine: DELETE of a whole file"
+    REWRITE = "another engine: rewrite"
+    SPLIT = "another engine: split files"
+    SHUFFLE = "another engine: rewrite in another order"
+    ROLL_BACK = "another engine: roll back"
+    ROLL_FORWARD = "another engine: set the newest snapshot"
+    BRANCH = "another engine: DELETE on a branch"
+    FAST_FORWARD = "another engine: DELETE on a branch, fast-forward"
+    ADD_COLUMN = "another engine: add a column"
+    RENAME = "another engine: rename a column"
+    ADD_ROWS = "another engine: add rows, and delete them"
+    UPGRADE = "another engine: upgrade to format 3"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the archiver does it, so that errors may befall it."""
+        return not (self.value.startswith(("another", "lose")))
+
+
+_WEIGHTS: Final = {
+    Verb.ARCHIVE: 12,
+    Verb.COMPACT: 6,
+    Verb.REPARTITION: 1,
+    Verb.COMPACT_REPARTITION: 2,
+    Verb.EXPIRE: 2,
+    Verb.EXPIRE_ROWS: 3,
+    Verb.ERASE: 5,
+    Verb.REFILL: 8,
+    Verb.ACCEPT: 1,
+    Verb.REPROCESS: 2,
+    Verb.RECONCILE: 1,
+    Verb.ORPHANS: 2,
+    Verb.SUM_UP: 1,
+    Verb.REBUILD: 3,
+    Verb.DELETE_COPIED: 3,
+    Verb.DELETE_POSITIONS: 4,
+    Verb.DELETE_EQUAL: 2,
+    Verb.DELETE_FILE: 1,
+    Verb.REWRITE: 4,
+    Verb.SPLIT: 3,
+    Verb.SHUFFLE: 2,
+    Verb.ROLL_BACK: 2,
+    Verb.ROLL_FORWARD: 1,
+    Verb.BRANCH: 1,
+    Verb.FAST_FORWARD: 1,
+    Verb.ADD_COLUMN: 1,
+    Verb.RENAME: 1,
+    Verb.ADD_ROWS: 1,
+}
+_LAST: Final = {Verb.REBUILD_BARE: 2, Verb.UPGRADE: 1, Verb.ARCHIVE: 3}
+"""What the last acts are drawn from: after these not all can be told of a table."""
+FAULT_EVERY: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """An act. `noise` draws its details; `is_faulty` says that an error is injected, and that it is done again."""
+
+    verb: Verb
+    noise: int
+    is_faulty: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.verb}{' (with an error)' if self.is_faulty else ''} #{self.noise}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, to play it again."""
+        return {"verb": self.verb.name, "noise": self.noise, "is_faulty": self.is_faulty}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Act:
+        return cls(verb=Verb[value["verb"]], noise=value["noise"], is_faulty=value["is_faulty"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A history before it is played: its topic's shape, and its acts in order."""
+
+    partitions: int
+    is_decoded: bool
+    by_columns: bool
+    bounds_nested: bool
+    acts: tuple[Act, ...]
+
+    @classmethod
+    def draw(cls, seed: int, number: int, acts: int) -> Plan:
+        """The history of a seed with this number."""
+        noise = Random(f"{seed}/{number}")
+        shape = {
+            "partitions": noise.choice((1, 2, 2, 3)),
+            "is_decoded": noise.random() < 0.4,
+            "by_columns": noise.random() < 0.4,
+            "bounds_nested": noise.random() < 0.8,
+        }
+        drawn = [Act(verb=Verb.ARCHIVE, noise=noise.randrange(1_000_000)) for _ in range(2)]
+        for place in range(len(drawn), acts):
+            weights = _LAST if place >= acts - 2 else _WEIGHTS
+            (verb,) = noise.choices(list(weights), list(weights.values()))
+            is_faulty = place % FAULT_EVERY == FAULT_EVERY - 1 and verb.is_ours
+            drawn.append(Act(verb=verb, noise=noise.randrange(1_000_000), is_faulty=is_faulty))
+        return cls(acts=tuple(drawn), **shape)

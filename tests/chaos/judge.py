@@ -1,0 +1,114 @@
+"""What has to be true after each act: of the table's rows, of a replay, and of the verdict of `archiver verify`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from archiver.upkeep.verify.findings import FaultKind, GapKind
+from archiver.upkeep.verify.report import TopicReport
+from tests.chaos.model import Model, RecordState
+from tests.chaos.other_engine import LiveFile, Place, places_of
+from tests.chaos.said import Said, said_by
+from tests.chaos.scene import Scene
+from tests.support.archive.readers import from_archive
+
+_SHOWN: Final = 8
+_ADVICE: Final = re.compile(r"remove (them|these|it)\b|take (them|these|rows|it)\b.*\bout|--accept-lost")
+
+
+class Violation(Exception):
+    """A history isn't what the model says."""
+
+
+def judge(scene: Scene, model: Model) -> None:
+    """Check table, replay and verdict. Raises Violation."""
+    judge_rows(scene.other.files(), model)
+    judge_replay(scene, model)
+    judge_verdict(said_by(scene.commands.verify), model)
+
+
+def judge_rows(files: Iterable[LiveFile], model: Model) -> None:
+    """The table has each row that the model has once, and no other."""
+    rows = Counter(place for file in files for place in places_of(file.live))
+    if doubled := sorted(place for place, count in rows.items() if count > 1):
+        raise Violation(f"rows are in the table more than once: {_named(doubled)}")
+    if lost := sorted(set(model.live) - rows.keys()):
+        raise Violation(f"rows are lost: {_named(lost)}")
+    for place in sorted(rows.keys() - set(model.live) - model.alien):
+        raise Violation(f"the table has a row that is {model.states.get(place, 'unknown')}: {place}")
+
+
+def judge_replay(scene: Scene, model: Model) -> None:
+    """A replay gives Kafka's records, byte for byte, that the model says are there."""
+    try:
+        replayed = from_archive(scene.commands.path, scene.topic, scene.plan.partitions)
+    except Exception as error:
+        raise Violation(f"a replay fails: {type(error).__name__}: {error}") from error
+    expected = [model.kafka[place] for place in model.live]
+    if replayed == expected:
+        return
+    places = [(record.partition, record.offset) for record in replayed]
+    if places == model.live:
+        other = [place for place, seen, kafka in zip(places, replayed, expected, strict=True) if seen != kafka]
+        raise Violation(f"a replay gives other bytes than Kafka has: {_named(other)}")
+    lost, more = sorted(set(model.live) - set(places)), sorted(set(places) - set(model.live))
+    raise Violation(f"a replay lacks {_named(lost)}, has beside them {_named(more)}, {len(places)} records in all")
+
+
+def judge_verdict(said: Said, model: Model) -> None:
+    """`verify` reports what is missing, by its number and partition, and nothing else; it gives no wrong advice."""
+    if said.report is None:
+        raise Violation(f"verify fails: {said}")
+    report: TopicReport = said.report
+    faults = [f"{fault.kind}: {fault.message} ({fault.place})" for fault in report.faults]
+    if not model.alien:
+        judge_advice(faults)
+        if any(fault.kind is FaultKind.FOREIGN for fault in report.faults):
+            raise Violation(f"verify calls archived rows foreign: {faults}")
+    if not model.is_intact and not faults:
+        raise Violation(f"verify finds nothing wrong, and these rows are missing: {_named(model.missing)}")
+    if not model.knows_all or model.alien or model.is_set_back:
+        return
+    if model.is_intact:
+        _judge_right(report, faults, model)
+    else:
+        _judge_missing(report, faults, model)
+
+
+def _judge_right(report: TopicReport, faults: Sequence[str], model: Model) -> None:
+    if faults:
+        raise Violation(f"verify finds faults in a table that is right: {'; '.join(faults[:_SHOWN])}")
+    if report.rows != len(model.live):
+        raise Violation(f"verify proves {report.rows} records of {len(model.live)}")
+    gone = len(model.of(RecordState.ERASED, RecordState.ACCEPTED))
+    told = sum(gap.count for one in report.partitions for gap in one.gaps if gap.kind is GapKind.ERASED)
+    if told > gone:
+        raise Violation(f"verify says that {told} records were erased, and {gone} were")
+
+
+def judge_advice(texts: Iterable[str]) -> None:
+    """No text advises to remove rows or to accept a loss: no engine added any, and Kafka has all records."""
+    for text in texts:
+        if _ADVICE.search(text):
+            raise Violation(f"wrong advice: {text}")
+
+
+def _judge_missing(report: TopicReport, faults: Sequence[str], model: Model) -> None:
+    missing = Counter(partition for partition, _ in model.missing)
+    told: Counter[int] = Counter()
+    for one in report.partitions:
+        for gap in one.gaps:
+            if gap.kind is GapKind.DELETED:
+                told[one.partition] += gap.count
+    if told != missing:
+        raise Violation(f"verify says that {dict(told)} rows are missing, and {dict(missing)} are: {faults[:_SHOWN]}")
+    if other := [fault for fault in report.faults if fault.kind is not FaultKind.DELETED]:
+        raise Violation(f"verify finds other faults than missing rows: {other[:_SHOWN]}")
+
+
+def _named(places: Sequence[Place]) -> str:
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return f"{', '.join(f'{partition}-{offset}' for partition, offset in places[:_SHOWN])}{more}" or "none"

@@ -1,0 +1,316 @@
+"""Another engine at work on a table: it reads, deletes and rewrites rows with pyiceberg and pyarrow alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, schema_to_pyarrow
+from pyiceberg.io.pyarrow import parquet_path_to_id_mapping as ids_by_path
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
+from pyiceberg.manifest import ManifestEntryStatus as Status
+from pyiceberg.table import Table
+from pyiceberg.typedef import Record
+
+from tests.support.archive.lake import DeleteManifest
+from tests.support.archive.partitioned import partition_of
+
+Place: TypeAlias = tuple[int, int]
+"""Kafka partition and offset."""
+Bounds: TypeAlias = tuple[bytes, bytes]
+Cut: TypeAlias = Callable[[pa.Table], Iterable[pa.Table]]
+"""Deals the rows of one table partition out to files, each in the order that the file gets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFile:
+    """A data file, all its rows, and the positions of those that no delete file has."""
+
+    data: DataFile
+    rows: pa.Table
+    alive: tuple[int, ...]
+
+    @property
+    def live(self) -> pa.Table:
+        """The rows that a reader sees."""
+        return self.rows.take(pa.array(self.alive, pa.int64()))
+
+    @property
+    def has_deletes(self) -> bool:
+        return len(self.alive) < self.rows.num_rows
+
+
+def places_of(rows: pa.Table) -> list[Place]:
+    """Partition and offset of each row."""
+    kafka = rows.column("kafka")
+    return list(
+        zip(pc.struct_field(kafka, "partition").to_pylist(), pc.struct_field(kafka, "offset").to_pylist(), strict=True)
+    )
+
+
+class OtherEngine:
+    """Works on the table that `load` loads. It knows nothing of the archiver and keeps no footer of it."""
+
+    def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True) -> None:
+        self._load = load
+        self._bounds_nested = bounds_nested
+        """Whether manifests bound columns of structs, as Spark's do; pyiceberg's own don't."""
+
+    @property
+    def table(self) -> Table:
+        """The table as it is now."""
+        return self._load()
+
+    def files(self) -> list[LiveFile]:
+        """The data files of the current snapshot, with what delete files leave of them."""
+        return live_files(self._load())
+
+    def delete_copied(self, places: Iterable[Place], *, branch: str = "main") -> None:
+        """DELETE, copy-on-write: files with such rows are written again without them."""
+        gone = frozenset(places)
+        table = self._load()
+        old = [file for file in live_files(table, branch) if not gone.isdisjoint(places_of(file.live))]
+        self._replace(table, old, [_without(file.live, gone) for file in old], branch=branch)
+
+    def add_rows(self, places: Sequence[Place]) -> None:
+        """INSERT: copies of a row, with these partitions and offsets."""
+        table = self._load()
+        like = next(file.live for file in live_files(table) if file.live.num_rows).slice(0, 1)
+        row = like.to_pylist()[0]
+        kafka = [row["kafka"] | {"partition": partition, "offset": offset} for partition, offset in places]
+        rows = pa.Table.from_pylist([row | {"kafka": each} for each in kafka], like.schema)
+        data = self._data_file(table, rows)
+        with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
+            producer.append_data_file(data)
+
+    def delete_positions(self, places: Iterable[Place], *, granular: bool = True) -> None:
+        """DELETE, merge-on-read: position delete files, one for each data file or one for each table partition."""
+        gone = frozenset(places)
+        table = self._load()
+        groups: dict[tuple[Any, ...], list[tuple[DataFile, int]]] = {}
+        for file in live_files(table):
+            at = places_of(file.rows)
+            hit = [(file.data, position) for position in file.alive if at[position] in gone]
+            scope = file.data.file_path if granular else ""
+            if hit:
+                groups.setdefault((file.data.spec_id, scope, *_values(file.data.partition)), []).extend(hit)
+        files = []
+        for hits in groups.values():
+            pairs = sorted((data.file_path, position) for data, position in hits)
+            rows = pa.table(
+                [pa.array([path for path, _ in pairs]), pa.array([at for _, at in pairs], pa.int64())],
+                schema=_POSITION_DELETES,
+            )
+            files.append(self._delete_file(table, rows, DataFileContent.POSITION_DELETES, like=hits[0][0]))
+        _add_deletes(table, files)
+
+    def delete_equal(self, places: Iterable[Place]) -> None:
+        """DELETE, merge-on-read: equality delete files by Kafka partition and offset, as streaming writers do."""
+        gone = frozenset(places)
+        table = self._load()
+        ids = [table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset")]
+        groups: dict[tuple[Any, ...], tuple[DataFile, set[Place]]] = {}
+        for file in live_files(table):
+            if hit := gone.intersection(places_of(file.live)):
+                key = (file.data.spec_id, *_values(file.data.partition))
+                groups.setdefault(key, (file.data, set()))[1].update(hit)
+        files = []
+        for like, hit in groups.values():
+            rows = _equality_rows(table, sorted(hit))
+            files.append(self._delete_file(table, rows, DataFileContent.EQUALITY_DELETES, like=like, equality_ids=ids))
+        _add_deletes(table, files)
+
+    def rewrite(self, cut: Cut = lambda rows: (rows,), *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
+        """What `rewrite_data_files` does: the rows of the chosen files in new ones, by the table's current spec."""
+        table = self._load()
+        old = [file for file in live_files(table) if chosen(file)]
+        if old:
+            rows = pa.concat_tables((file.live for file in old), promote_options="permissive")
+            self._replace(table, old, [part for group in _by_partition(table, rows) for part in cut(group)])
+
+    def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
+        """DELETE by metadata alone: these files leave the table."""
+        table = self._load()
+        self._replace(table, [file for file in live_files(table) if chosen(file)], [])
+
+    def _replace(
+        self, table: Table, old: Sequence[LiveFile], made: Iterable[pa.Table], *, branch: str = "main"
+    ) -> None:
+        fresh = [self._data_file(table, part) for rows in made if rows.num_rows for part in _by_partition(table, rows)]
+        with table.transaction() as transaction, transaction.update_snapshot(branch=branch).overwrite() as producer:
+            for file in old:
+                producer.delete_data_file(file.data)
+            for data in fresh:
+                producer.append_data_file(data)
+
+    def _data_file(self, table: Table, rows: pa.Table) -> DataFile:
+        path = f"{table.location()}/data/other-{uuid4()}.parquet"
+        with table.io.new_output(path).create() as stream, pq.ParquetWriter(stream, rows.schema) as writer:
+            writer.write_table(rows)
+        with table.io.new_input(path).open() as stream:
+            footer = pq.read_metadata(stream)
+        values = partition_of(table.schema(), table.spec(), rows.slice(0, 1).to_pylist()[0])
+        return _described(table, path, footer, Record(*values), _bounds(table, rows) if self._bounds_nested else {})
+
+    def _delete_file(
+        self, table: Table, rows: pa.Table, content: DataFileContent, *, like: DataFile, **more: Any
+    ) -> DataFile:
+        path = f"{table.location()}/data/other-deletes-{uuid4()}.parquet"
+        with table.io.new_output(path).create() as stream, pq.ParquetWriter(stream, rows.schema) as writer:
+            writer.write_table(rows)
+        size = len(table.io.new_input(path))
+        file = DataFile.from_args(
+            content=content,
+            file_path=path,
+            file_format=FileFormat.PARQUET,
+            partition=like.partition,
+            record_count=rows.num_rows,
+            file_size_in_bytes=size,
+            **more,
+        )
+        file.spec_id = like.spec_id
+        return file
+
+
+_PATH_ID, _POSITION_ID = 2147483546, 2147483545
+"""Reserved by the specification of Iceberg."""
+_POSITION_DELETES = pa.schema(
+    [
+        pa.field("file_path", pa.string(), nullable=False, metadata={"PARQUET:field_id": str(_PATH_ID)}),
+        pa.field("pos", pa.int64(), nullable=False, metadata={"PARQUET:field_id": str(_POSITION_ID)}),
+    ]
+)
+
+
+def live_files(table: Table, branch: str = "main") -> list[LiveFile]:
+    """The data files of a branch with what its delete files leave of them."""
+    snapshot = table.snapshot_by_name(branch)
+    if snapshot is None:
+        return []
+    data: list[ManifestEntry] = []
+    deletes: list[ManifestEntry] = []
+    for manifest in snapshot.manifests(table.io):
+        entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+        (data if manifest.content == ManifestContent.DATA else deletes).extend(entries)
+    positions: dict[str, list[tuple[int, int]]] = {}
+    equalities: list[tuple[ManifestEntry, frozenset[Place]]] = []
+    for entry in deletes:
+        rows = _read(table, entry.data_file)
+        if entry.data_file.content == DataFileContent.POSITION_DELETES:
+            for path, position in zip(rows["file_path"].to_pylist(), rows["pos"].to_pylist(), strict=True):
+                positions.setdefault(path, []).append((position, entry.sequence_number or 0))
+        else:
+            equalities.append((entry, frozenset(places_of(rows))))
+    return [_live(table, entry, positions, equalities) for entry in data]
+
+
+def _live(
+    table: Table,
+    entry: ManifestEntry,
+    positions: Mapping[str, list[tuple[int, int]]],
+    equalities: Sequence[tuple[ManifestEntry, frozenset[Place]]],
+) -> LiveFile:
+    file, born = entry.data_file, entry.sequence_number or 0
+    rows = _read(table, file)
+    gone = {position for position, written in positions.get(file.file_path, ()) if written >= born}
+    scope = (file.spec_id, _values(file.partition))
+    keys = [
+        named
+        for delete, named in equalities
+        if (delete.sequence_number or 0) > born
+        and scope == (delete.data_file.spec_id, _values(delete.data_file.partition))
+    ]
+    if keys:
+        named = frozenset().union(*keys)
+        gone |= {position for position, place in enumerate(places_of(rows)) if place in named}
+    return LiveFile(data=file, rows=rows, alive=tuple(at for at in range(rows.num_rows) if at not in gone))
+
+
+def _read(table: Table, file: DataFile) -> pa.Table:
+    with table.io.new_input(file.file_path).open() as stream:
+        return pq.read_table(stream).replace_schema_metadata(None)
+
+
+def _values(partition: Record) -> tuple[Any, ...]:
+    return tuple(partition[place] for place in range(len(partition)))
+
+
+def _without(rows: pa.Table, gone: frozenset[Place]) -> pa.Table:
+    return rows.filter(pa.array([place not in gone for place in places_of(rows)], pa.bool_()))
+
+
+def _by_partition(table: Table, rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows of each partition by the table's current spec."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number, row in enumerate(rows.to_pylist()):
+        groups.setdefault(partition_of(table.schema(), table.spec(), row), []).append(number)
+    for numbers in groups.values():
+        yield rows.take(pa.array(numbers, pa.int64()))
+
+
+def _equality_rows(table: Table, places: Sequence[Place]) -> pa.Table:
+    kafka = schema_to_pyarrow(table.schema()).field("kafka")
+    names = ("partition", "offset")
+    fields = [kafka.type.field(name) for name in names]
+    values = [dict(zip(names, place, strict=True)) for place in places]
+    column = pa.field("kafka", pa.struct(fields), nullable=kafka.nullable, metadata=kafka.metadata)
+    return pa.table([pa.array(values, column.type)], pa.schema([column]))
+
+
+def _described(table: Table, path: str, footer: Any, partition: Record, bounds: Mapping[int, Bounds]) -> DataFile:
+    statistics = data_file_statistics_from_parquet_metadata(
+        parquet_metadata=footer,
+        stats_columns=compute_statistics_plan(table.schema(), table.properties),
+        parquet_column_mapping=ids_by_path(table.schema()),
+    ).to_serialized_dict()
+    statistics["lower_bounds"] |= {field_id: low for field_id, (low, _) in bounds.items()}
+    statistics["upper_bounds"] |= {field_id: high for field_id, (_, high) in bounds.items()}
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=partition,
+        file_size_in_bytes=len(table.io.new_input(path)),
+        **statistics,
+    )
+    file.spec_id = table.spec().spec_id
+    return file
+
+
+def _bounds(table: Table, rows: pa.Table) -> dict[int, Bounds]:
+    """The least and the greatest value of the columns of `kafka` that have any, as the specification has them."""
+    bounds = {}
+    for name in ("partition", "offset", "event_timestamp", "ingest_timestamp", "batch_start"):
+        column = pc.struct_field(rows["kafka"].combine_chunks(), name)
+        width = column.type.bit_width // 8
+        column = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        low, high = pc.min_max(column).as_py().values()
+        if low is not None:
+            field_id = table.schema().find_field(f"kafka.{name}").field_id
+            bounds[field_id] = tuple(value.to_bytes(width, "little", signed=True) for value in (low, high))
+    return bounds
+
+
+def _add_deletes(table: Table, files: Sequence[DataFile]) -> None:
+    if not files:
+        return
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
+        by_spec: dict[int, list[DataFile]] = {}
+        for file in files:
+            by_spec.setdefault(file.spec_id, []).append(file)
+        made = [_delete_manifest(table, producer._snapshot_id, spec, each) for spec, each in by_spec.items()]
+        before = producer._manifests
+        producer._manifests = lambda: [*before(), *made]
+
+
+def _delete_manifest(table: Table, snapshot_id: int, spec_id: int, files: Sequence[DataFile]) -> Any:
+    output = table.io.new_output(f"{table.location()}/metadata/other-deletes-{uuid4()}.avro")
+    with DeleteManifest(table.specs()[spec_id], table.schema(), output, snapshot_id, "deflate") as writer:
+        for file in files:
+            writer.add_entry(ManifestEntry.from_args(status=Status.ADDED, snapshot_id=snapshot_id, data_file=file))
+    return writer.to_manifest_file()

@@ -1,0 +1,157 @@
+"""A history's topic, its archive, and the ways to act on it: commands, another engine, producers, injected errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from pyiceberg.table import Table
+from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate, UpgradeFormatVersionUpdate
+
+from archiver.fault_points import VARIABLE
+from tests.chaos.acts import Plan, Verb
+from tests.chaos.commands import Commands
+from tests.chaos.other_engine import OtherEngine
+from tests.fault.soak.scene import Ground
+from tests.support.archive import partitioned
+from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
+from tests.support.catalog.lossy_catalog import Fault
+from tests.support.servers.stack import Stack
+from tests.support.storage.lossy_objects import ObjectFault
+
+START: Final = 1_767_225_600_000
+"""All records are of one day, so that files of any Kafka partitions can be put together."""
+_TERMS: Final = (["day"], ["month"], ["day", "bucket(2, key.__raw__)"], ["day", "bucket(3, key.__raw__)"])
+_POINTS: Final = {
+    Verb.ARCHIVE: ("after_upload", "before_stage", "after_stage", "before_commit", "after_commit", "after_confirm")
+}
+_COMMITTING: Final = ("before_commit", "after_commit")
+_ANSWERS: Final = (
+    Fault.LOSE_REQUEST,
+    Fault.LOSE_ANSWER,
+    Fault.ANSWER_504,
+    Fault.ANSWER_409,
+    Fault.ANSWER_400,
+    Fault.ANSWER_403,
+    Fault.DELIVER_TWICE,
+    Fault.REFUSE_503,
+)
+_OBJECTS: Final = (ObjectFault.ERROR_500, ObjectFault.DENIED, ObjectFault.CUT_UPLOAD, ObjectFault.LOSE_ANSWER)
+
+
+class Scene:
+    """One topic. `commands` work on it, `other` is another engine on its table."""
+
+    def __init__(self, ground: Ground, plan: Plan) -> None:
+        self.ground = ground
+        self.stack: Stack = ground.stack
+        self.plan = plan
+        self.topic = self.stack.topic(plan.partitions)
+        terms = _TERMS[2] if plan.by_columns else _TERMS[0]
+        settings: dict[str, Any] = {"partition_by": terms, "snapshot_retention": "1d"}
+        self.folder = self.stack.scratch / self.topic
+        self.folder.mkdir()
+        if plan.is_decoded:
+            settings = partitioned.settings(self.folder, terms=terms) | {"snapshot_retention": "1d"}
+        path = self.stack.config({self.topic: settings}, archive={"orphan_grace": "0s"})
+        self.commands = Commands(path=path, topic=self.topic)
+        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested)
+        self._produced = 0
+
+    def table(self) -> Table:
+        """The topic's table, by the catalog itself."""
+        return self.stack.catalog().load_table(self.commands.config.topic(self.topic).table)
+
+    @property
+    def first_offsets(self) -> dict[int, int]:
+        """Where partitions begin, by the table's property."""
+        text = self.table().properties.get("archiver.first-offsets", "{}")
+        return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
+
+    def produce(self, noise: Random) -> list[Seen]:
+        """Add records, sometimes an aborted transaction, and read all of Kafka again."""
+        count = noise.randrange(8, 40)
+        messages = [self._message(noise, self._produced + each) for each in range(count)]
+        self._produced += count
+        if noise.random() < 0.1:
+            self.stack.begun(self.topic, *messages[: count // 2]).abort_transaction(30)
+            wait_until_decided(self.stack, self.topic, self.plan.partitions)
+        self.stack.produce(self.topic, *messages, batch_num_messages=noise.choice((3, 10, 1000)))
+        return from_kafka(self.stack, self.topic, self.plan.partitions)
+
+    def _message(self, noise: Random, number: int) -> dict[str, Any]:
+        value = partitioned.order(noise, number) if self.plan.is_decoded else b"v%d" % number
+        return {
+            "key": noise.choice((b"k%d" % (number % 7), b"k%d" % (number % 3), None)),
+            "value": noise.choice((value, value, value, None)),
+            "partition": noise.randrange(self.plan.partitions),
+            "timestamp": START + number,
+            "headers": [("h", b"%d" % number)] if number % 3 == 0 else None,
+        }
+
+    def lose_registry(self, *, with_journal: bool) -> None:
+        """An empty database takes the registry's place, and an empty journal the journal's if that is lost too."""
+        self.commands = self.commands.without_registry(self.stack, with_journal=with_journal)
+
+    def change_terms(self, noise: Random) -> None:
+        """Configure another partitioning."""
+        terms = noise.choice(_TERMS)
+        text = re.sub(r'"partition_by" = .*', f'"partition_by" = {json.dumps(terms)}', self.commands.path.read_text())
+        self.commands.path.write_text(text)
+
+    def set_main(self, snapshot_id: int) -> None:
+        """What `set_current_snapshot` asks of a catalog."""
+        table = self.table()
+        update = SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id})
+        self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+
+    def upgrade(self) -> None:
+        """What `SET TBLPROPERTIES ('format-version' = '3')` asks of a catalog."""
+        table = self.table()
+        update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
+        self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+
+    @contextmanager
+    def error(self, verb: Verb, noise: Random) -> Iterator[tuple[Commands, str]]:
+        """Commands that an error befalls, and what it is."""
+        match noise.choice(("point", "answer", "store")):
+            case "point":
+                point = noise.choice(_POINTS.get(verb, _COMMITTING))
+                os.environ[VARIABLE] = f"{point}:raise"
+                try:
+                    yield self.commands, f"error at {point}"
+                finally:
+                    os.environ.pop(VARIABLE)
+            case "answer":
+                fault = noise.choice(_ANSWERS)
+                self.ground.catalog.faults.put(fault)
+                self.ground.catalog.older_loads = [1] * noise.randrange(3)
+                yield self._through_proxies(), f"catalog: {fault.value}, older loads {self.ground.catalog.older_loads}"
+            case _:
+                befallen = noise.choice(_OBJECTS)
+                times, skip = noise.choice((1, 2, 20)), noise.randrange(6)
+                self.ground.store.arm(befallen, times=times, skip=skip)
+                yield self._through_proxies(), f"store: {befallen.value}, {times} times after {skip}"
+        self.ground.catalog.calm()
+        self.ground.store.calm()
+
+    def _through_proxies(self) -> Commands:
+        uri = f'"uri" = {json.dumps(self.stack.catalog_properties["uri"])}\n'
+        ours = {
+            "uri": self.ground.catalog.uri,
+            "s3.proxy-uri": self.ground.store.uri,
+            "s3.request-timeout": "5",
+            "s3.connect-timeout": "5",
+        }
+        lines = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in ours.items())
+        path: Path = self.commands.path.with_name("proxied.toml")
+        path.write_text(self.commands.path.read_text().replace(uri, lines))
+        path.chmod(0o600)
+        return replace(self.commands, path=path)

@@ -1,0 +1,217 @@
+"""What maintenance has to do after other engines changed a table's files. Each test says in its mark what is wrong yet.
+
+Every record is Kafka's, nothing was lost: each command has to do its work, and none may advise otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from archiver.upkeep.refill.report import Fate
+from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.verify.findings import FaultKind
+from catalog.errors import RegistryError
+from schema_mapping.errors import ContextError
+from tests.chaos.commands import Commands
+from tests.chaos.known import COPIED_FILE, COPIED_ROWS, FOLDED_DELETES, MIXED_FILE, NO_ORIGIN, SPLIT_FILE
+from tests.chaos.other_engine import OtherEngine, Place, places_of
+from tests.support.archive.job_runs import numbered
+from tests.support.archive.readers import Seen, from_archive, from_kafka
+from tests.support.catalog.foreign_writes import table_of
+from tests.support.servers.stack import Stack
+
+pytestmark = pytest.mark.integration
+
+START = 1_767_225_600_000
+EACH = 20
+"""Records of a partition in each commit."""
+
+
+class Archived:
+    """A topic archived in two commits, and another engine on its table."""
+
+    def __init__(self, stack: Stack, *, partitions: int = 1, **settings: Any) -> None:
+        self.stack = stack
+        self.partitions = partitions
+        self.topic = stack.topic(partitions)
+        path = stack.config({self.topic: {"snapshot_retention": "0s", **settings}})
+        self.commands = Commands(path=path, topic=self.topic)
+        self.other = OtherEngine(lambda: table_of(stack, path, self.topic))
+        self._turns = 0
+        for _ in range(2):
+            self.produce()
+            assert self.commands.archive().succeeded
+
+    def produce(self) -> None:
+        """Add some records to each partition of the topic."""
+        first = self._turns * EACH * self.partitions
+        self._turns += 1
+        records = numbered(range(first, first + EACH * self.partitions), self.partitions, timestamp=START)
+        self.stack.produce(self.topic, *({**record, "key": b"k" + record["value"]} for record in records))
+
+    def check(self, *gone: Place) -> None:
+        """A replay gives Kafka's records without these, nothing else is wrong, and a refill has nothing to do."""
+        assert self.replayed() == self.records(gone)
+        assert self.commands.refill().mended == ()
+        report = self.commands.verify()
+        assert (report.faults, report.rows) == ((), len(self.records(gone)))
+
+    def replayed(self) -> list[Seen]:
+        return from_archive(self.commands.path, self.topic, self.partitions)
+
+    def records(self, gone: Iterable[Place] = ()) -> list[Seen]:
+        """Kafka's records without these."""
+        left = set(gone)
+        return [
+            record
+            for record in from_kafka(self.stack, self.topic, self.partitions)
+            if (record.partition, record.offset) not in left
+        ]
+
+    def mixed(self) -> None:
+        """Another engine puts all Kafka partitions into one file, and an erasure of ours writes that file again."""
+        self.other.rewrite()
+        assert self.commands.erase("partition = 0 and offset = 1").succeeded
+        self.check((0, 1))
+        (file,) = self.other.files()
+        assert len({partition for partition, _ in places_of(file.rows)}) == self.partitions
+
+    def lose_registry(self, *, with_journal: bool) -> None:
+        """Go on with an empty database."""
+        self.commands = self.commands.without_registry(self.stack, with_journal=with_journal)
+
+
+def by_kafka_partition(rows: pa.Table) -> Iterable[pa.Table]:
+    partitions = [partition for partition, _ in places_of(rows)]
+    return [rows.filter(pa.array([each == number for each in partitions])) for number in sorted(set(partitions))]
+
+
+BY_COLUMNS = {"partition_by": ["day", "bucket(2, key.__raw__)"]}
+
+
+@pytest.mark.xfail(reason=COPIED_ROWS.subject, raises=AssertionError)
+@pytest.mark.parametrize("verb", ["erase", "expire"])
+def test_refilled_rows_beside_delete_files_can_be_removed(stack: Stack, verb: str) -> None:
+    archived = Archived(stack)
+    archived.other.delete_positions([(0, 2), (0, 3), (0, 4)])
+    assert archived.commands.refill().rows(Fate.FROM_FILE) == 3
+    archived.check()
+    if verb == "erase":
+        done = archived.commands.erase("partition = 0 and offset = 3")
+        assert (done.rows, done.failures, done.succeeded) == (1, {}, True)
+        archived.check((0, 3))
+    else:
+        retired = archived.commands.expire(Limits(offset=EACH), rows=True)
+        assert (retired.kept, retired.failures, retired.first_offsets) == ({}, {}, {0: EACH})
+        archived.check(*((0, offset) for offset in range(EACH)))
+
+
+@pytest.mark.xfail(reason=MIXED_FILE.subject, raises=AssertionError)
+def test_rows_of_one_partition_are_retired_from_a_mixed_file(stack: Stack) -> None:
+    archived = Archived(stack, partitions=2)
+    archived.other.rewrite()
+    retired = archived.commands.expire(Limits(offset=5, partitions=frozenset({0})), rows=True)
+    assert (retired.failures, retired.error, retired.first_offsets) == ({}, None, {0: 5})
+    archived.check(*((0, offset) for offset in range(5)))
+
+
+@pytest.mark.xfail(
+    reason=FOLDED_DELETES.subject,
+    raises=AssertionError,
+)
+def test_refill_after_compaction_of_ranges_of_several_files(stack: Stack) -> None:
+    archived = Archived(stack, **BY_COLUMNS)
+    archived.other.delete_positions([(0, 2), (0, 3), (0, 4)])
+    assert archived.commands.compact().error is None
+    assert not any(file.has_deletes for file in archived.other.files())
+    done = archived.commands.refill()
+    assert (done.rows(Fate.LEFT), done.succeeded) == (0, True)
+    archived.check()
+
+
+IS_SPLIT = pytest.mark.xfail(
+    reason=SPLIT_FILE.subject,
+    raises=(AssertionError, RegistryError),
+)
+
+
+@pytest.mark.parametrize(
+    "verb", [pytest.param("erase", marks=IS_SPLIT), pytest.param("expire", marks=IS_SPLIT), "compact"]
+)
+def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
+    archived = Archived(stack, partitions=2)
+    archived.mixed()
+    archived.other.rewrite(by_kafka_partition)
+    assert len(archived.other.files()) == 2
+    archived.check((0, 1))
+    match verb:
+        case "erase":
+            done = archived.commands.erase("partition = 0 and offset = 3")
+            assert (done.rows, done.failures, done.succeeded) == (1, {}, True)
+            archived.check((0, 1), (0, 3))
+        case "expire":
+            limits = Limits(offset=EACH, partitions=frozenset({1}))
+            retired = archived.commands.expire(limits, rows=True)
+            assert (retired.failures, retired.error, retired.first_offsets) == ({}, None, {1: EACH})
+            archived.check((0, 1), *((1, offset) for offset in range(EACH)))
+        case _:
+            compacted = archived.commands.compact()
+            assert (compacted.error, compacted.failures) == (None, {})
+            archived.check((0, 1))
+
+
+@pytest.mark.xfail(
+    reason=NO_ORIGIN.subject,
+    raises=(AssertionError, ContextError),
+)
+def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
+    archived = Archived(stack, partitions=2)
+    archived.mixed()
+    archived.lose_registry(with_journal=False)
+    archived.commands.rebuild()
+    assert archived.replayed() == archived.records([(0, 1)])
+    faults = archived.commands.verify().faults
+    assert [fault for fault in faults if fault.kind is FaultKind.FOREIGN or "remove them" in fault.message] == []
+    archived.produce()
+    assert archived.commands.archive().succeeded
+    assert archived.commands.compact().error is None
+    done = archived.commands.erase("partition = 0 and offset = 3")
+    assert (done.rows, done.failures, done.succeeded) == (1, {}, True)
+    assert archived.replayed() == archived.records([(0, 1), (0, 3)])
+
+
+IS_COPIED = pytest.mark.xfail(
+    reason=COPIED_FILE.subject,
+    raises=(AssertionError, ContextError, psycopg.Error),
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "with_journal"),
+    [
+        pytest.param("by metadata", True, marks=IS_COPIED),
+        pytest.param("merge-on-read", True, marks=IS_COPIED),
+        pytest.param("merge-on-read", False, marks=IS_COPIED),
+        ("by metadata", False),
+    ],
+)
+def test_rebuild_after_a_refill_of_one_of_several_files(stack: Stack, how: str, *, with_journal: bool) -> None:
+    archived = Archived(stack, **BY_COLUMNS)
+    first = min(archived.other.files(), key=lambda file: min(places_of(file.rows)))
+    if how == "by metadata":
+        archived.other.remove_files(lambda file: file.data.file_path == first.data.file_path)
+    else:
+        archived.other.delete_positions(places_of(first.rows))
+    assert archived.commands.refill().rows(Fate.FROM_FILE) == first.rows.num_rows
+    archived.check()
+    archived.lose_registry(with_journal=with_journal)
+    archived.commands.rebuild()
+    archived.check()
+    done = archived.commands.erase("partition = 0 and offset = 3")
+    assert (done.rows, done.failures, done.succeeded) == (1, {}, True)
+    assert archived.replayed() == archived.records([(0, 3)])
