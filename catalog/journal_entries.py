@@ -1,4 +1,4 @@
-"""The entries of a table's journal, as JSON: schema versions, commits and first offsets (docs/operations.md).
+"""The entries of a table's journal, as JSON: schema versions, commits and first offsets (docs/stored-files.md).
 
 The journal lies outside the table. So it survives the loss of the registry, rewrites by others and the removal of
 orphans. The registry can be rebuilt from the journal and the table.

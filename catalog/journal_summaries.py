@@ -1,7 +1,7 @@
 """Summaries of a journal: one object with the entries of many commits, in the very bytes that they had alone.
 
 A summary is JSON, so that an archiver that doesn't know it finds its format, and refuses it. Beside the packed entries
-it says how many they are, from which to which, and their hash. Anybody can unpack it (docs/operations.md).
+it says how many they are, from which to which, and their hash. Anybody can unpack it (docs/stored-files.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The values that ingest, the registry and the tables exchange (docs/operations.md).
+"""The values that ingest, the registry and the tables exchange.
 
 All of them are frozen and picklable. `to_json` gives plain JSON values of a value that is stored, `from_json` reads
 them. A range is half open: it covers the offsets from `start_offset` up to, but not including, `end_offset`.

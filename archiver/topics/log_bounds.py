@@ -98,7 +98,7 @@ def no_leaders(
         elif -1 < found.leader_epoch < archived_in:
             errors[partition] = LeaderUnavailable(
                 "The broker that was asked names a leader of the past: it is cut off from its cluster, or lags behind. "
-                "Where the cluster was restored from a backup, docs/operations.md says what to do",
+                "Where the cluster was restored from a backup, docs/troubleshooting.md says what to do",
                 topic=topic,
                 partition=partition,
                 leader_epoch=found.leader_epoch,

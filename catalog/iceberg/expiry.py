@@ -1,4 +1,4 @@
-"""Decide which of our snapshots a table no longer needs, and build the request to remove them (docs/operations.md).
+"""Decide which of our snapshots a table no longer needs, and build the request to remove them (docs/table-upkeep.md).
 
 These are never removed: snapshots of others, snapshots that a branch or tag names, the history of other branches, and
 what the table's owner wants kept by `history.expire.*`. A snapshot's summary says which offsets its commit advanced;

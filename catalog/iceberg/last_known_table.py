@@ -1,4 +1,4 @@
-"""A table as it was last loaded, for when the catalog can't be reached (docs/operations.md).
+"""A table as it was last loaded, for when the catalog can't be reached (docs/troubleshooting.md).
 
 It has the location, the partitioning, the columns and the properties, including the offsets. It has no history.
 """

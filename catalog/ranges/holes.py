@@ -1,4 +1,4 @@
-"""Which rows a table must have, which of them are missing, and which are accepted to be gone (docs/operations.md).
+"""Which rows a table must have, which of them are missing, and which are accepted to be gone (docs/missing-records.md).
 
 A `Hole` is a number of rows of one range that the table lacks.
 """

@@ -1,4 +1,4 @@
-"""Which files the registry still needs, by name, whatever the table says (docs/operations.md).
+"""Which files the registry still needs, by name, whatever the table says (docs/stored-files.md).
 
 A run also claims its uploads that nothing else in the registry names yet. It renews its claims while it works. The age
 of a file counts from the last renewal, so the uploads of a dead run become orphans like any other. A claim is a row of

@@ -1,4 +1,4 @@
-"""The last answers of the catalog and of the schema registry, for when they can't be reached (docs/operations.md).
+"""The last answers of the catalog and of the schema registry, for when they can't be reached (docs/troubleshooting.md).
 
 Functions take a connection inside a transaction.
 """

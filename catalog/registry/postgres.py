@@ -1,4 +1,4 @@
-"""Connections to the registry's database, its migrations, and its failures as our errors (docs/operations.md).
+"""Connections to the registry's database, its migrations, and its failures as our errors (docs/troubleshooting.md).
 
 Errors name the host, port, database and user, never the password. A transaction either commits as a whole or raises.
 """

@@ -1,4 +1,4 @@
-"""The registry: what the archiver remembers in Postgres (docs/operations.md).
+"""The registry: what the archiver remembers in Postgres (docs/stored-files.md).
 
 It is an index of the truth, which lies in the tables and the journal. Each part of it has its own calls, and each call
 is one transaction, or a single statement, which is one by itself. Any call may raise `RegistryUnreachable`; it is then

@@ -1,4 +1,4 @@
-"""Restore a topic's part of the registry from its table and journal (docs/operations.md).
+"""Restore a topic's part of the registry from its table and journal (docs/stored-files.md).
 
 What the registry already knows stays. Functions take a connection inside a transaction. They are safe to call again.
 """

@@ -1,4 +1,4 @@
-"""`archiver registry rebuild`: make the registry again from tables, journal and footers (docs/operations.md).
+"""`archiver registry rebuild`: make the registry again from tables, journal and footers (docs/stored-files.md).
 
 The tables say how far partitions are archived. Field ids and schema versions come from the journal, or are derived from
 the mappings in footers and checked against them. What the registry already knows stays.

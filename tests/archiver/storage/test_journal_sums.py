@@ -80,7 +80,7 @@ def test_it_says_the_same_summed_up(journal: TableJournal) -> None:
 
 
 def test_every_byte_of_the_single_objects_is_in_the_summary(journal: TableJournal) -> None:
-    """By the commands that docs/operations.md gives: a base64 text of gzip, a line for each entry."""
+    """By the commands that docs/stored-files.md gives: a base64 text of gzip, a line for each entry."""
     singles = {name.removesuffix(".json"): path(journal, name).read_bytes() for name in names(journal)}
     sum_up(journal)
     (name,) = names(journal)

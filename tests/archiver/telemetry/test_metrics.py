@@ -50,7 +50,7 @@ def test_instruments_are_the_rows_of_the_table(families: Iterable[Metric], rows:
     assert made == {row.family: (row.kind, row.text) for row in rows}
 
 
-@pytest.mark.parametrize(("page", "rows"), [("operations.md", JOB), ("serve.md", SERVERS)], ids=["job", "servers"])
+@pytest.mark.parametrize(("page", "rows"), [("monitoring.md", JOB), ("serve.md", SERVERS)], ids=["job", "servers"])
 def test_the_documentation_has_the_rows_of_the_table(page: str, rows: list[MetricRow]) -> None:
     lines = re.findall(r"^\| (`archiver_[^|]*) \|([^|]*)\|", (DOCS / page).read_text(), re.MULTILINE)
     documented: dict[str, set[str]] = {}
