@@ -22,7 +22,5 @@ __all__ = [
     "rotation",
     "row_partitions",
     "row_sums",
-    "translate",
     "upload",
-    "written",
 ]

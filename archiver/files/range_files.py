@@ -65,7 +65,7 @@ class FileTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeStart:
-    """Where a range starts: its Kafka partition, its first offset, and its time partition (0 without one)."""
+    """The start of a range: its Kafka partition, its first offset, and its time partition (0 without one)."""
 
     target: FileTarget
     spool: TaskSpool

@@ -1,8 +1,7 @@
 """Writes the records of one partition to data files, and says which offsets their ranges cover.
 
-The ranges follow each other without gaps. Each ends after its last batch, where the next one starts; the last one ends
-where the records do. A range has one file, or one for each partition of its rows. If one of its files fails, its
-offsets are in no range.
+The ranges follow each other without gaps. Each ends after its last batch, the last one with the records. A range has
+one file, or one for each partition of its rows. If one of its files fails, its offsets are in no range.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from catalog.model import SchemaNumber, new_id
 class RangeWriter:
     """Takes records in order, translates them, writes their files, and hands each ended range to the uploader.
 
-    `end` ends the last range. The open files and those that are uploaded share `spool_bytes`.
+    `end` ends the last range. Open files and files under upload share `spool_bytes`.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class RangeWriter:
         return self._translator.schema_ids
 
     def write(self, records: Records) -> None:
-        """Append records to the files they belong to. The first ones say where the first range starts.
+        """Append records to the files they belong to. The first ones start the first range.
 
         Raises subclasses of StorageError. If a record can't be taken, the batches before it are appended, and then
         ParseHalted, UnrecognizedHalted or a subclass of SchemaRegistryError is raised that names it. Raises ValueError

@@ -1,7 +1,7 @@
 """The records that a source hands over to be written: Arrow columns of one partition, in order of offset.
 
-A source makes `Records` of what it reads: `archiver.ingest.kafka_log` does so for Kafka. Nothing here knows where they
-come from. Times are ms since 1970.
+A source makes `Records` of what it reads: `archiver.ingest.kafka_log` does so for Kafka. Nothing here knows which
+source they have. Times are ms since 1970.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Batches:
 
     A batch is never divided between files. `first_offset` and `last_offset` are the borders that rows keep, though
     records next to them may be gone. `rows` counts the records of a batch. Its time becomes their `ingest_timestamp`,
-    which decides the time partition; within a file times don't fall, whatever the source says.
+    which decides the time partition; within a file times don't fall, even if those of the source do.
     """
 
     first_offset: Int64Array

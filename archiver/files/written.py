@@ -12,7 +12,7 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A finished file in the spool, where it is kept as `kept_as` if storage denies it for good."""
+    """A finished file in the spool. It is kept there as `kept_as` if storage denies it for good."""
 
     info: DataFileInfo
     local: SpoolFile

@@ -4,4 +4,4 @@ What only Kafka has ends here: batches on the wire, leader epochs, fetches. `ing
 Nothing is imported here: workers start by the modules they need.
 """
 
-__all__ = ["grouping", "ingest_clock", "reading", "source"]
+__all__ = ["source"]

@@ -57,11 +57,11 @@ class IngestClock:
         """Take the own times and decoded sizes of the next batches; return the times that are decided now."""
         self._times = np.concatenate([self._times, times])
         self._sizes = np.concatenate([self._sizes, sizes])
-        known = len(self._times)
+        pushed = len(self._times)
         ends = np.cumsum(self._sizes)
-        enough = np.searchsorted(ends, ends[-1] - self._max_ahead_bytes, side="left") if known else 0
-        decided = max(self._decided, known - self._half_window, int(enough))
-        return self._decide(min(decided, known), ends)
+        enough = np.searchsorted(ends, ends[-1] - self._max_ahead_bytes, side="left") if pushed else 0
+        decided = max(self._decided, pushed - self._half_window, int(enough))
+        return self._decide(min(decided, pushed), ends)
 
     def finish(self) -> Int64Array:
         """Return the times of the remaining batches: their windows end at the end of the range."""
@@ -70,10 +70,10 @@ class IngestClock:
     def _decide(self, until: int, ends: Int64Array) -> Int64Array:
         centres = np.arange(self._decided, until)
         ahead = np.searchsorted(ends, ends[centres] + self._max_ahead_bytes, side="right") - 1 - centres
-        known = len(self._times)
-        limited = centres + ahead < known - 1
+        pushed = len(self._times)
+        limited = centres + ahead < pushed - 1
         reach = np.where(limited, np.minimum(ahead, self._half_window), self._half_window)
-        decided = _medians(self._times, np.maximum(centres - reach, 0), np.minimum(centres + reach, known - 1))
+        decided = _medians(self._times, np.maximum(centres - reach, 0), np.minimum(centres + reach, pushed - 1))
         self._forget(until)
         return decided
 

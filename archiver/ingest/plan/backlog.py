@@ -25,7 +25,7 @@ class Backlog:
     """The offsets of a partition that no task has covered yet, as half-open spans in order.
 
     Usually there is one span. There are several if a task failed or ran out of time, and tasks after it are done.
-    `epochs` are those before the offset `follows`.
+    `epochs` lie before the offset `follows`.
     """
 
     partition: int

@@ -21,7 +21,7 @@ from schema_mapping.errors import ContextError
 class EpochsBefore:
     """The leader epochs right before a range, for sources that have them. -1: none, or not known.
 
-    `archived` is the last one that was archived, `at_leader` that of the record that the leader has there.
+    `archived` is the last archived epoch, `at_leader` the epoch of the record that the leader has there.
     """
 
     archived: int = -1

@@ -4,4 +4,4 @@ Only what runs in a worker belongs here, and values that pickle; it knows nothin
 Nothing is imported here: workers start by the modules they need.
 """
 
-__all__ = ["log_source", "values", "work"]
+__all__ = ["values", "work"]

@@ -28,12 +28,12 @@ class LogReading(Protocol):
 
 
 class LogSource(Protocol):
-    """Where the records of a topic's ranges come from. Its values pickle."""
+    """The source of the records of a topic's ranges. Its values pickle."""
 
     def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> LogReading:
         """Begin to read a range. Reading stops after a whole batch once `budget_seconds` have passed.
 
-        Batches without a time of their own get `plan_time_ms`, and none a later one.
+        Batches without a time get `plan_time_ms`, and no batch gets a later one.
         """
 
     @classmethod

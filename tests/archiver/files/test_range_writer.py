@@ -65,7 +65,7 @@ def records(
     start: int | None = None,
     end: int | None = None,
 ) -> Records:
-    """Records in batches of so many `rows`, all in one by default."""
+    """Records in batches with these numbers of `rows`, all in one by default."""
     counts = np.array(rows or [len(content)], np.int64)
     offsets = np.array([row["offset"] for row in content], np.int64)
     lasts = offsets[np.cumsum(counts) - 1]
@@ -148,7 +148,7 @@ def test_the_records_of_a_range_come_back_from_its_file(tmp_path: Path) -> None:
         assert (reader.metadata.origin.start_offset, reader.metadata.origin.end_offset) == (5, 20)
 
 
-def test_a_source_without_a_log_has_create_times_and_no_epoch_or_producer(tmp_path: Path) -> None:
+def test_without_a_log_rows_have_create_times_and_no_epoch(tmp_path: Path) -> None:
     (done,) = written(target(tmp_path), tmp_path, records(CONTENT[:1]))
     assert done.file is not None
     (row,) = rows_of(done.file)
@@ -214,7 +214,7 @@ def test_records_must_follow_those_before(tmp_path: Path) -> None:
 
 
 def test_no_kafka_is_needed_to_write_files() -> None:
-    """As a server would start that takes records of its own."""
+    """A server that takes records may start without it."""
     run = "import sys, archiver.files.range_writer; print(*(name for name in sys.modules if 'kafka.' in name))"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == []

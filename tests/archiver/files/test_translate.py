@@ -33,7 +33,7 @@ def group(*rows: dict[str, Any], batches: Sequence[int] = (), times: Sequence[in
 
 def translated(row: RowMapping, group: Records, *, partition: int = 0, **how: Any) -> list[pa.RecordBatch]:
     how = {"topic": "t", "on_parse_error": "pass_through"} | how
-    return [each.rows for each in Translator(row, partition=partition, **how).translate(group)]
+    return [done.rows for done in Translator(row, partition=partition, **how).translate(group)]
 
 
 RAW = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schema_version=3)
