@@ -41,7 +41,7 @@ def tidy_by_chance(opened: StagedTopic, registry: Registry) -> None:
 
 def tidy(opened: StagedTopic, registry: Registry) -> None:
     """Trim the topic's old registry rows, and sum up old commits of its journal. Failures are logged, not raised."""
-    trail = AuditTrail.of(opened.topic, opened.journal, registry)
+    trail = AuditTrail(topic=opened.topic, journal=opened.journal, registry=registry)
     for step in (lambda: registry.files.trim(opened.topic), opened.journal.sum_up, trail.tidy):
         try:
             step()

@@ -13,7 +13,7 @@ from typing import Final
 from archiver.config import Config
 from archiver.ingest.idle import IdleTime
 from archiver.observer import ignore
-from archiver.upkeep.compact.budget import Budget
+from archiver.upkeep.compact.choice import Budget
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactObserver
 from schema_mapping.errors import ContextError
