@@ -4,4 +4,4 @@
 (`read_back`), `rounds` commits what tasks made, `job` goes through the topics, `idle` does so between archive runs.
 """
 
-__all__ = ["idle", "job", "report"]
+__all__ = ["choice", "idle", "job", "report"]
