@@ -1,4 +1,4 @@
-"""The trees of errors that modules draw in their docstrings have the classes that they define, and no others."""
+"""The trees of errors that modules draw in their docstrings have the classes that they define."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def drawn(module: ModuleType) -> tuple[dict[str, str | None], set[str]]:
     retryable: set[str] = set()
     above: list[str] = []
     for line in (module.__doc__ or "").split("\n\n", 1)[1].splitlines():
-        found = _LINE.match(line)
-        if found is None or not (found[1] or not parents):
+        match = _LINE.match(line)
+        if match is None or not (match[1] or not parents):
             continue
-        del above[len(found[1]) // _WIDTH :]
-        parents[found[2]] = above[-1] if above else None
-        above.append(found[2])
-        if found[3].lstrip().startswith("(retryable)"):
-            retryable.add(found[2])
+        del above[len(match[1]) // _WIDTH :]
+        parents[match[2]] = above[-1] if above else None
+        above.append(match[2])
+        if match[3].lstrip().startswith("(retryable)"):
+            retryable.add(match[2])
     return parents, retryable
 
 
