@@ -21,7 +21,7 @@ ArchiverError
 ├── UnrecognizedHalted       a record with fields that the schema doesn't know, and `on_unrecognized = "halt"`
 ├── TopicBusy                (retryable) another archiver works on the topic
 ├── NoProgress               a partition's tasks returned nothing new, again and again
-├── InjectedFault            a test asked for a failure (ARCHIVER_FAULT)
+├── InjectedFault            (retryable) a test asked for a failure (ARCHIVER_FAULT)
 ├── StorageError             the object store or a data file
 │   ├── ObjectMissing        no object at this path
 │   ├── StorageDenied        the credentials have no right to do this

@@ -26,6 +26,7 @@ CatalogError
     ├── PartitionAhead       (retryable) what is staged of a partition begins after what the table has of it
     ├── NotOurTable          the table belongs to another topic, or is not an archive
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
+    ├── UnfitPartitioning    the table can't be partitioned as configured
     ├── NewerFormat          the table was written by a newer archiver
     ├── FormatUpgraded       others gave the table a format or a column type of Iceberg that can't be written or read
     ├── FilesShared          `gc.enabled` is false: another table may share the files, so none is deleted

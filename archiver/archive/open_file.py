@@ -105,9 +105,9 @@ class OpenFile:
             yield sorted_by_offset(self.assembler.records(rows, kafka, nulls))
 
     def schema_versions(self) -> frozenset[int]:
-        """The schema versions of all rows: those that the footer has mappings of, else those that the rows name."""
-        if known := self.reader.metadata.mappings:
-            return frozenset(known)
+        """Return the schema versions of all rows: of the mappings in the footer, else as the rows name them."""
+        if mappings := self.reader.metadata.mappings:
+            return frozenset(mappings)
         versions: set[int] = set()
         for block in self.reader.blocks():
             for _, kafka in self.rows(block, None, KAFKA_IDS):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final, Self
+from typing import Final
 
 from archiver.audit.acts import Act, Appended, Began, ConfiguredHold, Evolved, Refilled, Repartitioned, Rewrote
 from archiver.audit.checkpoints import Checkpoint, is_due, load_key, sign
@@ -53,11 +53,6 @@ class AuditTrail:
     topic: TopicRow
     journal: TableJournal
     registry: Registry
-
-    @classmethod
-    def of(cls, topic: TopicRow, journal: TableJournal, registry: Registry) -> Self:
-        """The trail that lies beside the table's journal."""
-        return cls(topic=topic, journal=journal, registry=registry)
 
     @property
     def folder(self) -> TrailFolder | None:

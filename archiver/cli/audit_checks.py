@@ -80,7 +80,7 @@ def sign_all(config: Config, topics: Sequence[str]) -> dict[str, Checkpoint | No
         rows = known_topics(config, topics, registry)
         heads = {row: registry.audit.head(row) for row in rows}
         trails = {
-            row.topic: AuditTrail.of(row, journal.named(row.table, head.table_uuid), registry)
+            row.topic: AuditTrail(topic=row, journal=journal.named(row.table, head.table_uuid), registry=registry)
             for row, head in heads.items()
             if head is not None
         }

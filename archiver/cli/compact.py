@@ -51,7 +51,7 @@ def compact(
     from archiver.terminal.compact_screen import CompactScreen
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
-    from archiver.upkeep.compact.budget import Budget
+    from archiver.upkeep.compact.choice import Budget
     from archiver.upkeep.compact.job import Compact, Wish
 
     as_json = wants_json(json)

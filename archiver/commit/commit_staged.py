@@ -81,7 +81,9 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
             case Committed(commit_id=commit_id, snapshot_id=snapshot_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
                 opened.journal.keep_commit(commit_id, waiting)
-                AuditTrail.of(topic, opened.journal, registry).appended(commit_id, snapshot_id, waiting)
+                AuditTrail(topic=topic, journal=opened.journal, registry=registry).appended(
+                    commit_id, snapshot_id, waiting
+                )
                 registry.files.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
@@ -131,7 +133,7 @@ def settle_staged(
         return ()
     settled: Settled = catalog.settle(load(), pending, after_rollback=after_rollback)
     journal.keep_settled(settled)
-    AuditTrail.of(topic, journal, registry).settled(settled)
+    AuditTrail(topic=topic, journal=journal, registry=registry).settled(settled)
     registry.files.record(topic, settled)
     if settled.landed:
         landed([one.range for one in settled.landed])

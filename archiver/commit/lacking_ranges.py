@@ -143,7 +143,7 @@ def add_lacking_ranges(
         registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
     if left := lacking_offsets(table, registry):
         raise registry_behind(table, left, advice=_UNKNOWN)
-    trail = AuditTrail.of(topic, journal, registry)
+    trail = AuditTrail(topic=topic, journal=journal, registry=registry)
     trail.settled(completed)
     trail.record(Noted(kind="rebuild", id=f"rebuild-{new_id()}", details={"ranges": done.ranges}))
     _LOG.warning(

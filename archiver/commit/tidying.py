@@ -29,7 +29,7 @@ def sum_up_journal(journal: TableJournal, topic: str, is_over: Callable[[], bool
 
 def tidy(opened: StagedTopic, registry: Registry) -> tuple[ContextError, ...]:
     """Trim the topic's old registry rows, and sum up old commits of its journal. Return the steps' failures."""
-    trail = AuditTrail.of(opened.topic, opened.journal, registry)
+    trail = AuditTrail(topic=opened.topic, journal=opened.journal, registry=registry)
     failures: list[ContextError] = []
     for step in (lambda: registry.files.trim(opened.topic), opened.journal.sum_up, trail.tidy):
         try:

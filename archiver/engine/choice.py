@@ -1,4 +1,4 @@
-"""Which engine the tasks of a job run on: the one that was given, threads for little work, else Spark.
+"""Which engine the tasks of a job run on: a given engine, threads for little work, else Spark.
 
 Spark starts at its first use, and ends with the job.
 """
@@ -24,7 +24,7 @@ class EngineChoice:
     """The engine of one job. Use as a context manager.
 
     `given` is used for all tasks, `starts` in the place of Spark. Work on at most `here_bytes` is done in threads.
-    `preloaded` and `heaps` are those of `SparkEngine.start`.
+    `SparkEngine.start` gets `preloaded` and `heaps`.
     """
 
     def __init__(

@@ -17,8 +17,7 @@ from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.commit.commit_staged import settle_staged
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.rewrite.endings import check_goes_on
-from archiver.rewrite.settling import settle_rewrites
+from archiver.rewrite.settling import check_goes_on, settle_rewrites
 from archiver.rewrite.table_work import TableWork
 from archiver.storage.objects import ObjectStore
 from catalog.errors import CatalogUnreachable, RewriteRefused

@@ -120,21 +120,21 @@ class RewrittenFile:
         UpkeepError unless it has the records that were written, and none that it `refuses`. `old` is the file that
         stays then.
         """
-        found, rows, is_refused = RecordDigest(), 0, False
+        digest, rows, is_refused = RecordDigest(), 0, False
         mappings = KnownMappings(self._target.topic)
         with closing(OpenFile.whole(self._form, ObjectStore(), self._local.uri, mappings)) as opened:
             field_ids = opened.assembler.field_ids if refuses is None else None
             for batch, records in opened.all_records(field_ids):
-                found += RecordDigest.of_seen(records)
+                digest += RecordDigest.of_seen(records)
                 rows += records.num_rows
                 is_refused |= refuses is not None and refuses(batch, records, mappings)
-        if is_refused or found.text != self.info.digest or rows != self.info.rows:
+        if is_refused or digest.text != self.info.digest or rows != self.info.rows:
             raise UpkeepError(
                 "the rewritten file would not give back exactly the records that must stay; the old one stays. This is"
                 " a fault of the archiver: please report it",
                 file=old,
                 digest=self.info.digest,
-                found=found.text,
+                found=digest.text,
             )
 
     def upload(self) -> DataFileInfo:

@@ -1,4 +1,4 @@
-"""Commit planned rewrites, batch by batch, and plan again when other engines changed the table meanwhile."""
+"""Commit planned rewrites, batch by batch, and plan again after other engines changed the table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def in_rounds(attempt: Callable[[], Done | None], *, table: str, may_be: str) ->
         if done is not None:
             return done
     raise CatalogUnreachable(
-        f"Others rewrite the table's files faster than {may_be}; run it again when they are done", table=table
+        f"Other engines rewrite the table's files faster than {may_be}; run it again when they are done", table=table
     )
 
 

@@ -2,19 +2,39 @@
 
 A rewrite is remembered in the registry, committed to the table, then recorded. A kill at any step loses nothing: before
 the commit the new files are orphans, after it the next run records the rewrite.
+
+Snapshots expire, so the table may not name a commit that landed. Two runs may want the same: what one of them did must
+not be taken for what the other did, so each act is recorded once.
+
+A rewrite that a kill left before its commit may still land, as far as the table shows: its process may only be slow. So
+it is ended in two steps. First the registry notes that no further attempt to commit it may be made; each attempt checks
+that. Attempts that were prepared until then assert the snapshot that the table has after that, or an older one. Once
+the table has a later one, none of them can land. Then the rewrite is given up, and its new files are orphans.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from enum import Enum, auto
 from functools import partial
+from typing import Final
+
+from ulid import ULID
 
 from archiver.commit.commit_staged import settle_staged
-from archiver.rewrite.endings import end_silent
-from archiver.rewrite.outcomes import Outcome, outcome_of
+from archiver.commit.table_rows import TableRows
 from archiver.rewrite.table_work import TableWork
+from archiver.storage.formats import FORMATS
+from archiver.storage.journal import TableJournal
+from archiver.storage.segment import RowRange
+from catalog.errors import RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import find_commit
+from catalog.model import TopicRow
 from catalog.ranges.rewrite import Rewrite
+from catalog.ranges.spans import uncovered
+from catalog.registry import Registry
 
 
 def settle_rewrites(work: TableWork, known: ArchiveTable, *, ends_silent: bool = False) -> tuple[Rewrite, ...]:
@@ -53,3 +73,119 @@ def settle_rewrites(work: TableWork, known: ArchiveTable, *, ends_silent: bool =
             case Outcome.OPEN:
                 undecided.append(rewrite)
     return tuple(undecided)
+
+
+SILENT_SECONDS: Final = 3_600.0
+"""A rewrite that was begun so long ago is not on its way to the catalog any more. A commit takes minutes at most."""
+
+
+def check_goes_on(rewrite: Rewrite, topic: TopicRow, registry: Registry) -> None:
+    """RewriteRefused where another run has ended the rewrite. Call this after the table is loaded for an attempt."""
+    if not registry.rewrites.may_go_on(topic, rewrite):
+        raise RewriteRefused(
+            "another run gave this rewrite up, as it wasn't committed for an hour; nothing was changed. Run it again",
+            command=rewrite.reason,
+            commit=rewrite.commit_id,
+        )
+
+
+def end_silent(
+    rewrites: Sequence[Rewrite], topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable]
+) -> frozenset[str]:
+    """Begin to end those that are old enough, and return the commit ids of those that can't land later than now.
+
+    `rewrites` have no recorded outcome. They are looked for in the table afterwards: one that landed has one by that.
+    """
+    known = registry.rewrites.ending(topic)
+    for rewrite in rewrites:
+        is_marked = rewrite.commit_id in known
+        if is_marked or registry.rewrites.begin_to_end(topic, rewrite, silent_seconds=SILENT_SECONDS):
+            known.setdefault(rewrite.commit_id, None)
+    unnoted = [each for each in rewrites if known.get(each.commit_id, 0) is None]
+    if unnoted:
+        sequence = _sequence(load())
+        for rewrite in unnoted:
+            registry.rewrites.note_last_attempt(topic, rewrite, sequence=sequence)
+    noted = {commit_id: sequence for commit_id, sequence in known.items() if sequence is not None}
+    reached = _sequence(load()) if noted else 0
+    return frozenset(commit_id for commit_id, sequence in noted.items() if reached > sequence)
+
+
+def _sequence(table: ArchiveTable) -> int:
+    """The sequence number of the table's current snapshot; 0 if it has none."""
+    snapshot = table.iceberg.current_snapshot()
+    return 0 if snapshot is None else snapshot.sequence_number or 0
+
+
+class Outcome(Enum):
+    """It landed, it never will, or it may still land."""
+
+    LANDED = auto()
+    DISPLACED = auto()
+    OPEN = auto()
+
+
+def outcome_of(
+    rewrite: Rewrite, table: ArchiveTable, files: Container[str], registry: Registry, journal: TableJournal
+) -> Outcome:
+    """Judge a rewrite whose commit the table doesn't name. `files` are those of its files that the table has.
+
+    Those that the table names have to be recorded before. Raises the leaves of RegistryError and StorageError.
+    """
+    if any(path in files for path in rewrite.new_paths):
+        return Outcome.LANDED
+    if not rewrite.groups:
+        return _of_a_note(rewrite, table, registry)
+    if all(path in files for path in rewrite.old_paths):
+        return Outcome.OPEN
+    if any(path in files for path in rewrite.old_paths):
+        return Outcome.DISPLACED
+    may_be_its_own = _has_moved(table, rewrite, registry) or _landed_long_ago(table, rewrite)
+    return Outcome.LANDED if may_be_its_own and not _is_done_by_another(rewrite, journal) else Outcome.DISPLACED
+
+
+def _of_a_note(rewrite: Rewrite, table: ArchiveTable, registry: Registry) -> Outcome:
+    """Of a rewrite that only moves first offsets, or only notes erased ones. Where all is recorded, another did it."""
+    if rewrite.erased:  # the table doesn't show them
+        known = registry.erasures.offsets(table.topic)
+        is_left = any(uncovered([(start, end)], known.get(partition, ())) for partition, start, end in rewrite.erased)
+        return Outcome.OPEN if is_left else Outcome.DISPLACED
+    if not rewrite.is_moved_in(table.first_offsets):
+        return Outcome.OPEN
+    recorded = registry.retention.first_offsets(table.topic)
+    return Outcome.DISPLACED if rewrite.is_moved_in(recorded) else Outcome.LANDED
+
+
+def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:
+    """Whether partitions begin where a rewrite without new files wanted it, and nothing else that is known did that."""
+    if not rewrite.first_offsets or rewrite.new_paths or not rewrite.is_moved_in(table.first_offsets):
+        return False
+    return not rewrite.is_moved_in(registry.retention.first_offsets(table.topic))
+
+
+def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
+    """Whether a rewrite that left records out on purpose is in the table though no snapshot of that time is left.
+
+    Its old files are gone then, as it wanted; but others may have put them together, with these records. So the table
+    must not have more records of the offsets than were to stay.
+    """
+    begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
+    if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
+        return False
+    staying: Counter[RowRange] = Counter()
+    purged: set[RowRange] = set()
+    for each in (span for group in rewrite.groups for span in group.all_spans):
+        place = RowRange(partition=each.partition, start_offset=each.start_offset, end_offset=each.end_offset)
+        staying[place] += each.rows
+        if each.erased or each.retired:
+            purged.add(place)
+    if not purged:
+        return False
+    there = TableRows(table, FORMATS)
+    return all(len(there.offsets(place)) <= staying[place] for place in purged)
+
+
+def _is_done_by_another(rewrite: Rewrite, journal: TableJournal) -> bool:
+    """Whether the journal knows another rewrite that took the old files out of the table, and not this one."""
+    takers = journal.takers({*rewrite.old_paths})
+    return bool(takers) and rewrite.commit_id not in takers

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
+from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader
 from archiver.audit.trail import AuditTrail
-from archiver.storage.journal import TableJournal
+from archiver.config import Config
+from archiver.storage.journal import Journal, TableJournal
+from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
@@ -21,6 +25,16 @@ class TableWork:
     manifests: ManifestReader
     journal: TableJournal
 
+    @classmethod
+    def of(cls, config: Config, table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> Self:
+        """Return what work on this table needs, with manifests that are read once for each spool."""
+        return cls(
+            registry=registry,
+            catalog=catalog,
+            manifests=ManifestReader(cache=PlanCache.below(config.archive.spool)),
+            journal=Journal.of(config).of_table(table),
+        )
+
     def trail(self, topic: TopicRow) -> AuditTrail:
         """Return the audit trail of the table."""
-        return AuditTrail.of(topic, self.journal, self.registry)
+        return AuditTrail(topic=topic, journal=self.journal, registry=self.registry)

@@ -44,11 +44,11 @@ class RewriteTarget(TopicFiles):
             topic=table.topic.topic,
             objects=ObjectStore.of_table(table.iceberg),
             formats=formats,
-            mappings={each.version: each.mapping for each in versions},
+            mappings={version.version: version.mapping for version in versions},
             table_properties=dict(table.properties),
             bloom_filters=table.bloom_filters,
             spool=config.archive.spool,
-            column_names={each: table.schema.find_field(each).name for each in table.schema.field_ids},
+            column_names={field_id: table.schema.find_field(field_id).name for field_id in table.schema.field_ids},
             pending_bytes=config.archive.partition_memory,
         )
 
@@ -60,5 +60,5 @@ class RewriteTarget(TopicFiles):
             schema_version=version,
             table_properties=self.table_properties,
             bloom_filters=self.bloom_filters,
-            other_mappings={each: text for each, text in mappings.items() if each != version},
+            other_mappings={number: text for number, text in mappings.items() if number != version},
         )

@@ -124,7 +124,7 @@ def open_topic(
     kept = journal.of_table(table)
     newest = max(assignment.state.versions, key=lambda each: each.version)
     kept.keep_schemas(topic, registry, newest=newest.version)
-    AuditTrail.of(topic, kept, registry).begin(
+    AuditTrail(topic=topic, journal=kept, registry=registry).begin(
         version=newest.version,
         fingerprint=newest.fingerprint,
         table=None if table.is_recalled else table,

@@ -138,7 +138,7 @@ class Holds:
             if hold.is_active
             else Noted(kind="release", id=f"release-{hold.id}", details=told | {"reason": hold.released_why or ""})
         )
-        trail = AuditTrail.of(archived.topic, journal, registry)
+        trail = AuditTrail(topic=archived.topic, journal=journal, registry=registry)
         trail.note_hold(is_held=archived.config.hold)
         trail.record(act)
         registry.holds.keep(archived.topic, hold)

@@ -48,7 +48,7 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
     with Registry(config.registry.dsn) as registry, TableCatalog(config.catalog) as catalog:
         archived = find_archived(config, topic, registry=registry, catalog=catalog)
         table, terms = archived.table, archived.config.partition_terms
-        trail = AuditTrail.of(archived.topic, Journal.of(config).of_table(table), registry)
+        trail = AuditTrail(topic=archived.topic, journal=Journal.of(config).of_table(table), registry=registry)
         if not dry_run:
             trail.begin(table=table, has_lease=False, is_held=archived.config.hold)
         try:

@@ -124,7 +124,7 @@ def trail(stack: Stack) -> Iterator[AuditTrail]:
             cluster_id="cluster", topic=unique("t"), topic_id=uuid4(), table=f"kafka.{unique('t')}"
         )
         journal = replace(Journal.of(config), root=f"s3://{stack.bucket}/{unique('journal')}", audit=AuditSection())
-        yield AuditTrail.of(topic, journal.named(topic.table, uuid4()), registry)
+        yield AuditTrail(topic=topic, journal=journal.named(topic.table, uuid4()), registry=registry)
 
 
 def numbers(trail: AuditTrail) -> list[int]:

@@ -59,10 +59,11 @@ def test_old_files_are_retired_and_everybody_is_told(stack: Stack) -> None:
         paths = [file.path for file in shop.files()]
     assert expire(config, topic, day=1.0).files == 0, "the first file's records are a day old, and not older"
     dry = expire(config, topic, day=2.5, dry_run=True)
-    assert (dry.first_offsets, dry.rows, dry.files) == ({0: 20}, 20, 2)
+    assert (dry.first_offsets, dry.rows, dry.files, dry.commits) == ({0: 20}, 20, 2, [])
     done = expire(config, topic, day=2.5)
     assert done.succeeded
     assert (done.first_offsets, done.rows, done.files, done.rewritten) == ({0: 20}, 20, 2, 0)
+    assert len(done.commits) == 1
     assert done.purged.deleted == 2
     assert objects_left(config, paths) == paths[2:], "no snapshot needs them"
     kafka = from_kafka(stack, topic, 1)

@@ -4,4 +4,4 @@
 (`read_back`), `rounds` commits what tasks made, `job` goes through the topics, `chore` does so between archive runs.
 """
 
-__all__ = ["budget", "chore", "job", "report"]
+__all__ = ["choice", "chore", "job", "report"]

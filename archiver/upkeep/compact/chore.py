@@ -8,7 +8,7 @@ from __future__ import annotations
 from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
 from archiver.config import Config
 from archiver.observer import ignore
-from archiver.upkeep.compact.budget import Budget
+from archiver.upkeep.compact.choice import Budget
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactObserver
 

@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from archiver.archive.plan_cache import PlanCache
-from archiver.archive.table_files import ManifestReader
 from archiver.config import Config
 from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
@@ -23,12 +21,10 @@ from archiver.observer import all_of, ignore
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.topics.partitioning import check_partitioning
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
-from archiver.upkeep.compact.budget import Budget
-from archiver.upkeep.compact.choice import Limits
+from archiver.upkeep.compact.choice import Budget, Limits
 from archiver.upkeep.compact.report import (
     CompactFinished,
     CompactObserver,
@@ -142,12 +138,7 @@ class Compact:
         engines: EngineChoice,
     ) -> Rounds:
         """The work in one topic."""
-        work = TableWork(
-            registry=registry,
-            catalog=catalog,
-            manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
-            journal=Journal.of(self._config).of_table(archived.table),
-        )
+        work = TableWork.of(self._config, archived.table, registry, catalog)
         wish, settings = self._wish, archived.config
         places = self._places(archived) if wish.repartition else None
         limits = Limits(

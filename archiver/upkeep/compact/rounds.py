@@ -23,8 +23,7 @@ from archiver.rewrite.rounds import ROUNDS
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.upload_claims import UploadClaims
-from archiver.upkeep.compact.budget import Budget
-from archiver.upkeep.compact.choice import FileGroup, Limits, SourceFile, SourceRange, choose
+from archiver.upkeep.compact.choice import Budget, FileGroup, Limits, SourceFile, SourceRange, choose
 from archiver.upkeep.compact.report import (
     CompactObserver,
     GroupFailed,

@@ -6,6 +6,8 @@ What can't be deleted yet is named, and keeps its erasure open.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 from archiver.audit.acts import Noted
 from archiver.fault_points import RemovalPoint, pass_point
@@ -14,13 +16,12 @@ from archiver.upkeep.erase.copies import Spans, remove_copies
 from archiver.upkeep.erase.local_copies import forget_plans, partition_columns, remove_local_copies
 from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseReport
-from archiver.upkeep.erase.standing import Standing, is_searched
 from archiver.upkeep.erase.topic import TopicErasure
 from archiver.upkeep.removal.conditions import AtOffsets
 from archiver.upkeep.removal.purge import ExpiresOwned, RemovedFiles, never_owned, purge
 from archiver.upkeep.removal.snapshots import HoldingSnapshots
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.registry.erased_offsets import SEARCHED_MS, UNJUDGED, WAITS_FOR
+from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, SUPERSEDED_BY, UNJUDGED, WAITS_FOR
 
 
 def finish(
@@ -132,3 +133,32 @@ def _note_given_up(work: TopicErasure, given_up: Mapping[str, Mapping[str, objec
 def _lasting(value: Mapping[str, object]) -> dict[str, object]:
     """What the trail gets of an erasure: what it was, not how far it came."""
     return {name: each for name, each in value.items() if name not in {SEARCHED_MS, WAITS_FOR}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Open erasures by how far they are.
+
+    Those of `searched` go by known offsets, or the run with their condition has found all that there was. The search of
+    the others was cut short: `superseded` ones were followed by one that ended, and `unsearched` ones weren't. No
+    condition is kept, so nobody else can go on with a search.
+    """
+
+    searched: tuple[str, ...]
+    superseded: tuple[str, ...]
+    unsearched: tuple[str, ...]
+
+    @classmethod
+    def of(cls, erasures: Mapping[str, Mapping[str, Any]]) -> Self:
+        """How far these are, by what is kept of them."""
+        cut = {each: value for each, value in erasures.items() if not is_searched(value)}
+        return cls(
+            searched=tuple(each for each in erasures if each not in cut),
+            superseded=tuple(each for each, value in cut.items() if SUPERSEDED_BY in value),
+            unsearched=tuple(each for each, value in cut.items() if SUPERSEDED_BY not in value),
+        )
+
+
+def is_searched(value: Mapping[str, Any]) -> bool:
+    """Whether all records of an erasure are known by their offsets, by what is kept of it."""
+    return SEARCHED_MS in value or CONDITION not in value

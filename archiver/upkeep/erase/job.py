@@ -35,9 +35,8 @@ from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseReport, OwnedSnapshots, RecordsFound
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
-from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.conditions import AtOffsets, Matching
-from archiver.upkeep.removal.purge import ExpiresOwned, never_owned
+from archiver.upkeep.removal.purge import ExpiresOwned, confirmed_time, never_owned
 from archiver.upkeep.removal.table_columns import table_columns
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id

@@ -5,7 +5,7 @@ Others may change files meanwhile. Then it is searched again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from archiver.archive.table_files import TableFile
@@ -14,7 +14,6 @@ from archiver.commit.known_rows import named
 from archiver.errors import UpkeepError
 from archiver.rewrite.rounds import commit_batches, in_rounds
 from archiver.rewrite.upload_claims import UploadClaims
-from archiver.upkeep.erase.candidates import may_match, retired_components, unknown_rows
 from archiver.upkeep.erase.consent import ErasureConsent
 from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched, RecordsFound
 from archiver.upkeep.erase.spans import are_known, counted, in_order, left_of
@@ -24,11 +23,12 @@ from archiver.upkeep.removal.components import Component, components
 from archiver.upkeep.removal.conditions import AtOffsets, Condition, Matching
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.model import new_id
+from catalog.model import file_name, new_id
 from catalog.ranges.legal_holds import of_config
 from catalog.ranges.rewrite import Rewrite
 from catalog.registry.erased_offsets import UNJUDGED
 from catalog.registry.holds import refuse_held
+from catalog.registry.removable import RemovableRange
 
 REASON: Final = "erase"
 BATCH: Final = 200
@@ -167,3 +167,45 @@ def _fail(work: TopicErasure, report: EraseReport, path: str, error: UpkeepError
 
 def _size(each: Component) -> int:
     return each.size_bytes
+
+
+def may_match(each: Component, condition: Condition) -> bool:
+    """Whether a component may have such records, by its ranges."""
+    match condition:
+        case Matching(where, ends):
+            for one in each.ranges:
+                bounds = where.bounds(one.partition) if one.partition in ends else None
+                if bounds is not None and one.start_offset <= bounds.high_offset and one.end_offset > bounds.low_offset:
+                    return True
+            return False
+        case AtOffsets(spans):
+            return any(
+                start < one.end_offset and one.start_offset < end
+                for one in each.ranges
+                for start, end in spans.get(one.partition, ())
+            )
+        case _:
+            return True
+
+
+def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFile]) -> list[Component]:
+    """Components of files that only the store has any more: they are searched, and never written anew."""
+    there = {file_name(file.path) for file in files}
+    by_path: dict[str, list[RemovableRange]] = {}
+    for each in ranges:
+        for path in each.paths:
+            if file_name(path) not in there:
+                by_path.setdefault(path, []).append(each)
+    return [
+        Component(ranges=tuple(those), files=(), recorded=(path,), has_foreign=True) for path, those in by_path.items()
+    ]
+
+
+def unknown_rows(file: TableFile) -> UpkeepError:
+    """Why a file in which no known range has records isn't searched."""
+    return UpkeepError(
+        "the registry has no range of this file's rows, so they can't be accounted for; it wasn't searched. Run"
+        " `archiver registry rebuild`, which adds ranges that journal or footers know. If none does, it isn't known"
+        " whose rows these are: compare them with Kafka before you change them (`archiver verify --against-kafka`)",
+        file=file.path,
+    )

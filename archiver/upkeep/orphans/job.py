@@ -111,7 +111,7 @@ class Orphans:
         report = TopicOrphans(topic=topic.topic, table=topic.table)
         try:
             table = connected.catalog.require(topic)
-            trail = AuditTrail.of(topic, connected.journal.of_table(table), connected.registry)
+            trail = AuditTrail(topic=topic, journal=connected.journal.of_table(table), registry=connected.registry)
             is_held = self._config.topic(topic.topic).hold
             if self._deletes:  # a database that was restored may have forgotten some, and the search asks it
                 holds_in_force(topic, trail.journal, connected.registry, recalls=True)

@@ -135,7 +135,7 @@ class Rebuild:
         ends = self._ends(table, registry, journal)
         found = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
         staged = registry.files.stage(topic, found.ranges, table_offsets=table.offsets)
-        trail = AuditTrail.of(topic, entries, registry)
+        trail = AuditTrail(topic=topic, journal=entries, registry=registry)
         trail.settled(completed)
         counts = {"schema_versions": done.schema_versions, "ranges": done.ranges, "staged": len(staged.accepted)}
         trail.record(Noted(kind="rebuild", id=f"rebuild-{new_id()}", details=counts))

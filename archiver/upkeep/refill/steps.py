@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from archiver.archive.table_files import ManifestReader
 from archiver.audit.acts import Refilled as RefilledAct
 from archiver.audit.trail import AuditTrail
 from archiver.commit.find_holes import search
@@ -96,10 +95,9 @@ class RefillWork:
 
     def settle(self) -> None:
         """Settle what earlier runs left, as the table was before it was set back."""
-        journal = self._journal(self.table)
-        work = TableWork(registry=self.registry, catalog=self.catalog, manifests=ManifestReader(), journal=journal)
+        work = TableWork.of(self.config, self.table, self.registry, self.catalog)
         settle_rewrites(work, self.table)
-        AuditTrail.of(self.topic, journal, self.registry).begin(table=self.catalog.reload(self.table))
+        work.trail(self.topic).begin(table=self.catalog.reload(self.table))
 
     def look(self) -> Found:
         """Find what the current table lacks."""
@@ -183,7 +181,7 @@ class RefillWork:
             offsets=found.offsets,
         )
         journal = self._journal(found.table)
-        trail, act = AuditTrail.of(self.topic, journal, self.registry), _act(refill)
+        trail, act = AuditTrail(topic=self.topic, journal=journal, registry=self.registry), _act(refill)
         trail.intend(act, parent=refill.parent)
         pass_point(FaultPoint.BEFORE_COMMIT)
         match self.catalog.refill(found.table, refill, change=made.change):

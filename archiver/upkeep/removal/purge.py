@@ -1,7 +1,7 @@
 """Delete the files that a removal took out of a table, once nothing refers to them: the end of retired records.
 
 The registry names them, so no folder of data is listed. Deleting goes the way of `archiver orphans`: under the topic's
-row lock, each file checked once more.
+row lock, each file checked once more. No machine's clock alone decides what is old enough to go.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
 from archiver.audit.trail import AuditTrail
-from archiver.errors import ObjectMissing
+from archiver.errors import ConfigError, ObjectMissing
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import ignore
 from archiver.storage.file_names import DataFileName
@@ -26,7 +26,6 @@ from archiver.upkeep.orphans.noted import noted_deletion
 from archiver.upkeep.orphans.references import References
 from archiver.upkeep.orphans.removal import remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
-from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots, stale_files
 from catalog.errors import CatalogUnreachable, FilesShared
 from catalog.iceberg.archive_table import ArchiveTable
@@ -283,3 +282,22 @@ class RemovedFiles:
     def permit(self, orphan: Orphan) -> Permit:  # noqa: ARG002 - the protocol's
         """Each of these files was in the table, or may have been."""
         return self._permit
+
+
+MOST_APART_SECONDS: Final = 3_600.0
+"""How far this machine's clock may be from Postgres'."""
+
+
+def confirmed_time(registry: Registry) -> float:
+    """The time in seconds since 1970. ConfigError where this machine and Postgres disagree by more than an hour.
+
+    A clock that is ahead would remove records too early, and delete their files in the same run.
+    """
+    here, there = time.time(), registry.retention.now()
+    if abs(here - there) > MOST_APART_SECONDS:
+        raise ConfigError(
+            "the clocks of this machine and of Postgres' differ by more than an hour; nothing was removed. Set"
+            " the wrong one right",
+            difference_s=round(here - there),
+        )
+    return min(here, there)

@@ -31,17 +31,15 @@ from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived, known_topics
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.known_holds import holds_in_force
-from archiver.upkeep.removal.clock import confirmed_time
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Below
-from archiver.upkeep.removal.purge import never, purge
+from archiver.upkeep.removal.purge import confirmed_time, never, purge
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult
 from archiver.upkeep.removal.work import RemovalWork
-from archiver.upkeep.retire.batches import Batch, in_batches, without_failed
 from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
-from archiver.upkeep.retire.plan import Retirement, groups_of, retirement
+from archiver.upkeep.retire.plan import Batch, Retirement, groups_of, in_batches, retirement, without_failed
 from archiver.upkeep.retire.report import (
     ExpireFailed,
     ExpireFinished,

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from archiver.errors import ConfigError
-from archiver.upkeep.removal.clock import MOST_APART_SECONDS, confirmed_time
+from archiver.upkeep.removal.purge import MOST_APART_SECONDS, confirmed_time
 
 
 def registry(ahead: float) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from archiver.rewrite.outcomes import Outcome, outcome_of
+from archiver.rewrite.settling import Outcome, outcome_of
 from catalog.model import new_id
 from catalog.ranges.rewrite import RecordSpan, Rewrite, RewriteGroup
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archiver.upkeep.erase.standing import Standing
+from archiver.upkeep.erase.finishing import Standing
 from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, SUPERSEDED_BY
 
 

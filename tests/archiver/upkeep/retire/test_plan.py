@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from archiver.upkeep.removal.components import Component
-from archiver.upkeep.retire import batches
-from archiver.upkeep.retire.batches import Batch, in_batches, without_failed
-from archiver.upkeep.retire.plan import Retirement
+from archiver.upkeep.retire import plan
+from archiver.upkeep.retire.plan import Batch, Retirement, in_batches, without_failed
 from catalog.registry.removable import RemovableRange
 
 
@@ -37,7 +36,7 @@ def batched(
     edges: Sequence[Component] = (),
     known: Mapping[int, int] | None = None,
 ) -> list[Batch]:
-    monkeypatch.setattr(batches, "BATCH", 1)
+    monkeypatch.setattr(plan, "BATCH", 1)
     found = list(in_batches(going, edges, first_offsets=first_offsets, known=known or {}))
     for number, batch in enumerate(found):
         left = [one for those in found[number + 1 :] for each in those.going for one in each.ranges]
