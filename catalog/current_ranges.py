@@ -8,12 +8,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
+from itertools import groupby
 from typing import TypeAlias
 
+from catalog.account import acts
+from catalog.account.chains import IntervalChains
+from catalog.account.interval import Interval
+from catalog.account.offset_range import HasOffsets, OffsetRange
 from catalog.journal_entries import JournaledCommit
 from catalog.ranges.holes import Acceptance
-from catalog.ranges.regrouping import regrouped
+from catalog.ranges.regrouping import lies_elsewhere, regrouped
 from catalog.ranges.retirement import is_left_below, retired_below, summed_up
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.ranges.stored_ranges import StoredRange
@@ -25,10 +31,12 @@ _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 class CurrentRanges:
     """The ranges that a table has now, where its partitions begin, and which offsets were erased.
 
-    `erased` are spans (partition, start, end), each with the commit that erased it.
+    `account` says by offsets which rows the table must have. `erased` are spans (partition,
+    start, end), each with the commit that erased it.
     """
 
     ranges: tuple[StoredRange, ...] = ()
+    account: tuple[Interval, ...] = ()
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     erased: tuple[tuple[str, tuple[int, int, int]], ...] = ()
 
@@ -47,8 +55,7 @@ def current_ranges(
         by_name[name] = by_name[name].joined(commit) if name in by_name else commit
     state = _State(accepted)
     for name, commit in by_name.items():
-        for one in commit.ranges:
-            state.add(name, StoredRange.of(one, commit_id=commit.commit_id))
+        state.record(name, [StoredRange.of(range_, commit_id=commit.commit_id) for range_ in commit.ranges])
     groups = [
         (name, commit.rewrite, group)
         for name, commit in by_name.items()
@@ -65,6 +72,7 @@ def current_ranges(
             first[partition] = max(offset, first.get(partition, 0))
     return CurrentRanges(
         ranges=summed_up(state.ranges(), first) if first else state.ranges(),
+        account=acts.summed_up(state.account.intervals, first),
         first_offsets=first,
         erased=tuple((rewrite.commit_id, each) for rewrite in rewrites for each in rewrite.erased),
     )
@@ -86,19 +94,37 @@ def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
 class _State:
     def __init__(self, accepted: Sequence[Acceptance]) -> None:
         self._accepted = list(accepted)
+        self.account = IntervalChains()
         self._held: dict[str, tuple[str, StoredRange]] = {}
         self._by_path: dict[str, dict[str, None]] = {}
+        self._without_file: dict[str, None] = {}
+
+    def record(self, name: str, ranges: Sequence[StoredRange]) -> None:
+        """Add the ranges of a commit."""
+        for stored in ranges:
+            self.add(name, stored)
+        for _, intervals in groupby(sorted(map(Interval.of, ranges), key=_offsets_of), key=_partition_of):
+            fresh = tuple(intervals)
+            self.account.act(map(_offsets_of, fresh), partial(acts.recorded, fresh=fresh))
 
     def add(self, name: str, one: StoredRange) -> None:
         self._held[one.id] = (name, one)
         for path in one.paths:
             self._by_path.setdefault(path, {})[one.id] = None
+        if not one.paths and one.expected:
+            self._without_file[one.id] = None
 
     def rewrite(self, name: str, rewrite: Rewrite, group: RewriteGroup) -> None:
         ids = {range_id: None for path in group.known_paths for range_id in self._by_path.get(path, ())}
+        ids |= {range_id: None for range_id in self._without_file if lies_elsewhere(self._held[range_id][1], group)}
         old = [self._less_accepted(self._remove(range_id)) for range_id in ids]
         for made in regrouped(rewrite, group, old, is_done=True):
             self.add(name, made)
+        spans = acts.spans_of(group)
+        for _, records in groupby(spans, key=_partition_of):
+            rewritten = tuple(records)
+            act = partial(acts.rewritten, spans=rewritten, commit_id=rewrite.commit_id)
+            self.account.act(map(_offsets_of, rewritten), act)
 
     def retire(self, rewrite: Rewrite) -> None:
         """Retire what is left below the first offsets that a rewrite set."""
@@ -107,6 +133,8 @@ class _State:
         for name, one in tuple(self._held.values()):
             if is_left_below(one, rewrite.first_offsets.get(one.partition, 0)):
                 self.add(name, retired_below(self._less_accepted(self._remove(one.id)), rewrite.commit_id))
+        below = [OffsetRange(partition, 0, first - 1) for partition, first in rewrite.first_offsets.items() if first]
+        self.account.act(below, partial(acts.retired, first_offsets=rewrite.first_offsets))
 
     def ranges(self) -> tuple[StoredRange, ...]:
         found = sorted(self._held.values(), key=lambda each: (each[0], each[1].partition, each[1].start_offset))
@@ -115,6 +143,7 @@ class _State:
 
     def _remove(self, range_id: str) -> StoredRange:
         _, one = self._held.pop(range_id)
+        self._without_file.pop(range_id, None)
         for path in one.paths:
             del self._by_path[path][range_id]
         return one
@@ -123,8 +152,18 @@ class _State:
         for each in tuple(self._accepted):
             if each.is_of(one):
                 self._accepted.remove(each)
+                at = OffsetRange.half_open(one.partition, one.start_offset, one.end_offset)
+                self.account.act((at,), partial(acts.accepted, at=at, removed=each.erased, lost=each.lost))
                 one = one.without(left=each.left, erased=each.erased, lost=each.lost)
         return one
+
+
+def _offsets_of(value: HasOffsets) -> OffsetRange:
+    return value.offsets
+
+
+def _partition_of(value: HasOffsets) -> int:
+    return value.offsets.partition
 
 
 def _latest(ranges: Sequence[StoredRange]) -> set[str]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
+from catalog.account.interval import Interval
 from catalog.errors import RegistryOutdated
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
 from catalog.ranges.legal_holds import Hold
@@ -159,13 +160,14 @@ class JournaledStarts:
 class JournalContents:
     """All that a journal knows of a table: ascending schema versions, and the ranges in the table now.
 
-    `first_offsets` are where partitions begin, by retention. `erased` are spans of offsets that were erased, each with
-    its commit. `holds` are all that were placed.
+    `account` says by offsets which rows the table must have. `first_offsets` are where partitions begin, by retention.
+    `erased` are spans of offsets that were erased, each with its commit. `holds` are all that were placed.
     """
 
     schemas: tuple[JournaledSchema, ...] = ()
     starts: tuple[JournaledStarts, ...] = ()
     ranges: tuple[StoredRange, ...] = ()
+    account: tuple[Interval, ...] = ()
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     erased: tuple[tuple[str, tuple[int, int, int]], ...] = ()
     holds: tuple[Hold, ...] = ()

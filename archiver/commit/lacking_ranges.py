@@ -126,6 +126,7 @@ def add_lacking_ranges(
         state=registry.ledger.load(topic),
         records=(),
         ranges=ranges,
+        account=contents.account,
         retained=Retained(
             first_offsets={
                 partition: max(contents.first_offsets.get(partition, 0), table.first_offsets.get(partition, 0))

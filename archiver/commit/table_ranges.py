@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,9 +13,9 @@ from archiver.storage.segment import SegmentMetadata
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.offsets import decode_spans
-from catalog.model import TranslatedRange, new_id
+from catalog.model import TranslatedRange, new_id, ulid_in
 from catalog.ranges.spans import joined
-from catalog.ranges.stored_ranges import StoredRange, spread
+from catalog.ranges.stored_ranges import StoredFile, StoredRange, spread
 
 
 def table_ranges(
@@ -110,7 +110,8 @@ def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, Table
     """The range after some of its files left the table and other files replaced them."""
     kept = [file for file in known.files if file.path in files]
     gone = [file for file in known.files if file.path not in files]
-    made = [file for file in found.files if file.path not in known.paths]
+    ids = {file.id for file in known.files}
+    made = [replace(file, id=_unused(file, ids)) for file in found.files if file.path not in known.paths]
     first, *others = spread([*kept, *made], known.expected)
     first = replace(
         first,
@@ -119,6 +120,11 @@ def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, Table
         retired=first.retired + sum(file.retired for file in gone),
     )
     return replace(known, files=(first, *others))
+
+
+def _unused(file: StoredFile, ids: Container[str]) -> str:
+    """The file's id, or the ULID in its name if a file of the range has that id: copies of a refill had its origin."""
+    return file.id if file.id not in ids else ulid_in(file.path or "") or new_id()
 
 
 class _Places:

@@ -215,6 +215,7 @@ class TableJournal:
             schemas=schemas,
             starts=starts,
             ranges=found.ranges,
+            account=found.account,
             first_offsets=found.first_offsets,
             erased=found.erased,
             holds=self.holds(),

@@ -25,6 +25,11 @@ def _lines(topic: RebuiltTopic) -> list[str]:
         f"  left: partition {file.partition} from {file.start_offset:,}, {file.path}: {file.reason}"
         for file in topic.left
     ]
+    lines += [
+        f"  unknown: partition {partition} [{start:,}, {end:,}): only the table's rows show these offsets. They are"
+        " kept; more may have been archived"
+        for partition, start, end in topic.unknown
+    ]
     if topic.left:
         lines.append(
             "  `archiver archive` fetches their records from Kafka, and they become orphans. Where Kafka no longer "

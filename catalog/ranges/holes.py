@@ -26,6 +26,7 @@ class ExpectedRange:
     """A committed range with records. The table must have `rows` of them.
 
     The files had `file_rows` records of the range when they were written. They may hold records of other ranges too.
+    `digest` is the digest of these. `gone` records are gone on purpose, or accepted to be.
     """
 
     id: str
@@ -36,6 +37,7 @@ class ExpectedRange:
     rows: int
     file_rows: int
     digest: str | None
+    gone: int = 0
 
     @property
     def is_intact(self) -> bool:

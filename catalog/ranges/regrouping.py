@@ -34,7 +34,7 @@ def regrouped(
     empty where no range of `held` is in an old file: others wrote that file. A rewrite that leaves records of such a
     file out on purpose is refused: their ranges would still expect them, and a refill would bring them back.
     """
-    old = [one for one in held if set(one.paths) & set(group.known_paths)]
+    old = [one for one in held if set(one.paths) & set(group.known_paths) or lies_elsewhere(one, group)]
     if not old:
         if not is_done and any(span.erased or span.retired for span in group.all_spans):
             raise RewriteRefused(
@@ -49,6 +49,23 @@ def regrouped(
     if not is_done:
         work.check_files()
     return tuple(made for part in work.parts() for made in work.successors(part, is_done=is_done))
+
+
+def lies_elsewhere(one: StoredRange, group: RewriteGroup) -> bool:
+    """Whether a range without a recorded file has rows that the table must have, at offsets of the group.
+
+    A rewrite found none of its rows, and a refill brought them back in files that aren't recorded for it.
+    """
+    return (
+        not one.paths
+        and one.expected > 0
+        and any(
+            span.partition == one.partition
+            and span.start_offset < one.end_offset
+            and one.start_offset < span.end_offset
+            for span in group.all_spans
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +117,9 @@ class _Regrouping:
         """The ranges that replace the old ranges of a part."""
         if not is_done:
             self._check(part)
-        kept = tuple(file for one in part.old for file in one.files if file.path not in self._paths)
+        kept = tuple(file for one in part.old for file in one.files if not self._is_old(file))
         left = self._expected(part)
-        gone = [file for one in part.old for file in one.files if file.path in self._paths]
+        gone = self._old_files(part.old)
         for place, (offsets, new) in enumerate(part.new.items()):
             files = [self._held(each, offsets) for each in new if each.file is not None]
             files = spread(files, left[offsets]) if files else []
@@ -136,7 +153,7 @@ class _Regrouping:
         same offsets twice, or where the rows or the digest of a new file differ from those of its spans.
         """
         known = {path for one in self._old for path in one.paths}
-        if unknown := sorted(self._paths - known):
+        if known and (unknown := sorted(self._paths - known)):
             self._refuse("the registry knows only some of the old files: others wrote the rest", files=unknown)
         if again := sorted({*self._group.new_paths} & known):
             self._refuse("a new file can't be one of the old ones", files=again)
@@ -157,16 +174,19 @@ class _Regrouping:
             self._refuse("the new files don't cover the very offsets of the old ones", part)
         if any(set(one.paths) - self._paths for one in part.old) and list(part.new) != covered:
             self._refuse("a range of which other files are left as they are has to keep its borders", part)
-        found = [file for one in part.old for file in one.files if file.path in self._paths]
+        found = self._old_files(part.old)
         spans = [each.span for each in part.all_new]
+        recorded = sum(file.rows for file in found)
+        # Rows that a rewrite didn't find, and that are expected still, may be in files that aren't recorded.
+        most = sum(max(sum(f.rows for f in files), sum(f.expected for f in files)) for files in self._by_range(part))
         rows, gone = sum(each.rows for each in spans), sum(each.gone for each in spans)
         if any(min(each.rows, each.removed, each.erased, each.retired) < 0 for each in spans):
             self._refuse("the new files have more records than the old ones", part)
-        if rows + gone != sum(file.rows for file in found):
+        if rows + gone not in (recorded, most):
             self._refuse(
                 "the new files don't account for all records of the old ones",
                 part,
-                old_rows=sum(file.rows for file in found),
+                old_rows=recorded,
                 new_rows=rows,
                 left_out=gone,
             )
@@ -174,14 +194,23 @@ class _Regrouping:
             add_digests(file.digest for file in found),
             add_digests(each.span.digest for each in part.all_new if each.file is not None),
         )
-        if not gone and None not in (before, after) and before != after:
+        if not gone and rows == recorded and None not in (before, after) and before != after:
             self._refuse("the new files have other records than the old ones", part, old=before, new=after)
         if len(part.new) > 1 and any(file.expected != file.rows for file in found):
             self._refuse("offsets with rows that are missing or accepted to be gone have to keep their borders", part)
 
+    def _is_old(self, file: StoredFile) -> bool:
+        return file.path is None or file.path in self._paths
+
+    def _old_files(self, ranges: Iterable[StoredRange]) -> list[StoredFile]:
+        return [file for stored in ranges for file in stored.files if self._is_old(file)]
+
+    def _by_range(self, part: _Part) -> Iterator[list[StoredFile]]:
+        return (self._old_files((stored,)) for stored in part.old)
+
     def _expected(self, part: _Part) -> dict[Offsets, int]:
         """How many rows the table must have, for each new span."""
-        found = [file for one in part.old for file in one.files if file.path in self._paths]
+        found = self._old_files(part.old)
         on_purpose = sum(each.span.erased + each.span.retired for each in part.all_new)
         if len(part.new) == 1:
             return dict.fromkeys(part.new, max(0, sum(file.expected for file in found) - on_purpose))

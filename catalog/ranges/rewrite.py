@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Self
 
 from catalog.model import DataFileInfo, file_from_json, file_json
@@ -18,8 +18,8 @@ from catalog.model import DataFileInfo, file_from_json, file_json
 class RecordSpan:
     """Half-open offsets of one partition. The new file that the span belongs to has `rows` of their records.
 
-    The rewrite left the `erased` and `retired` records out on purpose. It did not find the `removed` records: others
-    had already deleted them from the old files.
+    The rewrite left the `erased` and `retired` records out on purpose; `gone_digest` is the digest of these, None if it
+    is unknown. It did not find the `removed` records: others had already deleted them from the old files.
     """
 
     partition: int
@@ -30,6 +30,7 @@ class RecordSpan:
     removed: int = 0
     erased: int = 0
     retired: int = 0
+    gone_digest: str | None = None
 
     @property
     def span(self) -> str:
@@ -40,6 +41,12 @@ class RecordSpan:
     def gone(self) -> int:
         """How many records the old files had and the new files don't have."""
         return self.removed + self.erased + self.retired
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values. The group keeps `gone_digest`: older archivers refuse unknown keys here."""
+        value = asdict(self)
+        del value["gone_digest"]
+        return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,26 +118,28 @@ class RewriteGroup:
         return {
             "paths": list(self.paths),
             "files": [
-                file_json(one.file) | {"spans": [asdict(each) for each in one.spans], "is_sorted": one.is_sorted}
+                file_json(one.file) | {"spans": [span.to_json() for span in one.spans], "is_sorted": one.is_sorted}
                 for one in self.files
             ],
-            "emptied": [asdict(each) for each in self.emptied],
+            "emptied": [span.to_json() for span in self.emptied],
             "why": self.why,
             **({"recorded": list(self.recorded)} if self.recorded else {}),
+            **({"gone_digests": digests} if any(digests := [span.gone_digest for span in self.all_spans]) else {}),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Read what `to_json` wrote."""
+        digests = chain(value.get("gone_digests", ()), repeat(None))
         files = tuple(
             NewFile(
                 file=file_from_json(one),
-                spans=tuple(RecordSpan(**each) for each in one["spans"]),
+                spans=tuple(RecordSpan(**span, gone_digest=next(digests)) for span in one["spans"]),
                 is_sorted=one["is_sorted"],
             )
             for one in value["files"]
         )
-        emptied = tuple(RecordSpan(**each) for each in value["emptied"])
+        emptied = tuple(RecordSpan(**span, gone_digest=next(digests)) for span in value["emptied"])
         return cls(
             paths=tuple(value["paths"]),
             files=files,

@@ -16,7 +16,7 @@ from catalog.digests import add_digests
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.ranges.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import file_rows, topics
+from catalog.registry import account_rows, file_rows, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "checked"
@@ -30,7 +30,7 @@ def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRa
     """
     found = connection.execute(
         "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows,"
-        " digest FROM files WHERE topic_id = %s AND state = 'committed'"
+        " digest, erased_rows + lost_rows + retired_rows FROM files WHERE topic_id = %s AND state = 'committed'"
         " AND (path IS NOT NULL OR expected_rows IS NOT NULL) ORDER BY partition, start_offset, part",
         (topic.id,),
     )
@@ -50,6 +50,7 @@ def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
         rows=sum(row[5] for row in rows),
         file_rows=sum(row[6] for row in rows),
         digest=add_digests(row[7] for row in with_file),
+        gone=sum(row[8] for row in rows),
     )
 
 
@@ -70,26 +71,26 @@ def all_committed_spans(
     return {partition: committed_spans(connection, topic, partition, start) for partition, start in starts.items()}
 
 
-_ORIGINALS = """
-SELECT DISTINCT ON (present.id) present.id, was.file FROM files AS present JOIN files AS was
-ON was.topic_id = present.topic_id AND was.partition = present.partition AND was.start_offset = present.start_offset
-AND was.end_offset = present.end_offset AND was.state = 'replaced' AND was.file IS NOT NULL
-AND was.rows = present.expected_rows AND (was.file->>'rows')::bigint = was.rows
-WHERE present.topic_id = %s AND present.id = ANY(%s) AND present.state = 'committed' AND present.parts = 1
-AND present.expected_rows > present.rows
-AND present.erased_rows + present.lost_rows + present.retired_rows = 0
-ORDER BY present.id, was.id DESC
+_KEPT = """
+SELECT present.id, was.path, was.file FROM files AS present JOIN files AS was ON was.topic_id = present.topic_id
+AND was.partition = present.partition AND was.start_offset < present.end_offset
+AND was.end_offset > present.start_offset AND was.state IN ('committed', 'replaced') AND was.file IS NOT NULL
+WHERE present.topic_id = %s AND present.id = ANY(%s) AND present.state = 'committed'
+ORDER BY present.id, was.state, was.id DESC
 """
 
 
-def originals(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> dict[str, DataFileInfo]:
-    """Replaced files with all rows of ranges, by the id of the range, where their present file lacks some.
+def kept_files(
+    connection: Connection, topic: TopicRow, range_ids: Sequence[str]
+) -> dict[str, tuple[DataFileInfo, ...]]:
+    """The files that have or had records of ranges, by the id of the range: its own first, then the newest.
 
-    A rewrite doesn't find rows that others deleted. They stay expected, and the file before it still has them. A file
-    that also had rows of other ranges is left out: put back whole, it would double those.
+    A rewrite doesn't find rows that other engines deleted. They stay expected, and the replaced files still have them.
     """
-    found = connection.execute(_ORIGINALS, (topic.id, list(range_ids)))
-    return {range_id: DataFileInfo.from_json(file) for range_id, file in found}
+    kept: dict[str, dict[str, DataFileInfo]] = {}
+    for range_id, path, file in connection.execute(_KEPT, (topic.id, list(range_ids))):
+        kept.setdefault(range_id, {}).setdefault(path, DataFileInfo.from_json(file))
+    return {range_id: tuple(files.values()) for range_id, files in kept.items()}
 
 
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:
@@ -171,7 +172,9 @@ def record_refill(
             {"reason": f"refill: commit {commit_id}", "commit": commit_id, "topic": topic.id, "ids": [range_id]},
         )
         if done.rowcount:
-            file_rows.put_committed(connection, topic, [StoredRange.of(one, commit_id=commit_id) for one in ranges])
+            fresh = [StoredRange.of(one, commit_id=commit_id) for one in ranges]
+            file_rows.put_committed(connection, topic, fresh)
+            account_rows.record(connection, topic, fresh)
     for each in accepted:
         _accept(connection, topic, each)
     before = last_checked(connection, topic)
@@ -187,4 +190,5 @@ def _accept(connection: Connection, topic: TopicRow, accepted: Acceptance) -> No
         if accepted.is_of(found.range):
             less = found.range.without(left=accepted.left, erased=accepted.erased, lost=accepted.lost)
             file_rows.put_committed(connection, topic, [less], known={file.id for file in less.files})
+            account_rows.accept(connection, topic, less, accepted)
             return

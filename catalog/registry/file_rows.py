@@ -16,6 +16,8 @@ from psycopg.types.json import Jsonb
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.errors import RegistryError
 from catalog.model import DataFileInfo, FileState, TopicRow, recognized
+from catalog.ranges.regrouping import lies_elsewhere
+from catalog.ranges.rewrite import RewriteGroup
 from catalog.ranges.stored_ranges import StoredFile, StoredRange
 from catalog.registry.postgres import Connection
 
@@ -77,6 +79,23 @@ def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> t
         (topic.id, list(paths)),
     ).fetchall()
     return tuple(one.range for one in held(connection, topic, f"{_ACCEPTED} AND {IDS}", ids=[row[0] for row in found]))
+
+
+def of_group(connection: Connection, topic: TopicRow, group: RewriteGroup) -> tuple[StoredRange, ...]:
+    """The accepted ranges of a group: recorded in its files, or without a file and held in it."""
+    held_in = in_files(connection, topic, group.known_paths)
+    spans = group.all_spans
+    without = held(
+        connection,
+        topic,
+        f"{_ACCEPTED} AND path IS NULL AND expected_rows > 0 AND EXISTS (SELECT FROM"
+        " unnest(%(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[]) AS span(p, low, high)"
+        " WHERE p = partition AND start_offset < high AND end_offset > low)",
+        partitions=[span.partition for span in spans],
+        starts=[span.start_offset for span in spans],
+        ends=[span.end_offset for span in spans],
+    )
+    return (*held_in, *(loaded.range for loaded in without if lies_elsewhere(loaded.range, group)))
 
 
 @dataclass(frozen=True, slots=True)

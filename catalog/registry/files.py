@@ -16,7 +16,7 @@ from catalog.iceberg.settle import Settled
 from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
 from catalog.ranges.fence import fence
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import chores, file_rows, topics
+from catalog.registry import account_rows, chores, file_rows, topics
 from catalog.registry.postgres import Connection
 
 
@@ -139,12 +139,17 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
 
     `commit_id` is None where the snapshot that brought them has expired.
     """
+    topics.lock(connection, topic)
     waiting = f"topic_id = %(topic)s AND {file_rows.IDS} AND state = 'uploaded'"
-    connection.execute(
+    done = connection.execute(
         f"{chores.numbered(waiting)}UPDATE files SET state = 'committed', commit_id = %(commit)s,"  # noqa: S608 - no input
-        f" committed_at = now(), commit_number = (SELECT last FROM numbered) WHERE {waiting}",
+        f" committed_at = now(), commit_number = (SELECT last FROM numbered) WHERE {waiting}"
+        " RETURNING coalesce(range_id, id)",
         {"commit": commit_id, "topic": topic.id, "ids": list(range_ids)},
     )
+    confirmed = sorted({range_id for (range_id,) in done})
+    if confirmed:
+        account_rows.record(connection, topic, file_rows.load(connection, topic, confirmed))
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
+from catalog.account.interval import Interval
 from catalog.model import TopicRow, file_name
 from catalog.ranges.regrouping import regrouped
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
-from catalog.registry import erased_offsets, file_rows, first_offsets, holds, topics
+from catalog.registry import account_rows, erased_offsets, file_rows, first_offsets, holds, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "rewrite"
@@ -33,7 +34,7 @@ def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     topics.lock(connection, topic)
     holds.check(connection, topic, rewrite)
     for group in rewrite.groups:
-        regrouped(rewrite, group, file_rows.in_files(connection, topic, group.known_paths), is_done=False)
+        regrouped(rewrite, group, file_rows.of_group(connection, topic, group), is_done=False)
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (topic.id, _KEY, rewrite.commit_id, Jsonb(rewrite.to_json())),
@@ -92,6 +93,7 @@ def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     for group in rewrite.groups:
         _replace(connection, topic, rewrite, group)
     first_offsets.move(connection, topic, rewrite)
+    account_rows.retire(connection, topic, rewrite.first_offsets)
     erased_offsets.add(connection, topic, rewrite.erased, commit_id=rewrite.commit_id)
     forget(connection, topic, rewrite)
 
@@ -109,7 +111,7 @@ def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup) -> None:
     # An uploaded range is in the table too, though its archiver has not confirmed it: else it could not be replaced.
-    old = file_rows.in_files(connection, topic, group.known_paths)
+    old = file_rows.of_group(connection, topic, group)
     new = regrouped(rewrite, group, old, is_done=True)
     why = f": {group.why}" if group.why else ""
     connection.execute(
@@ -118,16 +120,20 @@ def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: R
         " WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
         (f"{rewrite.reason}: commit {rewrite.commit_id}{why}", rewrite.commit_id, topic.id, list(group.known_paths)),
     )
+    without_file = [stored.id for stored in old if not stored.paths]
+    connection.execute("DELETE FROM files WHERE id = ANY(%s) AND path IS NULL", (without_file,))
     file_rows.put_committed(connection, topic, new, known={file.id for one in old for file in one.files})
-    if group.recorded:
+    account_rows.restore(connection, topic, map(Interval.of, old))
+    account_rows.rewrite(connection, topic, group, rewrite.commit_id)
+    if group.recorded or without_file:
         _note_foreign(connection, topic, rewrite, group)
 
 
 def _note_foreign(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup) -> None:
     """Note the files of others that a rewrite took out, as replaced ones: nobody else will delete them."""
     spans = group.all_spans
-    known = set(group.known_paths)
-    for path in (each for each in group.paths if each not in known):
+    recorded = set(group.recorded)
+    for path in (each for each in group.paths if each not in recorded):
         for partition in sorted({each.partition for each in spans}):
             here = [each for each in spans if each.partition == partition]
             connection.execute(

@@ -17,10 +17,12 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 from uuid import UUID
 
+from catalog.account.interval import Interval
 from catalog.iceberg.settle import Settled
 from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import (
+    account_rows,
     audit_chains,
     chores,
     erased_offsets,
@@ -143,6 +145,7 @@ class RangeReader(Part):
     committed = in_statements(files.committed)
     pending = in_statements(files.pending)
     unfinished = in_transaction(pending_rewrites.unfinished)
+    both_books = in_transaction(account_rows.both_books)
 
 
 class Files(Part):
@@ -151,7 +154,7 @@ class Files(Part):
     stage = in_transaction(files.stage)
     keep_rejected = in_transaction(files.keep_rejected)
     pending = in_statements(files.pending)
-    confirm = in_statements(files.confirm)
+    confirm = in_transaction(files.confirm)
     reject = in_transaction(files.reject)
     ranges = in_statements(files.load_all)
     topics_with_staged = in_statements(files.topics_with_staged)
@@ -185,7 +188,8 @@ class ExpectedRows(Part):
     """The rows a table must have: those missing at the last check, and those accepted to be gone."""
 
     expected_ranges = in_statements(expected_rows.expected_ranges)
-    originals = in_statements(expected_rows.originals)
+    kept_files = in_statements(expected_rows.kept_files)
+    account = in_statements(account_rows.touched)
     committed_spans = in_transaction(expected_rows.all_committed_spans)
     checked = in_statements(expected_rows.checked)
     last_checked = in_statements(expected_rows.last_checked)
@@ -434,15 +438,20 @@ class Registry(_Opened):
         state: LedgerState,
         records: Sequence[VersionRecord],
         ranges: Sequence[StoredRange],
+        account: Sequence[Interval] = (),
         retained: Retained | None = None,
     ) -> Restored:
         """Add what the registry lacks of a topic. `retained` is what retention, holds and erasures had done.
+
+        `account` is what the journal says of the rows that the table must have.
 
         RegistryBehind where the registry knows a table with another UUID.
         """
         with self._postgres.transaction() as connection:
             topics.check_table(connection, topic, table_uuid)
-            restored = restoring.restore(connection, topic, state=state, records=records, ranges=ranges)
+            restored = restoring.restore(
+                connection, topic, state=state, records=records, ranges=ranges, account=account
+            )
             restoring.restore_retained(connection, topic, retained or Retained())
             if restored.ranges:
                 expected_rows.forget_checked(connection, topic)

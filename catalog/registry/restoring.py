@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from catalog.account.comparison import completed
+from catalog.account.interval import Interval
 from catalog.errors import RegistryError
 from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.legal_holds import Hold
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import erased_offsets, file_rows, first_offsets, history, holds, ledger_rows, topics
+from catalog.registry import account_rows, erased_offsets, file_rows, first_offsets, history, holds, ledger_rows, topics
 from catalog.registry.postgres import Connection
 from schema_mapping.columns.ledger import LedgerState
 
@@ -52,8 +54,9 @@ def restore(
     state: LedgerState,
     records: Sequence[VersionRecord],
     ranges: Sequence[StoredRange],
+    account: Sequence[Interval] = (),
 ) -> Restored:
-    """Add what is missing: the ledger up to `state`, and ranges that are in the table.
+    """Add what is missing: the ledger up to `state`, ranges that are in the table, and what the table must have.
 
     RegistryError where the registry has another schema under one of the versions.
     """
@@ -76,4 +79,5 @@ def restore(
             if record.version in missing:
                 history.restore(connection, topic, record)
     added = file_rows.restore_committed(connection, topic, ranges)
+    account_rows.restore(connection, topic, completed(account, ranges))
     return Restored(schema_versions=len(missing), ranges=added)

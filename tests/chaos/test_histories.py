@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import known
 from tests.chaos.acts import FAULT_EVERY, Act, Plan, Verb
 from tests.chaos.judge import Violation, judge_advice, judge_rows, judge_verdict
-from tests.chaos.known import FINDINGS, finding_in
 from tests.chaos.model import Model, RecordState
 from tests.chaos.run import RIGHT, HistoryResult, HistoryResults, play
 from tests.chaos.said import Said
@@ -35,33 +33,6 @@ def where(stack: Stack) -> Iterator[Ground]:
 def test_histories_end_right(where: Ground, number: int) -> None:
     result = play(where, Plan.draw(SEED, number, ACTS), number=number)
     assert result.ended == RIGHT, "\n".join((f"seed {SEED}: {result}", *result.notes))
-
-
-def test_every_finding_marks_a_scenario() -> None:
-    names = {name for name, value in vars(known).items() if isinstance(value, known.Finding)}
-    assert {getattr(known, name) for name in names} == set(FINDINGS)
-    text = SCENARIOS.read_text()
-    assert [name for name in sorted(names) if f"reason={name}.subject" not in text] == []
-
-
-@pytest.mark.parametrize(
-    ("verb", "text", "is_bare", "subject"),
-    [
-        (
-            "EXPIRE_ROWS",
-            "rows that the registry has no range of [file='s3://t/data/other-1.parquet']",
-            False,
-            "MIXED_FILE",
-        ),
-        ("ERASE", "rows that the registry has no range of [file='s3://t/data/t-0-1.parquet']", False, "COPIED_ROWS"),
-        ("REBUILD", 'key value violates unique constraint "files_pkey"', False, "COPIED_FILE"),
-        ("ARCHIVE", "somebody added them; remove them", True, "NO_ORIGIN"),
-        ("ARCHIVE", "somebody added them; remove them", False, None),
-        ("ARCHIVE", "rows are lost: 0-1", False, None),
-    ],
-)
-def test_findings_are_recognised_by_verb_and_words(verb: str, text: str, is_bare: bool, subject: str | None) -> None:
-    assert finding_in(verb, text, is_bare=is_bare) == (None if subject is None else getattr(known, subject))
 
 
 def test_a_number_draws_the_same_history_again() -> None:

@@ -1,4 +1,4 @@
-"""What maintenance has to do after other engines changed a table's files. Each test says in its mark what is wrong yet.
+"""What maintenance has to do after other engines changed the files of a table.
 
 Every record is Kafka's, nothing was lost: each command has to do its work, and none may advise otherwise.
 """
@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pytest
 
 from archiver.upkeep.refill.report import Fate
 from archiver.upkeep.retire.cut import Limits
 from archiver.upkeep.verify.findings import FaultKind
-from catalog.errors import RegistryError
-from schema_mapping.errors import ContextError
 from tests.chaos.commands import Commands
-from tests.chaos.known import COPIED_FILE, COPIED_ROWS, FOLDED_DELETES, MIXED_FILE, NO_ORIGIN, SPLIT_FILE
 from tests.chaos.other_engine import OtherEngine, Place, places_of
 from tests.support.archive.job_runs import numbered
 from tests.support.archive.readers import Seen, from_archive, from_kafka
@@ -94,7 +90,6 @@ def by_kafka_partition(rows: pa.Table) -> Iterable[pa.Table]:
 BY_COLUMNS = {"partition_by": ["day", "bucket(2, key.__raw__)"]}
 
 
-@pytest.mark.xfail(reason=COPIED_ROWS.subject, raises=AssertionError)
 @pytest.mark.parametrize("verb", ["erase", "expire"])
 def test_refilled_rows_beside_delete_files_can_be_removed(stack: Stack, verb: str) -> None:
     archived = Archived(stack)
@@ -111,7 +106,6 @@ def test_refilled_rows_beside_delete_files_can_be_removed(stack: Stack, verb: st
         archived.check(*((0, offset) for offset in range(EACH)))
 
 
-@pytest.mark.xfail(reason=MIXED_FILE.subject, raises=AssertionError)
 def test_rows_of_one_partition_are_retired_from_a_mixed_file(stack: Stack) -> None:
     archived = Archived(stack, partitions=2)
     archived.other.rewrite()
@@ -120,10 +114,6 @@ def test_rows_of_one_partition_are_retired_from_a_mixed_file(stack: Stack) -> No
     archived.check(*((0, offset) for offset in range(5)))
 
 
-@pytest.mark.xfail(
-    reason=FOLDED_DELETES.subject,
-    raises=AssertionError,
-)
 def test_refill_after_compaction_of_ranges_of_several_files(stack: Stack) -> None:
     archived = Archived(stack, **BY_COLUMNS)
     archived.other.delete_positions([(0, 2), (0, 3), (0, 4)])
@@ -134,15 +124,7 @@ def test_refill_after_compaction_of_ranges_of_several_files(stack: Stack) -> Non
     archived.check()
 
 
-IS_SPLIT = pytest.mark.xfail(
-    reason=SPLIT_FILE.subject,
-    raises=(AssertionError, RegistryError),
-)
-
-
-@pytest.mark.parametrize(
-    "verb", [pytest.param("erase", marks=IS_SPLIT), pytest.param("expire", marks=IS_SPLIT), "compact"]
-)
+@pytest.mark.parametrize("verb", ["erase", "expire", "compact"])
 def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
     archived = Archived(stack, partitions=2)
     archived.mixed()
@@ -165,10 +147,6 @@ def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
             archived.check((0, 1))
 
 
-@pytest.mark.xfail(
-    reason=NO_ORIGIN.subject,
-    raises=(AssertionError, ContextError),
-)
 def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
     archived = Archived(stack, partitions=2)
     archived.mixed()
@@ -185,18 +163,12 @@ def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
     assert archived.replayed() == archived.records([(0, 1), (0, 3)])
 
 
-IS_COPIED = pytest.mark.xfail(
-    reason=COPIED_FILE.subject,
-    raises=(AssertionError, ContextError, psycopg.Error),
-)
-
-
 @pytest.mark.parametrize(
     ("how", "with_journal"),
     [
-        pytest.param("by metadata", True, marks=IS_COPIED),
-        pytest.param("merge-on-read", True, marks=IS_COPIED),
-        pytest.param("merge-on-read", False, marks=IS_COPIED),
+        ("by metadata", True),
+        ("merge-on-read", True),
+        ("merge-on-read", False),
         ("by metadata", False),
     ],
 )

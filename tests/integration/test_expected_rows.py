@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from catalog.errors import RewriteRefused
@@ -181,28 +180,27 @@ def test_a_replaced_file_is_known_and_kept_while_its_successor_lacks_rows_of_it(
     names = [file_name(each) for each in files]
 
     assert rows(registry, orders) == [(0, 10, 8), (10, 10, 10)]
-    assert registry.rows.originals(orders, ids) == {ids[0]: before}
+    assert before in registry.rows.kept_files(orders, ids)[ids[0]]
     known = registry.claims.file_states(orders, files)
     assert [known.needs(each) for each in names] == [True, False]
 
     erased = Acceptance(range_id=ids[0], left=8, erased=2)
     registry.rows.record_refill(orders, replaced={}, accepted=(erased,), commit_id="R")
-    assert registry.rows.originals(orders, ids) == {}
     known = registry.claims.file_states(orders, files)
     assert [known.needs(each) for each in names] == [False, False]
 
 
-def test_a_replaced_file_that_also_had_rows_of_others_is_no_original(
-    dsn: str, registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+def test_kept_files_are_the_newest_first(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
-    before = committed[0].files[0]
-    group = RewriteGroup.of_file(before.path, file(f"file:///nowhere/{new_id()}.parquet", rows=8))
-    rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=2, groups=(group,))
-    registry.rewrites.begin(orders, rewrite)
-    registry.rewrites.finish(orders, rewrite)
-    ids = [each.id for each in registry.rows.expected_ranges(orders)]
-    assert registry.rows.originals(orders, ids) == {ids[0]: before}
-    shared = "UPDATE files SET file = jsonb_set(file, '{rows}', '20') WHERE topic_id = %s AND state = 'replaced'"
-    with psycopg.connect(dsn) as connection:
-        assert connection.execute(shared, (orders.id,)).rowcount == 1
-    assert registry.rows.originals(orders, ids) == {}
+    made = [committed[0].files[0]]
+    for _ in range(2):
+        made.append(file(f"file:///nowhere/orders-{new_id().lower()}.parquet", rows=8))
+        group = RewriteGroup.of_file(made[-2].path, made[-1])
+        rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=2, groups=(group,))
+        registry.rewrites.begin(orders, rewrite)
+        registry.rewrites.finish(orders, rewrite)
+    (first, *_) = (expected.id for expected in registry.rows.expected_ranges(orders))
+    assert [kept.path for kept in registry.rows.kept_files(orders, [first])[first]] == [
+        rewritten.path for rewritten in made[::-1]
+    ]

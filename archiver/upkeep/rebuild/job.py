@@ -10,7 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from archiver.archive.table_files import ManifestReader
+from archiver.archive.deletes import DeleteFiles
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import TopicStorage
+from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
 from archiver.commit.footers import read_footers
@@ -24,7 +27,9 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.rebuild.unnamed_rows import UnnamedRows, VersionMappings
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFile, continuing_ranges
+from catalog.account.interval import Interval
 from catalog.errors import SchemaConflict
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.schema_change import SchemaChange, merge
@@ -43,7 +48,8 @@ from schema_mapping.row import row_mapping_from_text
 class RebuiltTopic:
     """What was restored of a topic: schema versions, committed ranges, and ranges that wait for a commit.
 
-    `left` are files with offsets that the table lacks, which could not be shown to come next.
+    `left` are files with offsets that the table lacks, which could not be shown to come next. `unknown` are archived
+    offsets (partition, start, end) that nothing but the table's rows shows.
     """
 
     topic: str
@@ -53,6 +59,7 @@ class RebuiltTopic:
     staged: int
     from_journal: bool
     left: tuple[LeftFile, ...] = ()
+    unknown: tuple[tuple[int, int, int], ...] = ()
 
 
 class Rebuild:
@@ -117,12 +124,16 @@ class Rebuild:
         wanted = sorted(files.keys() - journaled if is_complete else files)
         footers = read_footers({path: self._formats.named(files[path].format, path) for path in wanted}, objects)
         state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
+        rows = self._unnamed(table, files, footers, registry, state)
+        ranges = table_ranges(table, journal.ranges, files, footers)
+        found = rows.complete(ranges, {(stored.partition, *stored.offsets) for stored in journal.ranges})
         done = registry.restore(
             topic,
             table_uuid=table.uuid,
             state=state,
             records=[each.record for each in journal.schemas],
-            ranges=table_ranges(table, journal.ranges, files, footers),
+            ranges=found.ranges,
+            account=(*journal.account, *(Interval.of(stored, is_unknown=True) for stored in found.unknown)),
             retained=Retained(
                 first_offsets=_furthest(table.first_offsets, journal.first_offsets),
                 holds=journal.holds,
@@ -133,8 +144,8 @@ class Rebuild:
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
         versions = frozenset(each.version for each in registry.ledger.load(topic).versions)
         ends = self._ends(table, registry, journal)
-        found = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
-        staged = registry.files.stage(topic, found.ranges, table_offsets=table.offsets)
+        waiting = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
+        staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
         trail = AuditTrail(topic=topic, journal=entries, registry=registry)
         trail.settled(completed)
         counts = {"schema_versions": done.schema_versions, "ranges": done.ranges, "staged": len(staged.accepted)}
@@ -146,7 +157,32 @@ class Rebuild:
             ranges=done.ranges,
             staged=len(staged.accepted),
             from_journal=is_complete,
-            left=found.left,
+            left=waiting.left,
+            unknown=tuple((stored.partition, *stored.offsets) for stored in found.unknown),
+        )
+
+    def _unnamed(
+        self,
+        table: ArchiveTable,
+        files: Mapping[str, TableFile],
+        footers: Mapping[str, SegmentMetadata],
+        registry: Registry,
+        state: LedgerState,
+    ) -> UnnamedRows:
+        """What finds the rows of files that name no range."""
+        objects = ObjectStore.of_table(table.iceberg)
+        mappings = VersionMappings({version.version: version.mapping for version in state.versions})
+        return UnnamedRows(
+            table=table,
+            storage=TopicStorage(
+                deletes=DeleteFiles(objects, self._formats),
+                objects=objects,
+                formats=self._formats,
+                mappings=KnownMappings(table.topic.topic, mappings),
+            ),
+            files=files,
+            footers=footers,
+            registered=registry.rows.committed_spans(table.topic, dict.fromkeys(table.offsets, 0)),
         )
 
     def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:

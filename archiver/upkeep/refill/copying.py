@@ -74,6 +74,18 @@ class RowCopier:
         )
         return CopiedRows(rows=rows, digest=digest.text, file=beside)
 
+    def offsets(self, source: DataFileInfo, wanted: RowRange) -> npt.NDArray[np.int64]:
+        """The offsets of a file's rows in a range, ascending, each once. Raises as `copy` does."""
+        target = self.target
+        form, mappings = target.formats.named(source.format, source.path), KnownMappings(target.topic, target)
+        with closing(OpenFile.whole(form, target.objects, source.path, mappings)) as file:
+            parts = [
+                kafka.field(names.OFFSET).to_numpy()
+                for block in file.reader.blocks(wanted)
+                for kafka in file.kafka(block, wanted)
+            ]
+        return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+
     @staticmethod
     def _write(
         file: OpenFile, new: RewrittenFile, wanted: RowRange, without: npt.NDArray[np.int64]
@@ -99,13 +111,13 @@ class RowCopier:
 
     @staticmethod
     def _origin(reader: SegmentReader, wanted: RowRange) -> SegmentOrigin | None:
-        """The offsets of which the copy has all records that the source has.
+        """The offsets of which the copy has all records that were archived.
 
         A copy that lacks some of these rows gets no origin: when a registry is rebuilt, it would be taken for the whole
-        range.
+        range. So does a copy of a file of several: with the identity of its source it would be a file too many.
         """
         origin = reader.metadata.origin
-        if origin is None:
+        if origin is None or origin.files > 1:
             return None
         start = max(origin.start_offset, wanted.start_offset)
-        return replace(origin, start_offset=start, end_offset=min(origin.end_offset, wanted.end_offset))
+        return replace(origin, range_id="", start_offset=start, end_offset=min(origin.end_offset, wanted.end_offset))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from archiver.config import Config
 from archiver.engine.choice import EngineChoice
@@ -161,18 +162,19 @@ class RefillJob:
 
     def _from_existing(self, work: RefillWork, found: Found, mender: Mender, made: Made) -> list[Hole]:
         """Fill holes from files that still exist; return the holes that those files have no rows of."""
-        existing = originals(found.missing(found.holes), work.objects(found), self._formats, found.table.properties)
+        kept = [replace(found.ranges[range_id], files=tuple(files)) for range_id, files in found.kept.items()]
+        existing = originals(kept, work.objects(found), self._formats, found.table.properties)
         elsewhere: list[Hole] = []
         for hole in found.holes:
-            if not found.sources[hole.range_id].is_intact:
-                reason = "rows of this range were erased or lost before, and which they were isn't known any more"
-                made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
-            elif hole.range_id not in existing:
-                self._elsewhere(hole, found, made, elsewhere)
-            elif self._dry_run:
-                reason = "without the records of this range that were erased" if found.has_erased(hole) else ""
-                made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=hole.rows, reason=reason))
-            elif not self._from_files(made, mender, hole, existing[hole.range_id], found):
+            files = existing.get(hole.range_id, ())
+            if self._dry_run and files:
+                rows = mender.found_in_files(hole, files, found.erased_in(hole))
+                if rows:
+                    reason = "without the records of this range that were erased" if found.has_erased(hole) else ""
+                    made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=rows, reason=reason))
+                if rows < hole.rows:
+                    self._elsewhere(replace(hole, rows=hole.rows - rows), found, made, elsewhere)
+            elif not files or not self._from_files(made, mender, hole, files, found):
                 self._elsewhere(hole, found, made, elsewhere)
         return elsewhere
 
@@ -191,12 +193,12 @@ class RefillJob:
             made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
 
     def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
-        """Fill a hole from the range's existing files. False where some are gone and the rest don't help."""
+        """Fill a hole from files that still exist. False if these have none of its rows."""
         mending = mender.from_files(hole, files, found.erased_in(hole))
-        is_all = len(files) == len(found.ranges[hole.range_id].files)
-        if is_all or mending.rows:
-            self._take(made, mending, Fate.FROM_FILE, found, is_last=is_all)
-        return bool(is_all or mending.rows)
+        is_last = bool(mending.reason) or mending.rows == hole.rows
+        if is_last or mending.rows:
+            self._take(made, mending, Fate.FROM_FILE, found, is_last=is_last)
+        return is_last or bool(mending.rows)
 
     def _from_kafka(self, work: RefillWork, found: Found, holes: Sequence[Hole], mender: Mender, made: Made) -> None:
         if self._dry_run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 import numpy as np
@@ -23,6 +23,13 @@ ERASED: Final = (
     " one: only this one has the offsets of groups and the users of `archiver serve kafka`"
 )
 """Why rows stay missing although their file exists."""
+UNKNOWN_ROWS: Final = (
+    "other rows of this range were accepted as gone before, so it isn't known which of its records are missing, and it"
+    " can't be shown that these are what old files or Kafka have of it"
+)
+OTHERS_CHANGED: Final = (
+    "the table's other rows of this range aren't the archived records: `archiver verify` says what was changed"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +55,20 @@ class Mender:
     live: TableRows
     expected: Mapping[str, ExpectedRange]
     copier: RowCopier
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: ArchiveTable, expected: Mapping[str, ExpectedRange], target: RewriteTarget) -> Self:
         """Return a mender for this table."""
-        return cls(live=TableRows(table, target.formats, target), expected=expected, copier=RowCopier(target))
+        return cls(
+            live=TableRows(table, target.formats, target),
+            expected=expected,
+            copier=RowCopier(target),
+            first_offsets=table.first_offsets,
+        )
 
     def from_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> Mending:
-        """Fill a hole from the range's files that still exist: as they are, or copies of the missing rows.
+        """Fill a hole from files that have or had records of its range: as they are, or copies of the missing rows.
 
         A file that the table has, with all of its rows deleted, is copied too, because no path may come twice. So is a
         file with records of other ranges, and one with `erased` offsets in its range: if the registry is older than the
@@ -64,12 +77,42 @@ class Mender:
         one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
         gone = _within(erased, whole)
-        is_alone = len(files) == len(one.files) and sum(file.rows for file in files) == one.file_rows
-        if is_alone and not len(gone) and not len(there) and not any(self.live.has_file(file.path) for file in files):
-            return Mending(hole=hole, rows=one.file_rows, files=tuple(files))
-        without = np.union1d(there, gone)
-        mending = _made(hole, tuple(self.copier.copy(file, whole, without=without) for file in files))
-        return replace(mending, reason=ERASED) if len(gone) and mending.rows < hole.rows else mending
+        own = [file for file in files if file.path in {recorded.path for recorded in one.files}]
+        is_alone = len(own) == len(one.files) and sum(file.rows for file in own) == one.file_rows == one.rows
+        if is_alone and not len(gone) and not len(there) and not any(self.live.has_file(file.path) for file in own):
+            return Mending(hole=hole, rows=one.file_rows, files=tuple(own))
+        without, sources = np.union1d(there, gone), list[tuple[DataFileInfo, Offsets]]()
+        for file in files:
+            fresh = np.setdiff1d(self.copier.offsets(file, whole), without)
+            if len(fresh):
+                sources.append((file, without))
+                without = np.union1d(without, fresh)
+        if sources and _is_unprovable(one):
+            return Mending(hole=hole, reason=UNKNOWN_ROWS)
+        copies = [self.copier.copy(file, whole, without=known) for file, known in sources]
+        mending = _made(hole, copies)
+        is_proven = self._is_proven(one, copies)
+        if one.gone and not is_proven:
+            return Mending(hole=hole, reason=UNKNOWN_ROWS)
+        if mending.rows == hole.rows:
+            return mending if is_proven or one.digest is None else replace(mending, doubt=OTHERS_CHANGED)
+        return replace(mending, reason=ERASED) if len(gone) else mending
+
+    def found_in_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> int:
+        """How many rows of a hole `from_files` would bring back."""
+        whole = self._whole(hole)
+        without = np.union1d(self.live.offsets(whole), _within(erased, whole))
+        offsets = [self.copier.offsets(file, whole) for file in files]
+        if not offsets or _is_unprovable(self.expected[hole.range_id]):
+            return 0
+        return min(hole.rows, len(np.setdiff1d(np.concatenate(offsets), without)))
+
+    def _is_proven(self, one: ExpectedRange, copies: Sequence[CopiedRows]) -> bool:
+        """Whether the table's rows of a range and the copies have the digest of the rows that are expected."""
+        if one.digest is None:
+            return False
+        (digest,) = self.live.digests((one,))
+        return add_digests([digest, *(copied.file.digest for copied in copies if copied.file)]) == one.digest
 
     def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
         """Fill a hole from what was archived again of its range, if the digest shows the same records as before.
@@ -79,11 +122,11 @@ class Mender:
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         files = tuple(file for each in ranges for file in each.files)
-        if not files:
-            return Mending(hole=hole)
+        if not files or _is_unprovable(one):
+            return Mending(hole=hole, reason=UNKNOWN_ROWS if files else "")
         there = self.live.offsets(whole)
         is_whole = sum(file.rows for file in files) == one.rows and _is_known(one, (file.digest for file in files))
-        if is_whole and not len(there) and _covers(ranges, one):
+        if is_whole and not one.gone and not len(there) and _covers(ranges, one):
             return Mending(hole=hole, rows=one.rows, files=files, replaced_by=tuple(ranges), doubt=_doubt(one))
         has_all = sum(file.rows for file in files) >= one.rows
         copies = self._copies(files, whole, there, is_part=not has_all)
@@ -110,7 +153,13 @@ class Mender:
 
     def _whole(self, hole: Hole) -> RowRange:
         one = self.expected[hole.range_id]
-        return RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+        start = max(one.start_offset, self.first_offsets.get(one.partition, 0))  # what lies below is retired
+        return RowRange(partition=one.partition, start_offset=start, end_offset=one.end_offset)
+
+
+def _is_unprovable(one: ExpectedRange) -> bool:
+    """Whether it can't be shown which records of a range are missing, and which were accepted as gone."""
+    return bool(one.gone) and one.digest is None
 
 
 def _within(spans: Sequence[tuple[int, int]], whole: RowRange) -> Offsets:

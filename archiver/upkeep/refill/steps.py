@@ -23,6 +23,8 @@ from archiver.topics.seen_partition import furthest
 from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
 from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.report import Fate, Mended
+from catalog.account.interval import Interval
+from catalog.account.offset_range import OffsetRange
 from catalog.digests import add_digests
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
@@ -32,7 +34,7 @@ from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, PartitionOffset, TopicRow, TranslatedRange, new_id
-from catalog.ranges.holes import Acceptance, ExpectedFile, ExpectedRange, Hole
+from catalog.ranges.holes import Acceptance, ExpectedRange, Hole
 from catalog.ranges.spans import uncovered
 from catalog.registry import Registry
 
@@ -41,15 +43,16 @@ from catalog.registry import Registry
 class Found:
     """A table with its holes, the offsets of its partitions by all that is known, and whether it was set back.
 
-    `ranges` and `sources` have the files that rows of a hole can come from. If a rewrite did not find rows that others
-    had deleted, that is the file before it. `erased` are the offsets that were erased, by partition.
+    `expected` are the ranges as the account has them: their digest is the digest of the expected rows in
+    all files. `kept` are the files that have or had records of a range: rows of a hole can come from each that the
+    store still has. `erased` are the offsets that were erased, by partition.
     """
 
     table: ArchiveTable
     holes: tuple[Hole, ...]
     ranges: dict[str, TranslatedRange]
     expected: dict[str, ExpectedRange]
-    sources: dict[str, ExpectedRange]
+    kept: Mapping[str, Sequence[DataFileInfo]]
     offsets: dict[int, PartitionOffset]
     is_back: bool
     erased: Mapping[int, Sequence[tuple[int, int]]]
@@ -119,14 +122,16 @@ class RefillWork:
         )
         range_ids = [each.range_id for each in holes]
         ranges = {one.id: one for one in registry.files.ranges(topic, range_ids)}
-        before = registry.rows.originals(topic, range_ids)
+        lacking = [range_ for range_ in expected if range_.id in set(range_ids)]
+        account = {interval.offsets: interval for interval in registry.rows.account(topic, map(_offsets_of, lacking))}
         by_id = {each.id: each for each in expected}
+        by_id |= {range_.id: _accounted(range_, account.get(_offsets_of(range_))) for range_ in lacking}
         return Found(
             table=table,
             holes=holes,
-            ranges=ranges | {each: replace(ranges[each], files=(file,)) for each, file in before.items()},
+            ranges=ranges,
             expected=by_id,
-            sources=by_id | {each: _in_file(by_id[each], file) for each, file in before.items()},
+            kept=registry.rows.kept_files(topic, range_ids),
             offsets=offsets,
             is_back=is_back,
             erased=self._erased(table) if holes or is_back else {},
@@ -215,7 +220,7 @@ class RefillWork:
         """The mender for the holes of a table."""
         versions = self.registry.ledger.load(self.topic).versions
         target = RewriteTarget.of(found.table, versions, self.config, self.formats)
-        return Mender.of(found.table, found.sources, target)
+        return Mender.of(found.table, found.expected, target)
 
     @staticmethod
     def objects(found: Found) -> ObjectStore:
@@ -254,10 +259,18 @@ def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]
     ]
 
 
-def _in_file(one: ExpectedRange, file: DataFileInfo) -> ExpectedRange:
-    """The range as if it were in this file alone, with all of its rows."""
-    files = (ExpectedFile(path=file.path, rows=file.rows),)
-    return replace(one, files=files, rows=file.rows, file_rows=file.rows, digest=file.digest)
+def _offsets_of(one: ExpectedRange) -> OffsetRange:
+    return OffsetRange.half_open(one.partition, one.start_offset, one.end_offset)
+
+
+def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
+    """The range with the digest of its expected rows, None if that isn't known.
+
+    Of records that are `gone` only those count of which the offsets aren't known: accepted ones.
+    """
+    if interval is not None and interval.expected == one.rows:
+        return replace(one, digest=interval.digest, gone=interval.removed + interval.lost)
+    return one if one.is_intact else replace(one, digest=None)
 
 
 def _spans(mended: Sequence[Mended], fate: Fate) -> tuple[tuple[int, int, int], ...]:

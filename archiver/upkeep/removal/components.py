@@ -1,19 +1,23 @@
 """Which files of a table have to go or stay together, because ranges of the registry have records in all of them.
 
-A file of ours holds the ranges that the registry has of it. A file that others wrote may hold any range with offsets in
-its bounds whose own files aren't in the table.
+A file that the registry has recorded holds exactly what is recorded of it. Any other file may hold rows of each range
+in its bounds, unless the range's recorded files are in the table with all of its rows: other engines rewrite files, and
+refills copy rows beside files of which some were deleted (ADR 0072).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from archiver.archive.table_files import TableFile
 from catalog.model import file_name
 from catalog.registry.removable import RemovableRange
+
+OFFSETS_END: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +59,16 @@ def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> 
         for path in one.paths:
             owners[file_name(path)].append(number)
     table = {file_name(file.path): file for file in files}
-    homeless = _Places(
-        (number, one) for number, one in enumerate(ranges) if any(file_name(path) not in table for path in one.paths)
-    )
+    elsewhere = _Places((number, range_) for number, range_ in enumerate(ranges) if _has_rows_elsewhere(range_, table))
     joined = _Sets(len(ranges))
+    for sharing in owners.values():  # also of a file that is gone: it can be deleted only without any of them
+        for number in sharing[1:]:
+            joined.join(sharing[0], number)
     held: list[tuple[int, TableFile, bool]] = []
     strangers: list[TableFile] = []
     for name, file in table.items():
         own = owners.get(name)
-        found = own or list(homeless.in_bounds(file))
+        found = own or list(elsewhere.in_bounds(file))
         if not found:
             strangers.append(file)
             continue
@@ -80,6 +85,32 @@ def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> 
         all=tuple(_component(those, theirs.get(root, []), table) for root, those in members.items()),
         strangers=tuple(strangers),
     )
+
+
+def reach_beside(
+    ranges: Sequence[RemovableRange], files: Iterable[TableFile], partitions: Collection[int]
+) -> dict[int, int]:
+    """How far files reach, by partition, that may hold rows of these ranges without being recorded for them."""
+    every = tuple(files)
+    table = {file_name(file.path): file for file in every}
+    recorded = {file_name(path) for range_ in ranges for path in range_.paths}
+    elsewhere = _Places((number, range_) for number, range_ in enumerate(ranges) if _has_rows_elsewhere(range_, table))
+    reach: dict[int, int] = {}
+    for name, file in table.items():
+        if name not in recorded and any(True for _ in elsewhere.in_bounds(file)):
+            end = file.offsets.high + 1 if file.offsets else OFFSETS_END
+            for partition in partitions:
+                if file.partitions is None or file.partitions.low <= partition <= file.partitions.high:
+                    reach[partition] = max(end, reach.get(partition, 0))
+    return reach
+
+
+def _has_rows_elsewhere(one: RemovableRange, table: Mapping[str, TableFile]) -> bool:
+    """Whether rows of a range may be in files that the registry hasn't recorded for it."""
+    if one.rows < one.expected:
+        return True
+    files = (table.get(file_name(path)) for path in one.paths)
+    return any(file is None or file.has_deletes for file in files)
 
 
 def _component(

@@ -40,6 +40,7 @@ class RowAccount:
         self._files = 0
         self._kept: dict[int, dict[int, tuple[int, RecordDigest]]] = defaultdict(dict)
         self._gone: dict[int, int] = defaultdict(int)
+        self._gone_digests: dict[int, RecordDigest] = defaultdict(RecordDigest)
 
     def next_file(self) -> int:
         """The number of the next new file."""
@@ -49,7 +50,10 @@ class RowAccount:
     def count_gone(self, records: pa.RecordBatch, going: Mask, file: TableFile) -> None:
         """Count the rows that go. All rows must be of known ranges."""
         for number, mask in self._by_range(records, file):
-            self._gone[number] += int((mask & going).sum())
+            leaving = mask & going
+            if leaving.any():
+                self._gone[number] += int(leaving.sum())
+                self._gone_digests[number] += RecordDigest.of_seen(records.filter(pa.array(leaving)))
 
     def count_kept(self, file_number: int, left: pa.RecordBatch, file: TableFile) -> None:
         """Count rows that stay, in a new file."""
@@ -81,14 +85,15 @@ class RowAccount:
         one = self._ranges[number]
         gone = self._gone[number] if is_first else 0
         kept = sum(held[number][0] for held in self._kept.values() if number in held)
-        missed = one.rows - kept - gone if is_first else 0
-        if missed > one.rows - one.expected:
+        most = max(one.rows, one.expected)  # a refill's copies aren't recorded, but they have expected rows
+        missed = most - kept - gone if is_first else 0
+        if is_first and missed > most - one.expected:
             raise UpkeepError(
                 "the table lacks rows of this range that it should have, so it isn't known which go: run `archiver"
                 " refill TOPIC` first, which brings them back",
                 partition=one.partition,
                 offsets=f"[{one.start_offset}, {one.end_offset})",
-                missing=missed - (one.rows - one.expected),
+                missing=missed - (most - one.expected),
             )
         return RecordSpan(
             partition=one.partition,
@@ -99,6 +104,7 @@ class RowAccount:
             removed=missed,
             erased=gone if fate == "erased" else 0,
             retired=gone if fate == "retired" else 0,
+            gone_digest=self._gone_digests[number].text if gone else None,
         )
 
     def _by_range(self, records: pa.RecordBatch, file: TableFile) -> Iterator[tuple[int, Mask]]:

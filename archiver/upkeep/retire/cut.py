@@ -70,14 +70,20 @@ def whole_file_cuts(
     return cuts
 
 
-def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile]) -> dict[int, int]:
-    """How far files reach that begin below the cuts, by partition. They may have records of all ranges up to there."""
+def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile], partitions: Collection[int]) -> dict[int, int]:
+    """How far files reach that begin below the cuts, by partition. They may have records of all ranges up to there.
+
+    `partitions` are all of the topic: other engines put rows of several into one file, and each row of a file that
+    is written again has to be accounted for.
+    """
     found = dict(cuts)
     for file in files:
         at = file.partitions
-        for partition, cut in cuts.items():
-            if (at is None or at.low <= partition <= at.high) and _low(file) < cut:
-                found[partition] = max(found[partition], END if file.offsets is None else file.offsets.high + 1)
+        holding = [partition for partition in partitions if at is None or at.low <= partition <= at.high]
+        if any(_low(file) < cuts[partition] for partition in holding if partition in cuts):
+            end = END if file.offsets is None else file.offsets.high + 1
+            for partition in holding:
+                found[partition] = max(found.get(partition, 0), end)
     return found
 
 

@@ -31,7 +31,7 @@ from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived, known_topics
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.known_holds import holds_in_force
-from archiver.upkeep.removal.components import Component
+from archiver.upkeep.removal.components import Component, reach_beside
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import confirmed_time, never, purge
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult
@@ -55,6 +55,7 @@ from catalog.model import TopicRow, new_id
 from catalog.ranges.legal_holds import Hold, of_config
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.registry import Registry
+from catalog.registry.removable import RemovableRange
 from schema_mapping.errors import ContextError
 
 REASON: Final = "expire"
@@ -233,8 +234,8 @@ class TopicExpiry(RemovalWork):
         """Return the plan, the table's files by path, and where its partitions begin now."""
         table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
-        reach = reach_of(cuts, self.manifests.files(table.iceberg))
-        ranges = self.registry.retention.ranges(self.topic, below=reach)  # before the table: so it has them
+        files = tuple(self.manifests.files(table.iceberg))
+        ranges = self._ranges(reach_of(cuts, files, table.offsets), files, table)  # before the table: so it has them
         table = self.catalog.reload(table)
         files = tuple(self.manifests.files(table.iceberg))
         later = self._cuts(limits, table, report, rows=rows)
@@ -247,6 +248,18 @@ class TopicExpiry(RemovalWork):
             rows=rows,
         )
         return planned, {file.path: file for file in files}, table.first_offsets
+
+    def _ranges(
+        self, reach: dict[int, int], files: Sequence[TableFile], table: ArchiveTable
+    ) -> tuple[RemovableRange, ...]:
+        """The ranges up to there, and all that may have rows in the same files."""
+        while True:
+            ranges = self.registry.retention.ranges(self.topic, below=reach)
+            beside = reach_beside(ranges, files, table.offsets)
+            further = {partition: max(end, reach.get(partition, 0)) for partition, end in beside.items()}
+            if all(reach.get(partition, 0) == end for partition, end in further.items()):
+                return ranges
+            reach = reach | further
 
     def _cuts(self, limits: Limits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
         files = tuple(self.manifests.files(table.iceberg))

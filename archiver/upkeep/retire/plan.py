@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from archiver.archive.table_files import TableFile
 from archiver.upkeep.removal.components import Component, components
-from catalog.model import file_name
 from catalog.ranges.legal_holds import Hold, first_held
 from catalog.ranges.rewrite import RecordSpan, RewriteGroup
 from catalog.registry.removable import RemovableRange
@@ -68,11 +68,10 @@ def retirement(
     """
     wanted = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
     held = _held_back(wanted, tuple(holds), known)
-    own = {file_name(path) for one in ranges for path in one.paths}
-    found = components(ranges, [file for file in files if file_name(file.path) in own or _begins_below(file, wanted)])
+    found = components(ranges, files)
     first_offsets = dict(wanted)
     kept: dict[int, str] = {}
-    for file in found.strangers:
+    for file in filter(partial(_begins_below, wanted=wanted), found.strangers):
         kept |= dict.fromkeys(_begin_with(file, first_offsets), file.path)
     going, staying = list(found.all), list[Component]()
     while True:
@@ -137,7 +136,7 @@ def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
                     start_offset=one.start_offset,
                     end_offset=one.end_offset,
                     retired=one.expected,
-                    removed=one.rows - one.expected,
+                    removed=max(0, one.rows - one.expected),
                 )
                 for one in each.ranges
             ),

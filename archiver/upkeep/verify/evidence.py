@@ -12,6 +12,7 @@ from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.late_entry import LateEntry
 from archiver.upkeep.verify.sources import Sources
+from catalog.account.comparison import Difference, compare
 from catalog.current_ranges import current_ranges
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
 from catalog.ranges.spans import Cover, uncovered
@@ -30,10 +31,11 @@ class Witness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """A range that the table must have, and who says so."""
+    """A range that the table must have, and who says so. An `is_unknown` range is known by its rows alone."""
 
     range: StoredRange
     witness: Witness
+    is_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +93,19 @@ def evidence_of(sources: Sources) -> Evidence:
     in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
     if sources.has_journal and sources.registry is not None and not sources.registry.is_in_doubt:
         faults += _contradictions(journaled, in_table)
+    if sources.registry is not None and not sources.registry.is_in_doubt:
+        faults += map(_differing, compare(sources.registry.account, registered))
     cover = Cover((one.partition, *one.offsets) for one in journaled)
     more = [one for one in in_table if not cover.touches(one.partition, *one.offsets)]
     if sources.has_journal:
         faults += [_unjournaled(one) for one in more if _is_due(one, sources.journal)]
-    known += [Claimed(range=one, witness=Witness.REGISTRY) for one in more]
+    account = () if sources.registry is None else sources.registry.account
+    unnamed = [interval.offsets for interval in account if interval.is_unknown]
+    unknown = Cover((offsets.partition, offsets.first, offsets.last + 1) for offsets in unnamed)
+    known += [
+        Claimed(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(one.partition, *one.offsets))
+        for one in more
+    ]
     ranges, overlapping = _disjoint(known)
     faults += [
         Fault(
@@ -147,10 +157,13 @@ def _is_due(one: StoredRange, journal: JournalSurvey) -> bool:
     """Whether a journal without this range should have it.
 
     It needn't if it is younger than the range: then it has no start of the partition, and all of its entries are later.
-    Nor if it knows the files: a rewrite of ranges from before it leads to ranges that it can't name.
+    Nor if it knows the files, or the rewrite that left none: such a rewrite leads to ranges that it can't name.
     """
-    paths = {path for _, commit in journal.commits if commit.rewrite for path in commit.rewrite.new_paths}
+    rewrites = [commit.rewrite for _, commit in journal.commits if commit.rewrite]
+    paths = {path for rewrite in rewrites for path in rewrite.new_paths}
     if one.paths and paths.issuperset(one.paths):
+        return False
+    if not one.paths and {file.commit_id for file in one.files} <= {rewrite.commit_id for rewrite in rewrites}:
         return False
     first = min((each.id for _, commit in journal.commits for each in commit.ranges), default="")
     return one.partition in _starts(journal) or one.id >= first
@@ -188,7 +201,6 @@ def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[Store
             "rows": (other.rows, one.rows),
             "expected rows": (other.expected, one.expected),
             "digest": (other.digest, one.digest),
-            "files": (sorted(other.paths), sorted(one.paths)),
             "lost": (other.lost, one.lost),
         }
         if differing := {name: pair for name, pair in said.items() if pair[0] != pair[1]}:
@@ -197,6 +209,16 @@ def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[Store
 
 
 _ADVICE: Final = "one of them was changed; the records decide which is right (see the other findings)"
+
+
+def _differing(difference: Difference) -> Fault:
+    return Fault(
+        kind=FaultKind.REGISTRY,
+        message=f"the registry's account of offsets and its files differ: {difference.text}. {_ADVICE}",
+        partition=difference.offsets.partition,
+        start_offset=difference.offsets.first,
+        end_offset=difference.offsets.last + 1,
+    )
 
 
 def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[StoredRange]]:

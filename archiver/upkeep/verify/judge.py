@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from archiver.archive.table_files import TableFile
@@ -16,6 +16,14 @@ from catalog.model import file_name
 from catalog.ranges.stored_ranges import StoredRange
 
 NAMED_FILES = 3
+UNKNOWN = (
+    "of offsets that the table says were archived, and neither journal, registry nor footers know: they are"
+    " unknown, and they stay. `archiver registry rebuild` accounts for them"
+)
+BEYOND = (
+    "with offsets that the table doesn't say were archived: other engines added them, or set its archiver.offsets back."
+    " Keep them until it is known which: Kafka may no longer have them"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,7 +132,10 @@ class Judge:
             found.whole.append(proven)
         found.moved_rows += sum(piece.rows for path, piece in pieces if not self._is_own(path, one))
         if not gone:
-            found.gaps += _without_record(one, [piece for _, piece in pieces], rows)
+            gaps = _without_record(one, [piece for _, piece in pieces], rows)
+            found.gaps += [replace(gap, kind=GapKind.UNACCOUNTED) for gap in gaps] if claimed.is_unknown else gaps
+            if claimed.is_unknown and gaps:
+                found.faults.append(_without_word(one, sum(gap.count for gap in gaps)))
 
     def _wrong(
         self, one: StoredRange, pieces: Sequence[tuple[str, Piece]], rows: int, digest: str
@@ -178,7 +189,10 @@ class Judge:
         return _cut_of(one) in self._owners.get(file_name(path), ())
 
     def _beyond(self) -> Iterator[Fault]:
-        """Rows with offsets that no range covers. Those of ranges that weren't selected have no cut either."""
+        """Rows with offsets that no range covers. Rows of ranges that weren't selected have no cut either.
+
+        The table's offsets prove that those below them were archived: such rows are unknown, never foreign.
+        """
         unselected = [each.range for place, each in enumerate(self._evidence.ranges) if place not in self._selected]
         for path, piece in self._outside:
             cut = piece.cut
@@ -189,11 +203,10 @@ class Judge:
                 for start, end in self._evidence.open_spans().get(cut.partition, ())
             ):
                 continue  # told as unaccounted
+            is_archived = cut.start_offset < self._evidence.ends.get(cut.partition, 0)
             yield Fault(
-                kind=FaultKind.FOREIGN,
-                message=f"{piece.rows} rows have offsets that neither journal, registry nor footers know. They are"
-                " unknown, not foreign: if the table's archiver.offsets reach beyond them, they were archived. Keep"
-                " them, and compare them with Kafka (--against-kafka)",
+                kind=FaultKind.UNACCOUNTED if is_archived else FaultKind.FOREIGN,
+                message=f"{piece.rows} rows {UNKNOWN if is_archived else BEYOND}",
                 file=path,
                 partition=cut.partition,
                 start_offset=cut.start_offset,
@@ -257,6 +270,17 @@ class Judge:
                 " set back",
                 partition=partition,
             )
+
+
+def _without_word(one: StoredRange, count: int) -> Fault:
+    return Fault(
+        kind=FaultKind.UNACCOUNTED,
+        message=f"the table has no row at {count} of these offsets, and nothing says whether they had records: registry"
+        " and journal were lost. A backup of one of them would say it",
+        partition=one.partition,
+        start_offset=one.start_offset,
+        end_offset=one.end_offset,
+    )
 
 
 def gone_of(one: StoredRange) -> list[Gap]:

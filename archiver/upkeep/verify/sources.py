@@ -15,6 +15,7 @@ from archiver.errors import NotArchived
 from archiver.storage.journal import Journal
 from archiver.storage.journal_survey import JournalSurvey, survey
 from archiver.upkeep.verify.lost_catalog import find_table
+from catalog.account.interval import Interval
 from catalog.errors import CatalogDenied, CatalogUnreachable, RegistryError, RegistryNotMigrated, RegistryOutdated
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
@@ -33,10 +34,12 @@ _PAUSE: Final = 0.5
 class RegistryState:
     """What the registry says of a topic: its ranges in the table, and whether a commit or rewrite is in doubt.
 
-    `journaled` is the newest schema version that was written to the configured journal, 0 if none was.
+    `account` says by offsets which rows the table must have. `journaled` is the newest schema version that was written
+    to the configured journal, 0 if none was.
     """
 
     ranges: tuple[StoredRange, ...]
+    account: tuple[Interval, ...]
     is_in_doubt: bool
     mappings: Mapping[int, str]
     journaled: int = 0
@@ -153,7 +156,7 @@ class SourceFinder:
                     return None
                 # What is in doubt is asked first and last: a commit in between would look like a contradiction.
                 before = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
-                ranges = registry.ranges.committed(topic)
+                account, ranges = registry.ranges.both_books(topic)
                 after = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 state = registry.ledger.load(topic)
                 root = self.config.archive.journal
@@ -167,6 +170,7 @@ class SourceFinder:
         told["registry"] = f"{len(ranges)} ranges"
         return RegistryState(
             ranges=ranges,
+            account=account,
             is_in_doubt=before or after,
             mappings={each.version: each.mapping for each in state.versions},
             journaled=journaled,

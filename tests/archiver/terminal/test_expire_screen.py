@@ -50,7 +50,7 @@ def test_what_keeps_more_is_told_with_what_to_do() -> None:
     assert "orders: partition 0: hold 01H keeps more than that." in text
     assert "`archiver hold orders --release 01H`" in text
     assert "orders: partition 1: `hold = true` in the topic's section keeps more than that\n" in text
-    assert "orders: partition 2: a file that can't go keeps more than that: s3://b/1. Nobody knows" in text
+    assert "orders: partition 2: a file that can't go keeps more than that: s3://b/1. The registry doesn't know" in text
 
 
 def test_a_file_that_failed_is_named_with_its_topic() -> None:

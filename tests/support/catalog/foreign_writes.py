@@ -106,6 +106,7 @@ def read(table: Any) -> list[tuple[DataFile, pa.Table]]:
         entry
         for manifest in table.current_snapshot().manifests(table.io)
         for entry in manifest.fetch_manifest_entry(table.io)
+        if entry.data_file.content == DataFileContent.DATA
     ]
     found = []
     for entry in entries:

@@ -14,6 +14,8 @@ from archiver.storage.formats import FORMATS
 from archiver.upkeep.refill import steps
 from archiver.upkeep.refill.job import _accepted
 from archiver.upkeep.refill.steps import Found, RefillWork
+from catalog.account.interval import Interval
+from catalog.account.offset_range import OffsetRange
 from catalog.model import DataFileInfo
 from catalog.ranges.holes import ExpectedFile, ExpectedRange, Hole
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, file, span
@@ -21,15 +23,17 @@ from tests.support.catalog.memory import TOPIC, MemoryCatalog, file, span
 HOLE = Hole(range_id="A", partition=0, start_offset=0, end_offset=10, rows=2)
 
 
-def look(folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, DataFileInfo]) -> Found:
+def look(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, tuple[DataFileInfo, ...]], *account: Interval
+) -> Found:
     """A range of ten rows whose present file has eight: the rewrite did not find what others had deleted."""
     memory = MemoryCatalog(folder / "table")
     present = replace(span(0, 0, 10), id="A")
     files = tuple(ExpectedFile(path=each.path, rows=10) for each in present.files)
     one = ExpectedRange(
-        id="A", partition=0, start_offset=0, end_offset=10, files=files, rows=10, file_rows=8, digest=None
+        id="A", partition=0, start_offset=0, end_offset=10, files=files, rows=10, file_rows=8, digest="1" * 32
     )
-    rows = SimpleNamespace(expected_ranges=lambda _: (one,), originals=lambda *_: before)
+    rows = SimpleNamespace(expected_ranges=lambda _: (one,), kept_files=lambda *_: before, account=lambda *_: account)
     held = SimpleNamespace(committed_ends=lambda _: {}, ranges=lambda *_: (present,))
     gone = SimpleNamespace(offsets=lambda _: {})
     journal = SimpleNamespace(read=lambda: SimpleNamespace(erased=()))
@@ -47,26 +51,22 @@ def look(folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, DataFi
     return work.look()
 
 
-def test_rows_that_a_rewrite_did_not_find_come_from_the_file_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_look_takes_the_digest_of_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = replace(file("file:///before.parquet", rows=10), digest="0" * 32)
-    found = look(tmp_path, monkeypatch, {"A": before})
-    source = found.sources["A"]
-    assert source.is_intact
-    assert (source.rows, source.digest, [each.path for each in source.files]) == (10, before.digest, [before.path])
-    assert found.missing([HOLE])[0].files == (before,)
+    interval = Interval(offsets=OffsetRange(0, 0, 9), expected=10, digest="2" * 32, erased=1, lost=3)
+    found = look(tmp_path, monkeypatch, {"A": (before,)}, interval)
+    one = found.expected["A"]
+    assert (one.rows, one.digest, one.gone) == (10, "2" * 32, 3)
+    assert found.kept == {"A": (before,)}
 
 
-def test_an_acceptance_still_names_the_present_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acceptance_names_the_present_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Registry and journal know the range by it."""
-    found = look(tmp_path, monkeypatch, {"A": file("file:///before.parquet", rows=10)})
+    found = look(tmp_path, monkeypatch, {"A": (file("file:///before.parquet", rows=10),)})
     accepted = _accepted(found, HOLE, erased=2)
     assert (accepted.left, accepted.paths) == (8, tuple(each.path for each in found.expected["A"].files))
     assert accepted.paths != ("file:///before.parquet",)
 
 
-def test_without_a_file_before_it_nothing_is_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = look(tmp_path, monkeypatch, {})
-    assert found.sources == found.expected
-    assert not found.sources["A"].is_intact
+def test_digest_of_files_that_lack_rows_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert look(tmp_path, monkeypatch, {}).expected["A"].digest is None

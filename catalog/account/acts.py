@@ -1,0 +1,194 @@
+"""What acts do to the account: commits, rewrites, acceptances and retirement. Pure functions (ADR 0072).
+
+Each takes the intervals that the act touches and returns the intervals that take their place. Registry and journal both
+use them, so a registry that is rebuilt has the same account. An act that is applied to offsets without intervals
+changes nothing: the archiver never accounted for these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from catalog.account.interval import NO_RECORDS, Interval, merged
+from catalog.account.offset_range import OffsetRange, clusters, covers_exactly
+from catalog.digests import add_digests, subtract_digest
+from catalog.ranges.rewrite import RecordSpan, RewriteGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanRecords:
+    """The records that a rewrite has at some offsets: `rows` are in its new files, with their digest.
+
+    It took `erased` and `retired` ones out, with the digest `gone_digest`, and did not find `absent` ones.
+    """
+
+    offsets: OffsetRange
+    rows: int
+    digest: str | None
+    absent: int
+    erased: int
+    retired: int
+    gone_digest: str | None
+
+    @classmethod
+    def of(cls, offsets: OffsetRange, spans: Sequence[RecordSpan]) -> Self:
+        """The sum of the spans with these offsets: a range may be in several new files."""
+        return cls(
+            offsets=offsets,
+            rows=sum(span.rows for span in spans),
+            digest=add_digests(span.digest for span in spans if span.rows),
+            absent=sum(max(0, span.removed) for span in spans),
+            erased=sum(span.erased for span in spans),
+            retired=sum(span.retired for span in spans),
+            gone_digest=add_digests(span.gone_digest for span in spans if span.erased + span.retired),
+        )
+
+    @property
+    def gone(self) -> int:
+        """How many records it took out."""
+        return self.erased + self.retired
+
+
+def spans_of(group: RewriteGroup) -> tuple[SpanRecords, ...]:
+    """The records of a rewritten group by offset. Empty if it replaces one file by one with the same records."""
+    by_offsets: dict[OffsetRange, list[RecordSpan]] = {}
+    for span in group.all_spans:
+        offsets = OffsetRange.half_open(span.partition, span.start_offset, span.end_offset)
+        by_offsets.setdefault(offsets, []).append(span)
+    return tuple(SpanRecords.of(offsets, spans) for offsets, spans in sorted(by_offsets.items()))
+
+
+def recorded(intervals: Iterable[Interval], fresh: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The account with the intervals of a commit.
+
+    Offsets that are recorded already were archived again, by a refill: their records are the same, so what is known of
+    them stays. They get the new borders if the digest of each new interval is known.
+    """
+    made: list[Interval] = []
+    for old, new in clusters(intervals, fresh):
+        if not old:
+            made += new
+        elif not new or not _has_new_borders(old, new):
+            made += old
+        else:
+            made += _with_counts(new, old)
+    return tuple(made)
+
+
+def rewritten(intervals: Iterable[Interval], spans: Iterable[SpanRecords], commit_id: str) -> tuple[Interval, ...]:
+    """The account after a rewrite: merged as its new files are, without what it took out on purpose.
+
+    Rows that it didn't find are still expected. An interval is cut only if nothing of it is gone or missing.
+    """
+    made: list[Interval] = []
+    for old, new in clusters(intervals, spans):
+        if not old or not new:
+            made += old
+        elif len(new) > 1 and _may_cut(old, new):
+            cut = [
+                Interval(offsets=interval.offsets, expected=interval.rows, digest=interval.digest, commit_id=commit_id)
+                for interval in new
+            ]
+            made += _with_counts(cut, old)
+        else:
+            made.append(_taken_out(merged(old), new, commit_id))
+    return tuple(made)
+
+
+def accepted(intervals: Iterable[Interval], at: OffsetRange, *, removed: int, lost: int) -> tuple[Interval, ...]:
+    """The account after a refill accepted rows at these offsets as gone."""
+    made: list[Interval] = []
+    for interval in intervals:
+        if interval.offsets.overlaps(at):
+            less = min(interval.expected, removed), min(max(0, interval.expected - removed), lost)
+            made.append(interval.accepted(removed=less[0], lost=less[1]) if any(less) else interval)
+            removed, lost = removed - less[0], lost - less[1]
+        else:
+            made.append(interval)
+    return tuple(made)
+
+
+def retired(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> tuple[Interval, ...]:
+    """The account after a retention moved the first offsets: the rows of intervals that lie below are retired."""
+    return tuple(
+        interval.retire() if _is_below(interval, first_offsets) and interval.expected else interval
+        for interval in intervals
+    )
+
+
+def summed_up(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> tuple[Interval, ...]:
+    """The account with neighbours as one interval if they never had records, or if both are retired."""
+    made: list[Interval] = []
+    for interval in sorted(intervals, key=lambda interval: interval.offsets):
+        before = made[-1] if made else None
+        is_next = before is not None and (before.offsets.partition, before.offsets.last + 1) == (
+            interval.offsets.partition,
+            interval.offsets.first,
+        )
+        if before is not None and is_next and _may_join(before, interval, first_offsets):
+            made[-1] = merged((before, interval))
+        else:
+            made.append(interval)
+    return tuple(made)
+
+
+def _may_join(before: Interval, interval: Interval, first_offsets: Mapping[int, int]) -> bool:
+    if not (before.is_empty and interval.is_empty):
+        return False
+    return not (before.records or interval.records) or (
+        _is_below(before, first_offsets) and _is_below(interval, first_offsets)
+    )
+
+
+def _is_below(interval: Interval, first_offsets: Mapping[int, int]) -> bool:
+    return interval.offsets.last < first_offsets.get(interval.offsets.partition, 0)
+
+
+def _has_new_borders(old: Sequence[Interval], new: Sequence[Interval]) -> bool:
+    before, after = merged(old), merged(new)
+    return (
+        [interval.offsets for interval in old] != [interval.offsets for interval in new]
+        and covers_exactly((interval.offsets for interval in old), (interval.offsets for interval in new))
+        and before.expected == after.expected
+        and after.digest is not None
+        and before.digest in (None, after.digest)
+    )
+
+
+def _may_cut(old: Sequence[Interval], new: Sequence[SpanRecords]) -> bool:
+    return (
+        covers_exactly((interval.offsets for interval in old), (interval.offsets for interval in new))
+        and not any(interval.gone or interval.absent for interval in new)
+        and sum(interval.rows for interval in new) == sum(interval.expected for interval in old)
+    )
+
+
+def _with_counts(new: Sequence[Interval], old: Sequence[Interval]) -> list[Interval]:
+    """The intervals with what was gone before: it has no offsets, so the first interval keeps it."""
+    before, (first, *rest) = merged(old), new
+    first = replace(first, erased=before.erased, removed=before.removed, lost=before.lost, retired=before.retired)
+    return [replace(interval, is_unknown=before.is_unknown) for interval in (first, *rest)]
+
+
+def _taken_out(before: Interval, spans: Sequence[SpanRecords], commit_id: str) -> Interval:
+    gone = sum(interval.gone for interval in spans)
+    rows = sum(interval.rows for interval in spans)
+    expected = max(0, before.expected - gone)
+    digest = before.digest
+    if gone:
+        gone_digest = add_digests(interval.gone_digest for interval in spans if interval.gone)
+        digest = None if digest is None or gone_digest is None else subtract_digest(digest, gone_digest)
+    if not expected:
+        digest = NO_RECORDS
+    elif digest is None and rows == expected:
+        digest = add_digests(interval.digest for interval in spans if interval.rows)
+    return replace(
+        before,
+        expected=expected,
+        digest=digest,
+        erased=before.erased + sum(interval.erased for interval in spans),
+        retired=before.retired + sum(interval.retired for interval in spans),
+        commit_id=commit_id,
+    )

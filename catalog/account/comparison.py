@@ -1,0 +1,77 @@
+"""Hold the account against the ranges that `files` has: both say what the table must have, by different books."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from catalog.account.interval import Interval, merged
+from catalog.account.offset_range import OffsetRange, clusters, covers_exactly, hull
+from catalog.ranges.stored_ranges import StoredRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Offsets of which account and files say different things: `text` has both, the account's first."""
+
+    offsets: OffsetRange
+    text: str
+
+
+def compare(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Difference, ...]:
+    """The differences of the account and the committed ranges of `files`. Their borders needn't be the same.
+
+    Digests are compared if both are known. Rows that other engines removed are erased ones in `files`.
+    """
+    return differences(account, map(Interval.of, files))
+
+
+def differences(account: Iterable[Interval], other: Iterable[Interval]) -> tuple[Difference, ...]:
+    """The differences of two accounts. Their borders needn't be the same."""
+    compared = (_difference(ours, theirs) for ours, theirs in clusters(account, other))
+    return tuple(interval for interval in compared if interval is not None)
+
+
+def completed(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Interval, ...]:
+    """The account of a rebuilt registry: what the journal says, as far as it says the same as `files`, else `files`.
+
+    A digest that the journal doesn't say is the digest of the files, if they have exactly the expected rows.
+    """
+    made: list[Interval] = []
+    for intervals, ranges in clusters(account, tuple(Interval.of(interval) for interval in files)):
+        if not ranges or (intervals and _difference(intervals, ranges) is None):
+            digests = {interval.offsets: interval.digest for interval in ranges}
+            made += [
+                interval if interval.digest else replace(interval, digest=digests.get(interval.offsets))
+                for interval in intervals
+            ]
+        else:
+            made += ranges
+    return tuple(made)
+
+
+def _difference(intervals: Sequence[Interval], ranges: Sequence[Interval]) -> Difference | None:
+    offsets = hull(interval.offsets for interval in (*intervals, *ranges))
+    if not covers_exactly((interval.offsets for interval in intervals), (interval.offsets for interval in ranges)):
+        text = f"offsets {_spans(intervals)} and {_spans(ranges)}"
+        return Difference(offsets=offsets, text=text)
+    ours, theirs = merged(intervals), merged(ranges)
+    pairs: dict[str, tuple[object, object]] = {
+        "expected rows": (ours.expected, theirs.expected),
+        "erased rows": (ours.erased + ours.removed, theirs.erased + theirs.removed),
+        "lost rows": (ours.lost, theirs.lost),
+        "retired rows": (ours.retired, theirs.retired),
+        "offsets that the log had lost": (_gap(intervals), _gap(ranges)),
+    }
+    if ours.digest is not None and theirs.digest is not None:
+        pairs["digest"] = (ours.digest, theirs.digest)
+    differing = [f"{name} {first} and {second}" for name, (first, second) in pairs.items() if first != second]
+    return Difference(offsets=offsets, text="; ".join(differing)) if differing else None
+
+
+def _gap(intervals: Sequence[Interval]) -> int:
+    return sum(len(interval.offsets) for interval in intervals if interval.is_gap)
+
+
+def _spans(intervals: Sequence[Interval]) -> str:
+    return ", ".join(str(interval.offsets) for interval in intervals) or "none"

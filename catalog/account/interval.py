@@ -1,0 +1,99 @@
+"""One interval of the account: how many rows the table must have of its offsets, and how many records are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
+
+from catalog.account.offset_range import OffsetRange, hull
+from catalog.digests import add_digests, digest_text
+from catalog.ranges.stored_ranges import StoredRange
+
+NO_RECORDS: Final = digest_text(0)
+"""The digest of no records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """What is known of the records at some offsets, in all files.
+
+    The table must have `expected` rows; `digest` is their digest, None if it is unknown. The other records are gone:
+    `erased` on purpose, `removed` by other engines and accepted, `lost` and accepted, `retired` by age. All other
+    offsets have no record: transaction markers, aborted and compacted records; with `is_gap`, offsets that the log lost
+    before they were archived. `is_unknown` says that nothing but the rows shows these offsets: more
+    records may have been archived. `commit_id` is the commit that brought the records, None if that isn't known.
+    """
+
+    offsets: OffsetRange
+    expected: int = 0
+    digest: str | None = NO_RECORDS
+    erased: int = 0
+    removed: int = 0
+    lost: int = 0
+    retired: int = 0
+    is_gap: bool = False
+    is_unknown: bool = False
+    commit_id: str | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, interval: StoredRange, *, is_unknown: bool = False) -> Self:
+        """The interval of a range and its files. Rows that other engines removed count as erased."""
+        is_whole = interval.rows == interval.expected and any(file.file is not None for file in interval.files)
+        return cls(
+            offsets=OffsetRange.half_open(interval.partition, interval.start_offset, interval.end_offset),
+            expected=interval.expected,
+            digest=NO_RECORDS if not interval.expected else interval.digest if is_whole else None,
+            erased=sum(file.erased for file in interval.files),
+            lost=sum(file.lost for file in interval.files),
+            retired=sum(file.retired for file in interval.files),
+            is_gap=interval.lost,
+            is_unknown=is_unknown,
+            commit_id=interval.files[0].commit_id,
+        )
+
+    @property
+    def records(self) -> int:
+        """How many records were archived, as far as that is known."""
+        return self.expected + self.erased + self.removed + self.lost + self.retired
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the table must have every record that was archived."""
+        return self.expected == self.records
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table must have no row of it, and it is no gap."""
+        return not self.expected and not self.is_gap and not self.is_unknown
+
+    def accepted(self, *, removed: int, lost: int) -> Self:
+        """The interval after rows were accepted to be gone. It isn't known which, nor the digest of the rest."""
+        expected = max(0, self.expected - removed - lost)
+        return replace(
+            self,
+            expected=expected,
+            digest=NO_RECORDS if not expected else None,
+            removed=self.removed + removed,
+            lost=self.lost + lost,
+        )
+
+    def retire(self) -> Self:
+        """The interval after all of its rows were retired."""
+        return replace(self, expected=0, digest=NO_RECORDS, retired=self.retired + self.expected)
+
+
+def merged(intervals: Sequence[Interval]) -> Interval:
+    """One interval for these, which are of one partition. There is at least one."""
+    return Interval(
+        offsets=hull(interval.offsets for interval in intervals),
+        expected=sum(interval.expected for interval in intervals),
+        digest=add_digests(interval.digest for interval in intervals),
+        erased=sum(interval.erased for interval in intervals),
+        removed=sum(interval.removed for interval in intervals),
+        lost=sum(interval.lost for interval in intervals),
+        retired=sum(interval.retired for interval in intervals),
+        is_gap=any(interval.is_gap for interval in intervals),
+        is_unknown=any(interval.is_unknown for interval in intervals),
+        commit_id=max((interval.commit_id for interval in intervals if interval.commit_id is not None), default=None),
+    )

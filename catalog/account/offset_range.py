@@ -1,0 +1,100 @@
+"""Offsets of one partition, from the first to the last, both inclusive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """The offsets of `partition` from `first` to `last`, both inclusive. There is at least one."""
+
+    partition: int
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last:
+            raise ValueError(f"partition {self.partition} has no offsets from {self.first} to {self.last}")
+
+    @classmethod
+    def half_open(cls, partition: int, start: int, end: int) -> Self:
+        """The offsets from `start` up to, but not including, `end`."""
+        return cls(partition, start, end - 1)
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __contains__(self, other: OffsetRange) -> bool:
+        return self.partition == other.partition and self.first <= other.first and other.last <= self.last
+
+    def overlaps(self, other: OffsetRange) -> bool:
+        """Whether both have an offset in common."""
+        return self.partition == other.partition and self.first <= other.last and other.first <= self.last
+
+    def __str__(self) -> str:
+        return f"[{self.first}, {self.last + 1})"
+
+
+class HasOffsets(Protocol):
+    """A value that is about offsets of one partition."""
+
+    @property
+    def offsets(self) -> OffsetRange:
+        """The offsets."""
+
+
+First = TypeVar("First", bound=HasOffsets)
+Second = TypeVar("Second", bound=HasOffsets)
+
+
+def hull(ranges: Iterable[OffsetRange]) -> OffsetRange:
+    """The smallest range with all of these, which are of one partition. There is at least one."""
+    every = tuple(ranges)
+    return OffsetRange(
+        every[0].partition, min(offsets.first for offsets in every), max(offsets.last for offsets in every)
+    )
+
+
+def covers_exactly(outer: Iterable[OffsetRange], inner: Iterable[OffsetRange]) -> bool:
+    """Whether both sequences have the same offsets, each offset once at most."""
+    return _joined(outer) == _joined(inner)
+
+
+def clusters(first: Iterable[First], second: Iterable[Second]) -> Iterator[tuple[list[First], list[Second]]]:
+    """Members that overlap, directly or through other members, by partition and offset. Touching isn't overlapping."""
+    left = sorted(first, key=_offsets_of)
+    right = sorted(second, key=_offsets_of)
+    both: tuple[Sequence[HasOffsets], Sequence[HasOffsets]] = (left, right)
+    at = [0, 0]
+    while at[0] < len(left) or at[1] < len(right):
+        begin = (at[0], at[1])
+        nearest = [values[place].offsets for values, place in zip(both, at, strict=True) if place < len(values)]
+        reach, last = min(nearest), -1
+        while last < reach.last:
+            last = reach.last
+            for side, values in enumerate(both):
+                while at[side] < len(values) and reach.overlaps(values[at[side]].offsets):
+                    reach = hull((reach, values[at[side]].offsets))
+                    at[side] += 1
+        yield left[begin[0] : at[0]], right[begin[1] : at[1]]
+
+
+def _offsets_of(offsets: HasOffsets) -> OffsetRange:
+    return offsets.offsets
+
+
+def _joined(ranges: Iterable[OffsetRange]) -> Sequence[OffsetRange] | None:
+    """The ranges with neighbours as one. None if two overlap."""
+    joined: list[OffsetRange] = []
+    for offsets in sorted(ranges):
+        before = joined[-1] if joined else None
+        if before is not None and before.overlaps(offsets):
+            return None
+        if before is not None and before.partition == offsets.partition and before.last + 1 == offsets.first:
+            joined[-1] = hull((before, offsets))
+        else:
+            joined.append(offsets)
+    return joined

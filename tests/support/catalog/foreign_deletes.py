@@ -1,0 +1,50 @@
+"""A merge-on-read DELETE as other engines do it: a position delete file for each data file with such rows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
+
+from tests.support.archive.lake import DeleteManifest
+from tests.support.archive.listed_table import position_deletes
+from tests.support.catalog.foreign_writes import read, table_of
+from tests.support.servers.stack import Stack
+
+
+def delete_positions(stack: Stack, config: Path, topic: str, partition: int, offsets: Iterable[int]) -> list[str]:
+    """Delete rows by position; return the paths of the data files that have delete files now."""
+    table, gone = table_of(stack, config, topic), set(offsets)
+    files, touched = [], []
+    for data, rows in read(table):
+        places = [(row["partition"], row["offset"]) for row in rows["kafka"].to_pylist()]
+        positions = [at for at, (its, offset) in enumerate(places) if its == partition and offset in gone]
+        if not positions:
+            continue
+        path = f"{data.file_path.rpartition('/')[0]}/deletes-{uuid4()}.parquet"
+        sink = io.BytesIO()
+        pq.write_table(
+            pa.table({"file_path": [data.file_path] * len(positions), "pos": pa.array(positions, pa.int64())}), sink
+        )
+        with table.io.new_output(path).create() as stream:
+            stream.write(sink.getvalue())
+        values = [data.partition[index] for index in range(len(data.partition))]
+        file = position_deletes(path, values, of=(data.file_path, data.file_path))
+        file.spec_id = data.spec_id
+        files.append(file)
+        touched.append(data.file_path)
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
+        snapshot_id = producer._snapshot_id
+        output = table.io.new_output(f"{table.location()}/metadata/{uuid4()}-deletes.avro")
+        with DeleteManifest(table.spec(), table.schema(), output, snapshot_id, "deflate") as writer:
+            for file in files:
+                added = ManifestEntryStatus.ADDED
+                writer.add_entry(ManifestEntry.from_args(status=added, snapshot_id=snapshot_id, data_file=file))
+        before, manifest = producer._manifests, writer.to_manifest_file()
+        producer._manifests = lambda: [*before(), manifest]
+    return touched
