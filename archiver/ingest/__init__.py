@@ -6,4 +6,4 @@ another job needs too belongs below: reading Kafka in `archiver.kafka`, writing 
 `archiver.commit`. Nothing is imported here: workers start by the modules they need.
 """
 
-__all__ = ["events", "job", "kafka_log", "plan", "report", "stopping", "task", "topic"]
+__all__ = ["events", "job", "plan", "report", "stopping", "task", "topic"]

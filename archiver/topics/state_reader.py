@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from archiver.commit.lacking_ranges import lacking_offsets, registry_behind
+from archiver.commit.registry_lag import lacking_offsets, registry_behind
 from archiver.commit.retention_consent import missing_consent
 from archiver.commit.table_check import TableCheck, check_archive
 from archiver.config import TopicConfig

@@ -5,4 +5,4 @@ read and write it. What doesn't: field ids and evolution, which are the same for
 use `descriptors` for schemas, and mappings through `schema_mapping`.
 """
 
-__all__ = ["column_options", "descriptors", "format", "message_mapping", "type_graph", "union_mapping"]
+__all__ = ["column_options", "descriptors", "message_mapping", "type_graph", "union_mapping"]
