@@ -36,6 +36,12 @@ _UNKNOWN: Final = (
     " (`archive.journal`), and run it again"
 )
 
+_OTHER_BORDERS: Final = (
+    "The journal has these ranges with other borders than the registry: they were compacted, erased or retired since the"
+    " backup. Restore a newer backup of the registry's database, or run `archiver registry rebuild` into an empty"
+    " database, with the journal"
+)
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -71,6 +77,10 @@ def add_lacking_ranges(
         ranges += _ranges_of_commits(table, ranges, lacking, formats)
     if left := _uncovered(ranges, lacking):
         raise registry_behind(table, left, advice=_UNKNOWN)
+    spans = registry.rows.committed_spans(topic, dict.fromkeys(lacking, 0))
+    apart = [one for one in ranges if not _overlaps(one, spans[one.partition])]
+    if left := _uncovered(apart, lacking):
+        raise registry_behind(table, left, advice=_OTHER_BORDERS)
     erased = registry.erasures.offsets(topic)
     done = registry.restore(
         topic,
@@ -106,6 +116,11 @@ def add_lacking_ranges(
         done.ranges,
     )
     return done.ranges
+
+
+def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a range overlaps one that the registry has: it would be passed over, even if it reaches further."""
+    return any(start < one.end_offset and one.start_offset < end for start, end in spans)
 
 
 def _uncovered(ranges: Sequence[StoredRange], lacking: Lacking) -> Lacking:

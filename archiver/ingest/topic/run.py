@@ -143,16 +143,17 @@ class TopicRun:
     def begin(self, *, has_staged: bool) -> None:
         """Commit what an earlier run left (`has_staged`), and look whether the table still has what was archived.
 
-        Ranges that the registry lacks since its database was restored from an older backup are added first. Raises
-        RegistryBehind if nothing says which these are, and RolledBack if the table was set back: the topic stops. If
-        other engines removed rows, it continues with a warning.
+        Ranges that the registry lacks since its database was restored from an older backup are added, once staged
+        ranges of the backup landed or were refused. Raises RegistryBehind if nothing says which these are, and
+        RolledBack if the table was set back: the topic stops. If other engines removed rows, it continues with a
+        warning.
         """
         self._is_as_opened = not has_staged
-        if not self.opened.table.is_recalled:
-            add_lacking_ranges(self.opened.table, self._registry, self.opened.journal, self._formats)
         if has_staged:
             with suppress(RolledBack):  # told below, with all that is missing
                 self.commit()
+        if not self.opened.table.is_recalled:
+            add_lacking_ranges(self.opened.table, self._registry, self.opened.journal, self._formats)
         self._kept.look(self.opened)
 
     def compare(self, allowance: Allowance) -> None:
