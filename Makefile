@@ -69,7 +69,7 @@ check: setup  ## Lint, format, types, import contracts, prose
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PY) scripts/prose.py
+	.venv/bin/python scripts/prose.py
 
 hooks: setup  ## Run the checks before each commit that changes code (pre-commit)
 	.venv/bin/pre-commit install

@@ -37,9 +37,10 @@ _UNKNOWN: Final = (
 )
 
 _OTHER_BORDERS: Final = (
-    "The journal has these ranges with other borders than the registry: they were compacted, erased or retired since the"
-    " backup. Restore a newer backup of the registry's database, or run `archiver registry rebuild` into an empty"
-    " database, with the journal"
+    "The journal has these ranges with other borders than the registry: they were compacted, erased or retired since"
+    " the backup. Restore a newer backup of the registry's database, or run `archiver registry rebuild` into an empty"
+    " database beside it, with the journal. Keep this one: only this one has the offsets of groups and the users of"
+    " `archiver serve kafka`"
 )
 
 _LOG = logging.getLogger(__name__)
