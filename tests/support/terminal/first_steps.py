@@ -194,8 +194,8 @@ INTRODUCTION = f"""\
 
 This page archives a topic, queries the table, replays the records and changes the schema. First install the archiver
 and DuckDB: `pip install "kafka_iceberg_archiver-….whl[local]" duckdb` ([how to install](../README.md#install)). Then
-run the commands in an empty folder. The output is from a terminal {COLUMNS} columns wide. A test runs the same commands and
-compares their output with this page. `scripts/first-steps` generates the page."""
+run the commands in an empty folder. The output is from a terminal {COLUMNS} columns wide. A test runs the same
+commands and compares their output with this page. `scripts/first-steps` generates the page."""
 NEXT = """\
 Read on: [concepts](concepts.md) explains the guarantees, [configuration](configuration.md) lists every key, and
 [operations](operations.md) explains how to run the archiver in production. The archiver removes no records unless you
