@@ -200,7 +200,7 @@ NEXT = """\
 Read on: [concepts](concepts.md) explains the guarantees, [configuration](configuration.md) lists every key, and
 [operations](operations.md) explains how to run the archiver in production. The archiver removes no records unless you
 configure it. A retention needs a unit: `retention = "90d"`.
-[`archiver expire` and `archiver erase`](removing-records.md#retention) show what they will remove and ask you."""
+[`archiver expire` and `archiver erase`](removing-records.md#retention) show what they will remove before they do it."""
 
 
 def main() -> None:
