@@ -1,6 +1,6 @@
-"""Writes docs/cli.md: every command with its arguments and options, as `--help` tells them.
+"""Writes docs/cli.md: every command with its arguments and options, from the texts of `--help`.
 
-Run it by `make docs` after a change of the command line. tests/test_docs.py holds the page equal to the help.
+Run it by `make docs` after a change of the command line. tests/test_docs.py compares the page with the help.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 _UNCUT = 10_000
 _INTRODUCTION = """# The command line
 
-This page is made from the help texts (`make docs`), so `archiver COMMAND --help` says the same.
+This page is generated from the help texts (`make docs`). `archiver COMMAND --help` prints the same text.
 
-`python -m archiver` is the same command where its script isn't on the path. `--config` may be left out if the variable
-`ARCHIVER_CONFIG` names the file. Exit codes and the form of the output: [operations](operations.md#running-it).
+If the `archiver` script isn't on the path, use `python -m archiver`. If the variable `ARCHIVER_CONFIG` names the
+configuration, you may leave out `--config`. Exit codes and output formats: [operations](operations.md#running-it).
 
-**Completion.** `archiver --install-completion` makes the bash, zsh or fish that you type it in complete commands and
-options, from its next start on. To place the script yourself:
+**Completion.** Run `archiver --install-completion` in bash, zsh or fish. New shells then complete commands and options.
+To install the script yourself:
 
 ```sh
 source <(_ARCHIVER_COMPLETE=source_bash archiver)                                 # in ~/.bashrc
@@ -32,15 +32,15 @@ source <(_ARCHIVER_COMPLETE=source_zsh archiver)                                
 _ARCHIVER_COMPLETE=source_fish archiver > ~/.config/fish/completions/archiver.fish
 ```
 
-**Colours** are used on a terminal only. `NO_COLOR=1` switches them off.
+**Colours** are used on a terminal only. `NO_COLOR=1` disables them.
 
-**Other libraries** warn of each attempt that fails, so they are heard only with `--verbose`, which also shows the
-traceback of an error. What matters to you is in the one message that the archiver ends with.
+**Log messages of libraries** are hidden, because libraries log a warning for each failed attempt. `--verbose` shows
+them, and the traceback of an error. Without `--verbose`, the archiver ends with one error message.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     root = typer.main.get_command(app)
     context = typer.Context(root, info_name="archiver", **root.context_settings)
     return "\n".join((_INTRODUCTION, *_described(root, context))).strip() + "\n"
@@ -55,17 +55,18 @@ def _described(command: Any, context: typer.Context) -> Iterator[str]:
     yield f"```text\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```\n"
     if group:
         yield "| command | |\n|---|---|"
-        for name, each in group.items():
+        for name, subcommand in group.items():
             path = f"{context.command_path} {name}"
             link = f"[`{name}`](#{path.replace(' ', '-')})"
-            yield f"| {link} | {_cell(each.get_short_help_str(_UNCUT))} |"
+            yield f"| {link} | {_cell(subcommand.get_short_help_str(_UNCUT))} |"
         yield ""
-    records = [each.get_help_record(context) for each in command.get_params(context)]
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
     yield "| argument or option | |\n|---|---|"
     yield from (f"| `{_cell(name)}` | {_cell(text)} |" for name, text in filter(None, records))
     yield ""
-    for name, each in group.items():
-        yield from _described(each, typer.Context(each, info_name=name, parent=context, **each.context_settings))
+    for name, subcommand in group.items():
+        child = typer.Context(subcommand, info_name=name, parent=context, **subcommand.context_settings)
+        yield from _described(subcommand, child)
 
 
 def _cell(text: str) -> str:

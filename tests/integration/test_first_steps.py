@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.terminal.first_steps import PAGE, STEPS, Step, page, play, same, shown
+from tests.support.terminal.first_steps import NEXT, PAGE, STEPS, Step, page, play, same, shown
 from tests.support.terminal.pseudo_terminal import Seen
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
@@ -39,7 +39,7 @@ def part(number: int) -> str:
     starts = [TEXT.index(opening(step), 0) for step in STEPS[:1]]
     for step in STEPS[1:]:
         starts.append(TEXT.index(opening(step), starts[-1] + 1))
-    ends = [*starts[1:], TEXT.index("\n\nWhat next?")]
+    ends = [*starts[1:], TEXT.index(f"\n\n{NEXT}")]
     return TEXT[starts[number] : ends[number]]
 
 

@@ -76,50 +76,54 @@ class Step:
 
 STEPS = (
     Step(
-        words="## Servers\n\nKafka, Postgres, an object store and an Iceberg catalog on this machine "
-        "([embedded stack](embedded-stack.md)). With servers of your own, leave this out.",
+        words="## Servers\n\nThe [embedded stack](embedded-stack.md) runs Kafka, Postgres, an object store and an "
+        "Iceberg catalog on this machine. Skip this step if you have these servers.",
         command="archiver local up --dir stack",
     ),
     Step(
-        words="## A topic\n\nOrders as Protobuf. This is the schema, and a producer:",
+        words="## A topic\n\nThe topic has orders in Protobuf. Write the schema and a producer:",
         files={"shop.proto": SHOP_PROTO, "produce.py": PRODUCE},
         command="python -m grpc_tools.protoc -I . --python_out . shop.proto",
     ),
     Step(command="python produce.py 0 1000"),
     Step(
-        words="## A configuration\n\n`archiver init` asks the cluster for its topics. Servers come from the embedded "
-        "stack's own configuration; for yours, name the brokers with `--bootstrap`.",
+        words="## A configuration\n\n`archiver init` lists the topics of the cluster and writes a configuration.\n"
+        "Here the servers come from the embedded stack's configuration. For your servers, name the brokers with "
+        "`--bootstrap`.",
         command="archiver init --from stack/archiver.toml",
     ),
     Step(
-        words="It can't know what bytes mean. Tell it:",
+        words="It can't know the message type of a topic. Name the type in the configuration:",
         command='sed -i \'/^\\[topics.orders\\]/a value = { format = "protobuf", message = "shop.Order", '
         'proto = "shop.proto" }\' archiver.toml',
     ),
     Step(
-        words="Is all well? This tries each server, and what the archiver has to do there:",
+        words="Check the configuration. `archiver check` tests each server and every right that the archiver needs:",
         command="archiver check",
     ),
     Step(words="## Archive", command="archiver archive --once"),
     Step(command="archiver status"),
     Step(
-        words="## Query\n\nThe table is an Iceberg table like any other. [Engines](engines.md) says how Spark, DuckDB "
-        "and pyiceberg read it by themselves; here DuckDB looks at what pyiceberg has read.",
+        words="## Query\n\nThe table is an ordinary Iceberg table. Here pyiceberg reads it, and DuckDB queries the "
+        "result. Spark, DuckDB and other engines can also read it\ndirectly: see [engines](engines.md).",
         files={"query.py": QUERY},
         command="python query.py 'SELECT val.customer, count(*) AS orders, sum(val.total) AS total "
         "FROM orders GROUP BY ALL ORDER BY ALL'",
     ),
     Step(
-        words="## Replay\n\nThe same files as Kafka records, byte for byte:",
+        words="## Replay\n\nReplay reads Kafka records from the same files, byte for byte:",
         command="archiver replay orders --limit 3",
     ),
-    Step(words="To read them, have them decoded:", command="archiver replay orders --limit 3 --decode"),
+    Step(words="With `--decode`, messages are shown as JSON:", command="archiver replay orders --limit 3 --decode"),
     Step(
-        words="## A schema change\n\nOrders get a field. What would that do to the table?",
+        words="## A schema change\n\nAdd a field to the message, and see how the table would change:",
         command="sed -i 's/^}/  string coupon = 4;\\n}/' shop.proto",
     ),
     Step(command="archiver schema diff orders"),
-    Step(words="It adds a column. Go on:", command="python -m grpc_tools.protoc -I . --python_out . shop.proto"),
+    Step(
+        words="The change adds a column. Produce records with the new field and archive them:",
+        command="python -m grpc_tools.protoc -I . --python_out . shop.proto",
+    ),
     Step(command="python produce.py 1000 1200"),
     Step(command="archiver archive --once"),
     Step(
@@ -128,7 +132,7 @@ STEPS = (
     ),
     Step(command="archiver schema history orders"),
     Step(
-        words="## The end\n\nThe servers stop; their data stays, and the next `up` goes on with it.",
+        words="## The end\n\nStop the servers. Their data stays, and the next `up` continues with it.",
         command="archiver local down --dir stack",
     ),
 )
@@ -188,13 +192,15 @@ def page(parts: list[str]) -> str:
 INTRODUCTION = f"""\
 # First steps
 
-What do the first ten minutes look like? Everything below was typed in an empty folder, in a terminal {COLUMNS} columns
-wide, after `pip install "kafka_iceberg_archiver-….whl[local]" duckdb` ([how to install](../README.md#install)). A test
-types it again and compares what is seen. `scripts/first-steps` makes this page anew."""
+This page archives a topic, queries the table, replays the records and changes the schema. First install the archiver
+and DuckDB: `pip install "kafka_iceberg_archiver-….whl[local]" duckdb` ([how to install](../README.md#install)). Then
+run the commands in an empty folder. The output is from a terminal {COLUMNS} columns wide. A test runs the same
+commands and compares their output with this page. `scripts/first-steps` generates the page."""
 NEXT = """\
-What next? [Concepts](concepts.md) says what is promised, [configuration](configuration.md) has every key,
-[operations](operations.md) how to run it for good. Nothing is removed unless you say so: `retention = "90d"` needs its
-unit, and [`archiver expire` and `archiver erase`](removing-records.md#retention) show what they will do, and ask."""
+Read on: [concepts](concepts.md) explains the guarantees, [configuration](configuration.md) lists every key, and
+[operations](operations.md) explains how to run the archiver in production. The archiver removes no records unless you
+configure it. A retention needs a unit: `retention = "90d"`.
+[`archiver expire` and `archiver erase`](removing-records.md#retention) show what they will remove before they do it."""
 
 
 def main() -> None:
