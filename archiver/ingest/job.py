@@ -26,11 +26,10 @@ from archiver.commit.commit_staged import StagedTopic
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import unmatched
-from archiver.engine.choice import EngineChoice
 from archiver.engine.classic_settings import runs_here
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
-from archiver.errors import ConfigError, SourceError, TopicBusy, UnknownTopic
+from archiver.errors import ConfigError, TopicBusy, UnknownTopic
 from archiver.ingest.commits import failing
 from archiver.ingest.events import (
     Failed,
@@ -43,8 +42,8 @@ from archiver.ingest.events import (
     Waiting,
 )
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
+from archiver.ingest.servers import JobServers, server_of
 from archiver.ingest.task.values import TopicTarget
-from archiver.ingest.task.work import MODULES
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.ingest.topic.target import target_of
@@ -56,11 +55,10 @@ from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool, clean_spool
-from archiver.topics.catalog_pool import CatalogPool
 from archiver.topics.leases import TopicLeases
 from archiver.topics.ledgers_ahead import LedgersAhead
 from archiver.topics.opening import OpenedTopic, open_topic
-from catalog.errors import RegistryError, TableError
+from catalog.errors import RegistryError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
@@ -153,7 +151,7 @@ class ArchiveJob:
                 stop.wait(max(0.0, started + seconds - time.monotonic()))
             return report
 
-    def _use_idle_time(self, connected: _Connected, report: JobReport, stop: threading.Event, *, until: float) -> None:
+    def _use_idle_time(self, connected: JobServers, report: JobReport, stop: threading.Event, *, until: float) -> None:
         """Give idle chores the time until the next run, on the topics that the last run archived without an error."""
 
         def is_over() -> bool:
@@ -196,7 +194,7 @@ class ArchiveJob:
         if not topics:
             self._config.select(())
 
-    def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> _Connected | None:
+    def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> JobServers | None:
         """Connect as soon as all servers answer, and tell what is waited for. None if `stop` is set before."""
         while not stop.is_set():
             try:
@@ -204,7 +202,7 @@ class ArchiveJob:
             except ContextError as error:
                 if not error.retryable:
                     raise
-                self._wait_for(_server(error), error)
+                self._wait_for(server_of(error), error)
             stop.wait(pause)
         return None
 
@@ -216,7 +214,7 @@ class ArchiveJob:
             self._observer(Waiting(on=on, error=error))
 
     @contextmanager
-    def _connect(self) -> Iterator[_Connected]:
+    def _connect(self) -> Iterator[JobServers]:
         """Connect to the servers. Everything is closed at the end."""
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
@@ -224,7 +222,7 @@ class ArchiveJob:
             threads = 1 + self._config.archive.catalog_connections
             registry = closing.enter_context(Registry(self._config.registry.dsn, connections=threads))
             catalog = closing.enter_context(TableCatalog(self._config.catalog, may_be_away=True))
-            yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
+            yield JobServers(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
     def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
         """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet.
@@ -251,7 +249,7 @@ class ArchiveJob:
         for pattern in missing:
             _LOG.warning("no topic of the cluster matches the section [topics.%s] yet", json.dumps(pattern))
 
-    def _run(self, connected: _Connected, stop: threading.Event, *, look_every: float | None) -> JobReport:
+    def _run(self, connected: JobServers, stop: threading.Event, *, look_every: float | None) -> JobReport:
         started = time.monotonic()
         clean_spool(self._config.archive.spool)
         with connected.registry.leases() as held:
@@ -289,7 +287,7 @@ class ArchiveJob:
         return report
 
     def _open_topics(
-        self, connected: _Connected, leases: TopicLeases, stop: threading.Event, look_every: float | None
+        self, connected: JobServers, leases: TopicLeases, stop: threading.Event, look_every: float | None
     ) -> tuple[list[TopicRun], list[TopicReport]]:
         """The runs of topics that can be archived, and the reports of those that can't be.
 
@@ -321,7 +319,7 @@ class ArchiveJob:
         self,
         topic: TopicConfig,
         known: TopicRow | None,
-        connected: _Connected,
+        connected: JobServers,
         loaded: Future[ArchiveTable | None],
         ledgers: LedgersAhead,
     ) -> OpenedTopic:
@@ -354,7 +352,7 @@ class ArchiveJob:
         self,
         topic: TopicConfig,
         opened: OpenedTopic,
-        connected: _Connected,
+        connected: JobServers,
         stop: threading.Event,
         look_every: float | None,
     ) -> TopicRun:
@@ -390,32 +388,6 @@ class ArchiveJob:
         )
 
 
-class _Connected:
-    """The servers that a job is connected to. The engine starts when it is first asked for."""
-
-    def __init__(
-        self, config: Config, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, closing: ExitStack
-    ) -> None:
-        self._config = config
-        self.brokers = brokers
-        self.registry = registry
-        self.catalog = catalog
-        self.catalogs = closing.enter_context(
-            CatalogPool(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
-        )
-        self.engines = closing.enter_context(EngineChoice(config.spark, preloaded=MODULES))
-        self.cluster_id = brokers.cluster_id()
-
-    def known_topics(self) -> dict[str, TopicRow]:
-        """The registry's topics of this cluster, by name."""
-        return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, which starts at its first use."""
-        return self.engines.engine
-
-
 def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]:
     """The topics, by id, that may have something an earlier run left: all where Postgres doesn't say now."""
     topics = [run.opened.topic for run in runs]
@@ -442,19 +414,6 @@ def _load(
     """Load the table of a registered topic. None for topics that aren't registered or that others archive now."""
     row = known.get(topic.name)
     return None if row is None or topic.name in busy else catalog.load(row)
-
-
-def _server(error: ContextError) -> str:
-    """The server that an error is about, as people call it."""
-    match error:
-        case SourceError():
-            return "Kafka"
-        case RegistryError():
-            return "Postgres"
-        case TableError():
-            return "the catalog"
-        case _:
-            return type(error).__name__
 
 
 def _busy(topic: str) -> TopicBusy:

@@ -6,7 +6,8 @@ belongs here, one module for each trade. Values that the tables share belong in 
 
 from catalog.registry.group_coordinators import Claimed, GroupClaim, OffsetBudget
 from catalog.registry.group_offsets import GroupOffset
-from catalog.registry.registry import KnownFiles, MissingObjects, Part, Registry, RegistryReader, in_transaction
+from catalog.registry.parts import Part, in_transaction
+from catalog.registry.registry import KnownFiles, MissingObjects, Registry, RegistryReader
 from catalog.registry.serve_nodes import ServeNode, ServeView
 from catalog.registry.served_users import EveryUser, ScramKeys
 

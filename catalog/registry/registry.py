@@ -11,10 +11,9 @@ reading, needs no lock: that saves the server and the driver two requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Self
 from uuid import UUID
 
 from catalog.account.interval import Interval
@@ -52,45 +51,10 @@ from catalog.registry import (
     trimming,
 )
 from catalog.registry.leases import Leases
-from catalog.registry.postgres import Connection, Postgres
+from catalog.registry.parts import Part, in_statements, in_transaction
+from catalog.registry.postgres import Postgres
 from catalog.registry.restoring import Restored, Retained
 from schema_mapping.columns.ledger import LedgerState
-
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-
-
-class Part:
-    """A part of the registry: the base of all parts."""
-
-    def __init__(self, postgres: Postgres) -> None:
-        self._postgres = postgres
-
-
-def in_transaction(
-    function: Callable[Concatenate[Connection, _Arguments], _Result],
-) -> Callable[Concatenate[Part, _Arguments], _Result]:
-    """A method of a `Part` that calls the function with a connection, in its own transaction."""
-
-    @wraps(function)
-    def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        with self._postgres.transaction() as connection:
-            return function(connection, *args, **kwargs)
-
-    return method
-
-
-def in_statements(
-    function: Callable[Concatenate[Connection, _Arguments], _Result],
-) -> Callable[Concatenate[Part, _Arguments], _Result]:
-    """A method of a `Part` that calls the function with a connection outside any transaction."""
-
-    @wraps(function)
-    def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        with self._postgres.statements() as connection:
-            return function(connection, *args, **kwargs)
-
-    return method
 
 
 class TopicReader(Part):
