@@ -17,6 +17,7 @@ from archiver.config.formats import FormatConfig, RawFormat
 from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
 from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
+from catalog.iceberg.store_settings import check_store_settings
 from catalog.partitioning import PartitionTerm, terms_of
 
 MIN_FILE_SIZE = 1 << 20
@@ -325,4 +326,6 @@ class ConfigFile(Section):
                 "catalog: `uri` names a user, which the catalog's client would not send: leave `user:password@` out, "
                 "and give `credential` (id:secret) or `token`"
             )
+        check_store_settings(self.catalog, "catalog: ")
+        check_store_settings({**self.catalog, **self.archive.journal_properties}, "archive: journal.")
         return self

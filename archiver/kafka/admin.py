@@ -23,8 +23,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from archiver.errors import AccessDenied, BrokerUnavailable, ConfigError, SourceError, UnknownTopic
 from archiver.kafka.group_offsets import CommittedOffset
 from archiver.kafka.options import parse_kafka_options
+from archiver.kafka.token_callback import PROVIDER
 
 _CONSUMER_OPTIONS: Final = ("fetch.", "isolation.level")
+_CALLBACK_OPTIONS: Final = (PROVIDER, "sasl.oauthbearer.extensions")
+"""Options that librdkafka doesn't have, or gets from the callback."""
 _DEFAULT_COPIES: Final = -1
 
 _DENIED: Final = (
@@ -83,6 +86,9 @@ class ClusterAdmin:
     def __init__(self, options: Mapping[str, str]) -> None:
         checked = parse_kafka_options(options)
         own: dict[str, Any] = {name: value for name, value in options.items() if not name.startswith(_CONSUMER_OPTIONS)}
+        if (tokens := checked.token_callback()) is not None:
+            own = {name: value for name, value in own.items() if name not in _CALLBACK_OPTIONS}
+            own["oauth_cb"] = tokens.oauth_cb
         self._seconds = checked.request_timeout / 1000
         try:
             # silent: what matters comes back as an error

@@ -27,6 +27,7 @@ from archiver.config.mistakes import sentence
 from archiver.errors import ConfigError
 from archiver.kafka.oauth import OidcClient, OidcTokens, parse_extensions, tokens_of
 from archiver.kafka.tls import tls_context
+from archiver.kafka.token_callback import PROVIDER, CallbackTokens, callback_tokens
 
 _HINTS: Final = {
     "group.": "offsets live in the table; there is no consumer group",
@@ -36,7 +37,9 @@ _HINTS: Final = {
     "fetch.message.max.bytes": "set fetch.max.bytes: a fetch asks for one partition",
     "metadata.broker.list": "set bootstrap.servers",
     "sasl.kerberos.": "supported are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
-    "sasl.oauthbearer.": "tokens come by client credentials from sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.": (
+        "tokens come by client credentials from sasl.oauthbearer.token.endpoint.url, or from sasl.token.provider"
+    ),
     "ssl.keystore.": "set ssl.certificate.location and ssl.key.location, PEM files",
 }
 _ALIASES: Final = {"sasl.mechanisms": "sasl.mechanism", "request.timeout.ms": "socket.timeout.ms"}
@@ -112,6 +115,12 @@ class KafkaOptions(BaseModel):
     oauth_extensions: Annotated[str | None, AfterValidator(_extensions)] = Field(
         default=None, alias="sasl.oauthbearer.extensions"
     )
+    token_provider: str | None = Field(
+        default=None,
+        alias=PROVIDER,
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$",
+        description="a function: write MODULE:FUNCTION",
+    )
     https_ca_location: str | None = Field(default=None, alias="https.ca.location")
     ssl_ca_location: str | None = Field(default=None, alias="ssl.ca.location")
     ssl_certificate_location: str | None = Field(default=None, alias="ssl.certificate.location")
@@ -144,11 +153,14 @@ class KafkaOptions(BaseModel):
         }
         optional: dict[str, object] = {
             "sasl.oauthbearer.scope": self.oauth_scope,
-            "sasl.oauthbearer.extensions": self.oauth_extensions,
             "https.ca.location": self.https_ca_location,
         }
+        extensions: dict[str, object] = {"sasl.oauthbearer.extensions": self.oauth_extensions}
+        function: dict[str, object] = {PROVIDER: self.token_provider}
         by_token = self.sasl_mechanism == "OAUTHBEARER"
-        sasl: dict[str, object] = {"sasl.mechanism": self.sasl_mechanism, **(oauth if by_token else password)}
+        by_function = by_token and self.token_provider is not None
+        identity = function if by_function else oauth if by_token else password
+        sasl: dict[str, object] = {"sasl.mechanism": self.sasl_mechanism, **identity}
         tls: dict[str, object] = {
             "ssl.ca.location": self.ssl_ca_location,
             "ssl.certificate.location": self.ssl_certificate_location,
@@ -158,11 +170,13 @@ class KafkaOptions(BaseModel):
         missing = [name for name, value in sasl.items() if value is None]
         if self.uses_sasl and missing:
             raise ValueError(f"security.protocol {self.security_protocol} needs {', '.join(missing)}")
-        unused = password if by_token else oauth | optional
-        unused |= {} if self.uses_sasl else sasl | optional
+        unused = password if by_token else oauth | optional | extensions | function
+        unused |= oauth | optional if by_function else {}
+        unused |= {} if self.uses_sasl else sasl | optional | extensions
         unused |= {} if self.uses_tls else tls
         if idle := [name for name, value in unused.items() if value is not None]:
-            raise ValueError(f"{', '.join(idle)} has no effect with {self._kind}")
+            beside = f" and {PROVIDER}" if by_function and self.uses_sasl else ""
+            raise ValueError(f"{', '.join(idle)} has no effect with {self._kind}{beside}")
         if (self.ssl_key_location is None) != (self.ssl_certificate_location is None):
             raise ValueError("ssl.certificate.location and ssl.key.location go together")
         return self
@@ -212,7 +226,13 @@ class KafkaOptions(BaseModel):
             "receive_message_max_bytes": self.receive_bytes,
         }
 
-    def _tokens(self) -> OidcTokens | None:
+    def token_callback(self) -> CallbackTokens | None:
+        """The tokens of `sasl.token.provider`. Raises `ConfigError` if there is no such function."""
+        return None if self.token_provider is None else callback_tokens(self.token_provider, self.oauth_extensions)
+
+    def _tokens(self) -> OidcTokens | CallbackTokens | None:
+        if self.token_provider is not None:
+            return self.token_callback()
         if self.oauth_endpoint is None or self.oauth_client_id is None or self.oauth_client_secret is None:
             return None
         client = OidcClient(

@@ -1,7 +1,7 @@
 """Tells from a client's error what is wrong with an object: missing, denied, unavailable or something else.
 
-Clients used by FileIO report most failures as OSError, with the store's code in the text. Only this module reads such
-texts. All other code goes by the class of the error.
+Clients used by FileIO report most failures as OSError, with the store's code in the text. Only this module and
+`store_refusals` read such texts. All other code goes by the class of the error.
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ import re
 from typing import Any
 
 from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageUnavailable
+from catalog.iceberg.store_refusals import checksum_advice, denial_advice, is_denied
 
-_DENIED = re.compile(
-    r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch"
-    r"|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|EXPIRED_TOKEN|ExpiredToken"
-    r"|HTTP (?:status|response code:) 40[13]|Forbidden|AWS Error \[code 15\]"
-    r"|Azure Error: \[\w*\] 40[13]|Status\((?:PERMISSION_DENIED|UNAUTHENTICATED)"
-)
 _MISSING = re.compile(
     r"NO_SUCH_KEY|NoSuchKey|NO_SUCH_BUCKET|NoSuchBucket|RESOURCE_NOT_FOUND|Path does not exist|Azure Error: \[\w*\] 404"
 )
 _PASSING = re.compile(
     r"NETWORK_CONNECTION|SLOW_DOWN|SlowDown|THROTTLING|REQUEST_TIMEOUT|RequestTimeout|SERVICE_UNAVAILABLE"
     r"|INTERNAL_FAILURE|InternalError|curlCode|[Tt]imed out|[Tt]imeout|HTTP (?:status|response code:) (?:429|50[0234])"
+    r"|status code: (?:429|50[0234])|error sending request"
     r"|Azure Error: \[\w*\] (?:429|50[0234]|Fail to get a new connection)"
     r"|Status\((?:UNAVAILABLE|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|INTERNAL)"
 )
-_MAYBE_EXPIRED = re.compile(r"HTTP status 400|Failed to flush response stream")
+_WRITES = frozenset(("upload", "write"))
+_MAYBE_EXPIRED = re.compile(r"HTTP status 400|status code: 400|Failed to flush response stream")
 _PASSING_ERRNO = frozenset(
     (errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH)
 )
@@ -41,7 +38,10 @@ def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> 
     if isinstance(error, StorageError):
         return error
     text = str(error)
-    kind, advice = _verdict(error, text)
+    writes = verb in _WRITES
+    kind, advice = _verdict(error, text, path, writes=writes)
+    if writes and kind in (StorageError, StorageUnavailable) and (checksums := checksum_advice(error, path)):
+        advice = f"{advice}. {checksums}"
     return kind(f"can't {verb} the object: {advice}", file=path, **context, cause=text)
 
 
@@ -54,11 +54,9 @@ def may_be_expired(failure: StorageError) -> bool:
     return isinstance(failure, StorageDenied) or bool(_MAYBE_EXPIRED.search(str(failure.context.get("cause", ""))))
 
 
-def _verdict(error: Exception, text: str) -> tuple[type[StorageError], str]:
-    if isinstance(error, PermissionError) or _DENIED.search(text):
-        return StorageDenied, (
-            "access denied. Grant these credentials the right on this path, or correct them in the catalog's section"
-        )
+def _verdict(error: Exception, text: str, path: str, *, writes: bool) -> tuple[type[StorageError], str]:
+    if is_denied(error):
+        return StorageDenied, denial_advice(error, path, writes=writes)
     if isinstance(error, FileNotFoundError) or _MISSING.search(text):
         return ObjectMissing, "it, or its bucket, isn't there. Restore it, or correct the address of the store"
     if isinstance(error, (ConnectionError, TimeoutError)) or _is_passing(error) or _PASSING.search(text):

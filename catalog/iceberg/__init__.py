@@ -4,7 +4,8 @@
 Nothing here knows Postgres, and data files are read and written elsewhere.
 
 - the catalog: `table_catalog` (the way in), `rest` (the client), `retry_after`; storage keys: `credentials`, `vended`;
-  `file_io` for Azure's and Google's stores, `late_file_io` for who mostly needs none
+  `file_io` for S3, Azure's and Google's stores, `s3_writer` for encryption, `late_file_io` for who mostly needs none;
+  `store_settings` (which exist) and `store_refusals` (what a store's error means)
 - a table: `archive_table`, `last_known_table` (when the catalog is away), `creation`, `schema_change`, `partitions`,
   `partition_spec` (specs of columns), `truncation` and `hidden_values` (what engines miss by them),
   `iceberg_format` (what can't be written or read)
@@ -50,6 +51,8 @@ __all__ = [
     "schema_history",
     "scratch_table",
     "settle",
+    "store_refusals",
+    "store_settings",
     "table_catalog",
     "vended",
     "views",

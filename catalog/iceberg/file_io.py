@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyarrow.fs import FileSystem, GcsFileSystem
 from pyiceberg.io import (
@@ -24,10 +24,17 @@ from pyiceberg.io import (
     S3_ACCESS_KEY_ID,
     S3_RETRY_STRATEGY_IMPL,
     FileIO,
+    InputFile,
+    OutputFile,
 )
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 from pyiceberg.utils.properties import get_first_property_value
+
+from catalog.iceberg.store_settings import WriteHeaders
+
+if TYPE_CHECKING:
+    from catalog.iceberg.s3_writer import S3Writer
 
 TRY_SECONDS: Final = 30.0
 """How long Google's client tries one call. Those who call it try again."""
@@ -39,11 +46,38 @@ _PLACE: Final = re.compile(r"^(?P<container>[^@]*)@(?P<account>[^.]+)")
 
 
 class S3FileIO(PyArrowFileIO):
-    """Objects in S3, by a client that all with the same settings share."""
+    """Objects in S3, by a client that all with the same settings share.
+
+    Encryption and `s3.checksums` need headers that pyarrow's client can't send: then an `S3Writer` writes and deletes.
+    """
+
+    def new_output(self, location: str) -> PyArrowFile:
+        """A file to write."""
+        file = super().new_output(location)
+        writer = self._writer(location)
+        return file if writer is None else writer.file(file)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Delete a file. pyarrow's client would write an object in the place of its folder."""
+        uri = location if isinstance(location, str) else location.location
+        writer = self._writer(uri)
+        if writer is None:
+            super().delete(location)
+        else:
+            writer.delete(self.parse_location(uri, self.properties)[2])
+
+    def _writer(self, location: str) -> S3Writer | None:
+        if WriteHeaders.of(self.properties).are_usual:
+            return None
+        _, bucket, _ = self.parse_location(location, self.properties)
+        return _s3_writer(self._settings, bucket)
+
+    @property
+    def _settings(self) -> tuple[tuple[str, Any], ...]:
+        return tuple(sorted(pair for pair in self.properties.items() if pair[0].startswith(_S3_SETTINGS)))
 
     def _initialize_s3_fs(self, netloc: str | None) -> FileSystem:
-        given = (each for each in self.properties.items() if each[0].startswith(_S3_SETTINGS))
-        return _s3_client(tuple(sorted(given)), netloc)
+        return _s3_client(self._settings, netloc)
 
 
 @lru_cache(maxsize=16)
@@ -56,6 +90,13 @@ def _s3_client(settings: tuple[tuple[str, Any], ...], netloc: str | None) -> Fil
     make, (options,) = client.__reduce__()
     small_in_one: FileSystem = make(options | {"allow_delayed_open": True})
     return small_in_one
+
+
+@lru_cache(maxsize=16)
+def _s3_writer(settings: tuple[tuple[str, Any], ...], bucket: str) -> S3Writer:
+    from catalog.iceberg.s3_writer import S3Writer  # its client is loaded only if it is used
+
+    return S3Writer(dict(settings), bucket, _s3_client(settings, bucket).region)
 
 
 class AzureFileIO(PyArrowFileIO):

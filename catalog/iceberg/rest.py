@@ -39,6 +39,7 @@ from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 from catalog.iceberg.load_answer import table_of
 from catalog.iceberg.retry_after import AskedPause
+from catalog.iceberg.store_refusals import checksum_advice, denial_advice, is_denied, is_expired
 
 CONNECT_SECONDS: Final = 10.0
 _SERVER_ERROR: Final = 500
@@ -236,13 +237,16 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
             "these settings out"
         )
         raise CatalogRefused(msg, **where) from error
-    except PermissionError as error:
-        msg = f"the table's storage refused our credentials or rights: {_said(error)}"
-        raise CatalogDenied(msg, **where) from error
     except OSError as error:
-        raise MetadataUnwritable(f"the table's storage failed: {_said(error)}", **where) from error
+        if is_denied(error) and not is_expired(error):
+            msg = f"the table's storage refused to take metadata: {denial_advice(error, 's3', writes=True)}"
+            raise CatalogDenied(msg, **where, cause=_said(error)) from error
+        advice = checksum_advice(error, "s3")
+        msg = f"the table's storage failed: {_said(error)}" + (f". {advice}" if advice else "")
+        raise MetadataUnwritable(msg, **where) from error
 
 
 def _said(error: Exception) -> str:
+    """The kind of the error and its first line, whole: the reason and the remedy often are at its end."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

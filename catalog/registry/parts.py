@@ -1,4 +1,4 @@
-"""Parts of the registry: their methods are functions that take a connection, in a transaction of their own or without."""
+"""Parts of the registry: their methods are functions that take a connection, with a transaction or without one."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -10,8 +11,10 @@ from confluent_kafka import Producer
 
 from archiver.errors import AccessDenied, BrokerUnavailable
 from archiver.kafka import BrokerClient, PartitionFetcher
+from archiver.kafka.admin import ClusterAdmin
 from tests.support.archive.job_runs import archive_once
 from tests.support.engine.inline_engine import InlineEngine
+from tests.support.kafka import token_functions
 from tests.support.kafka.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker
 from tests.support.servers.oidc_server import TokenEndpoint, token_endpoint
 from tests.support.servers.stack import Stack, unique
@@ -113,6 +116,19 @@ def test_a_token_that_the_broker_does_not_take_is_refused(
             client.describe([topic])
     finally:
         endpoint.life_seconds = 3_600.0
+
+
+def test_a_function_gives_tokens(
+    stack: Stack, broker: SecuredBroker, endpoint: TokenEndpoint, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both clients: kafka-python's reads the topic, librdkafka's describes it."""
+    monkeypatch.setenv(token_functions.ENDPOINT, json.dumps([endpoint.url, USER, PASSWORD]))
+    asked = options(broker, endpoint, "OAUTHBEARER")
+    asked = {name: value for name, value in asked.items() if not name.startswith("sasl.oauthbearer.")}
+    asked["sasl.token.provider"] = f"{token_functions.__name__}:from_endpoint"
+    assert archive_once(stack.config({topic: {}}, kafka=asked), topic, engine=InlineEngine()).records == RECORDS
+    with ClusterAdmin(asked) as admin:
+        assert "retention.ms" in admin.topic_settings(topic)
 
 
 @pytest.mark.parametrize("missing", ["ssl.ca.location", "client certificate", "a stranger's certificate"])

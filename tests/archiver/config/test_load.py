@@ -226,3 +226,19 @@ def test_defaults_keep_the_limits_of_their_keys(tmp_path: Path, name: str, secti
             texts[key] = bytes_text(field.default) if parse_bytes in parsers else seconds_text(field.default)
     assert texts
     load(tmp_path, "\n".join([f"[{name}]", *(f'{key} = "{text}"' for key, text in texts.items())]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[catalog]\n"s3.sse.typ" = "kms"\nuri = "http://x"\n', "catalog: s3.sse.typ has no effect here"),
+        ('[archive]\njournal = "s3://b/j"\n"journal.s3.sse.tpe" = "kms"\n', "journal.s3.sse.tpe has no effect here"),
+        ('[archive]\njournal = "s3://b/j"\n"journal.s3.sse.type" = "x"\n', "journal.s3.sse.type: 'x' is no kind"),
+    ],
+)
+def test_store_settings_without_effect_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "archiver.toml"
+    minimal = MINIMAL.replace('[catalog]\nuri = "http://127.0.0.1:8181"\n', "") if "[catalog]" in text else MINIMAL
+    file.write_text(minimal + text)
+    with pytest.raises(ConfigError, match=message):
+        load_config(file, {})

@@ -21,6 +21,11 @@ OAUTH = {
     "sasl.oauthbearer.client.id": "archiver",
     "sasl.oauthbearer.client.secret": "hunter2",
 }
+FUNCTION = {
+    "security.protocol": "sasl_plaintext",
+    "sasl.mechanism": "oauthbearer",
+    "sasl.token.provider": "tests.support.kafka.token_functions:lasting",
+}
 SASL = BOOTSTRAP | {
     "security.protocol": "SASL_SSL",
     "sasl.mechanism": "scram-sha-512",
@@ -110,6 +115,11 @@ def test_sasl() -> None:
         (OAUTH | {"sasl.oauthbearer.method": "default"}, "sasl.oauthbearer.method"),
         (OAUTH | {"sasl.oauthbearer.token.endpoint.url": "idp"}, "sasl.oauthbearer.token.endpoint.url"),
         (OAUTH | {"sasl.oauthbearer.extensions": "tenant"}, "write name=value"),
+        (OAUTH | {"sasl.token.provider": "a:b"}, "sasl.oauthbearer.method, .*has no effect with .*sasl.token.provider"),
+        (FUNCTION | {"sasl.token.provider": "a.b"}, "sasl.token.provider: .*write MODULE:FUNCTION"),
+        (FUNCTION | {"https.ca.location": "/ca.pem"}, "https.ca.location has no effect"),
+        (SASL | {"sasl.token.provider": "a:b"}, "sasl.token.provider has no effect .*SCRAM-SHA-512"),
+        ({"sasl.token.provider": "a:b"}, "sasl.token.provider has no effect"),
         (OAUTH | {"security.protocol": "plaintext"}, "has no effect with security.protocol plaintext"),
         ({"sasl.oauthbearer.client.id": "x"}, "sasl.oauthbearer.client.id has no effect"),
         ({"sasl.oauthbearer.grant.type": "x"}, "sasl.oauthbearer.grant.type is not supported .*client credentials"),

@@ -75,6 +75,9 @@ def test_only_rest_catalogs_are_spoken(properties: dict[str, str]):
         (exceptions.BadRequestError("400"), CatalogRefused),
         (PermissionError("403"), CatalogDenied),
         (OSError("the store is away"), MetadataUnwritable),
+        (OSError("AWS Error ACCESS_DENIED during PutObject operation: with an explicit deny"), CatalogDenied),
+        (OSError("status code: 403 Forbidden: <Code>AccessDenied</Code>"), CatalogDenied),
+        (OSError("AWS Error EXPIRED_TOKEN (HTTP status 403)"), MetadataUnwritable),
     ],
 )
 def test_failures_in_our_words(raised: Exception, ours: type[TableError]):
@@ -88,6 +91,24 @@ def test_a_setting_that_needs_another_package_is_told(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "boto3", None)
     with answering(200, {"defaults": {}, "overrides": {}}) as uri, pytest.raises(CatalogRefused, match="package boto3"):
         connecting(uri, **{"rest.sigv4-enabled": "true"})
+
+
+def test_messages_are_whole():
+    reason = "x" * 500 + " explicit deny in the policy Encrypt"
+    with pytest.raises(CatalogDenied, match="explicit deny in the policy Encrypt"), in_our_words("http://catalog"):
+        raise exceptions.ForbiddenError(reason)
+
+
+def test_a_denied_manifest_is_not_tried_again():
+    with pytest.raises(CatalogDenied, match="a policy denies this request") as caught, in_our_words("http://catalog"):
+        raise OSError("AWS Error ACCESS_DENIED during PutObject operation: x with an explicit deny in a policy")
+    assert not caught.value.retryable
+    assert "Grant" not in caught.value.message
+
+
+def test_a_manifest_refused_for_its_checksum_names_the_setting():
+    with pytest.raises(MetadataUnwritable, match=r"s3\.checksums"), in_our_words("http://catalog"):
+        raise OSError("AWS Error UNKNOWN (HTTP status 501) during PutObject operation: x")
 
 
 def test_our_own_errors_pass():

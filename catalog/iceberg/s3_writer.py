@@ -1,0 +1,162 @@
+"""Writes objects to S3 with headers that pyarrow's client can't send: encryption, and no checksums of its own.
+
+Each request is signed with the SHA-256 of its content, so the store refuses what was changed on the way. An upload in
+parts requests encryption when it begins, as S3 wants it. Reading is left to pyarrow's client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final, cast
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+from pyiceberg.io import (
+    AWS_ACCESS_KEY_ID,
+    AWS_SECRET_ACCESS_KEY,
+    AWS_SESSION_TOKEN,
+    S3_ACCESS_KEY_ID,
+    S3_CONNECT_TIMEOUT,
+    S3_ENDPOINT,
+    S3_FORCE_VIRTUAL_ADDRESSING,
+    S3_PROXY_URI,
+    S3_REQUEST_TIMEOUT,
+    S3_SECRET_ACCESS_KEY,
+    S3_SESSION_TOKEN,
+    OutputStream,
+)
+from pyiceberg.io.pyarrow import PyArrowFile
+from pyiceberg.utils.properties import get_first_property_value, property_as_bool
+
+from catalog.iceberg.store_settings import WriteHeaders
+
+PART_BYTES: Final = 10 << 20
+"""Smaller objects go up in one request, larger ones in parts of this size."""
+_PARTS_AT_ONCE: Final = 2
+_RETRIES: Final = 2
+_RETRY_SECONDS: Final = 60.0
+_SILENCE_SECONDS: Final = 30.0
+_CONNECT_SECONDS: Final = 10.0
+
+
+class S3Writer:
+    """Writes and deletes objects of one bucket. Threads may share it.
+
+    Errors are OSErrors with the store's answer in their text: PermissionError and FileNotFoundError where it says so.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], bucket: str, region: str) -> None:
+        self._store = _store(properties, bucket, region)
+        self._prefix = f"{bucket}/"
+
+    def file(self, file: PyArrowFile) -> PyArrowFile:
+        """The same file, written by this writer."""
+        return WrittenFile(file, self)
+
+    def create(self, path: str) -> OutputStream:
+        """Begin an object at `BUCKET/KEY`. It is there once the stream is closed, and never if its block fails."""
+        with _os_errors():
+            stream: Any = obstore.open_writer(
+                self._store,
+                path.removeprefix(self._prefix),
+                buffer_size=PART_BYTES,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+            return cast("OutputStream", stream)
+
+    def delete(self, path: str) -> None:
+        """Remove the object at `BUCKET/KEY`. Nothing is put in the place of its folder."""
+        with _os_errors():
+            obstore.delete(self._store, path.removeprefix(self._prefix))
+
+
+class WrittenFile(PyArrowFile):
+    """A file that is read by pyarrow's client and written by an `S3Writer`."""
+
+    def __init__(self, file: PyArrowFile, writer: S3Writer) -> None:
+        super().__init__(file.location, file._path, file._filesystem, file._buffer_size)  # noqa: SLF001 - the same file
+        self._writer = writer
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        """Begin the object. FileExistsError if there is one already, unless it is to be overwritten."""
+        if not overwrite and self.exists():
+            raise FileExistsError(f"Cannot create file, already exists: {self.location}")
+        return self._writer.create(self._path)
+
+
+def _store(properties: Mapping[str, Any], bucket: str, region: str) -> S3Store:
+    headers = WriteHeaders.of(properties)
+    encryption: dict[str, Any] = {} if headers.algorithm is None else {"server_side_encryption": headers.algorithm}
+    if headers.kms_key is not None:
+        encryption["sse_kms_key_id"] = headers.kms_key
+    endpoint = properties.get(S3_ENDPOINT)
+    make: Any = S3Store  # its types know only literal names
+    store: S3Store = make(
+        bucket,
+        region=region,
+        disable_bulk_delete=True,  # which some stores don't have
+        virtual_hosted_style_request=property_as_bool(dict(properties), S3_FORCE_VIRTUAL_ADDRESSING, endpoint is None),
+        **({} if endpoint is None else {"endpoint": _with_bucket(str(endpoint), bucket, properties)}),
+        **encryption,
+        **_credentials(properties),
+        client_options=_client(properties),
+        retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)},
+    )
+    return store
+
+
+def _with_bucket(endpoint: str, bucket: str, properties: Mapping[str, Any]) -> str:
+    """The address as this client wants it: with the bucket in the host's name, if that is how buckets are addressed."""
+    if not property_as_bool(dict(properties), S3_FORCE_VIRTUAL_ADDRESSING, default=False):
+        return endpoint
+    scheme, separator, host = endpoint.partition("://")
+    return f"{scheme}{separator}{bucket}.{host}" if separator else f"https://{bucket}.{endpoint}"
+
+
+def _credentials(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that are given, and no token from the environment beside them. None: the client searches for some."""
+    texts = dict(properties)
+    key = get_first_property_value(texts, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID)
+    secret = get_first_property_value(texts, S3_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY)
+    if not key or not secret:
+        return {}
+    given = {
+        "access_key_id": key,
+        "secret_access_key": secret,
+        "token": get_first_property_value(texts, S3_SESSION_TOKEN, AWS_SESSION_TOKEN),
+        "expires_at": None,
+    }
+    return {"credential_provider": lambda: given}
+
+
+def _client(properties: Mapping[str, Any]) -> dict[str, Any]:
+    connect = float(properties.get(S3_CONNECT_TIMEOUT) or _CONNECT_SECONDS)
+    silence = float(properties.get(S3_REQUEST_TIMEOUT) or _SILENCE_SECONDS)
+    options: dict[str, Any] = {
+        "allow_http": True,
+        "http1_only": True,
+        "connect_timeout": timedelta(seconds=connect),
+        "read_timeout": timedelta(seconds=silence),
+        "timeout": timedelta(seconds=_RETRY_SECONDS + silence),
+    }
+    if proxy := properties.get(S3_PROXY_URI):
+        options["proxy_url"] = proxy
+    return options
+
+
+@contextmanager
+def _os_errors() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(_answer(error)) from error
+    except (BaseError, OSError) as error:
+        raise OSError(_answer(error)) from error
+
+
+def _answer(error: Exception) -> str:
+    """The error's text without what it appends for developers of its client."""
+    return str(error).partition("\n\nDebug source")[0]

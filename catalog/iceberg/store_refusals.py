@@ -1,0 +1,78 @@
+"""What a store's refusal means, and what to do about it, by the text of its client's error.
+
+Clients report most failures as OSError, with the store's code in the text. Only this module and the archiver's
+`store_errors` read such texts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from catalog.iceberg.store_settings import CHECKSUMS, SSE_TYPE, WHEN_REQUIRED
+
+_EXPIRED: Final = re.compile(r"EXPIRED_TOKEN|ExpiredToken|Token has expired|token expired", re.IGNORECASE)
+_DENIED: Final = re.compile(
+    r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch"
+    r"|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|EXPIRED_TOKEN|ExpiredToken"
+    r"|HTTP (?:status|response code:) 40[13]|status code: 40[13]|Forbidden|AWS Error \[code 15\]"
+    r"|Azure Error: \[\w*\] 40[13]|Status\((?:PERMISSION_DENIED|UNAUTHENTICATED)"
+)
+_EXPLICIT: Final = re.compile(r"explicit(?:ly)? (?:deny|denied|denies)|explicitDeny", re.IGNORECASE)
+_KEY_RIGHT: Final = re.compile(r"kms:\w+")
+_WRONG_KEYS: Final = re.compile(
+    r"INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|INVALID_CLIENT_TOKEN_ID"
+    r"|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|UNAUTHENTICATED"
+)
+_ENCRYPTS: Final = "If a policy of the bucket demands encryption, set"
+_BY_CHECKSUMS: Final = re.compile(
+    r"HTTP status (?:400|50[01])|INTERNAL_FAILURE|InternalError|NotImplemented|NOT_IMPLEMENTED"
+    r"|x-amz-(?:trailer|sdk-)|\bCRC|checksum",
+    re.IGNORECASE,
+)
+_WITHOUT_CHECKSUMS: Final = "Error performing"
+"""How errors of the client begin that sends none by itself."""
+
+
+def is_denied(error: Exception) -> bool:
+    """Whether the store refused the credentials, or what they may do. Also when they have expired."""
+    return isinstance(error, PermissionError) or bool(_DENIED.search(str(error)))
+
+
+def is_expired(error: Exception) -> bool:
+    """Whether the store says that the credentials have expired: new ones may do."""
+    return bool(_EXPIRED.search(str(error)))
+
+
+def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> str:
+    """Say what kind of denial it is, and what to do. `writes` says that an object was to be written to `path`."""
+    text = str(error)
+    encrypts = writes and path.startswith("s3") and not text.count(_WITHOUT_CHECKSUMS)
+    if key_right := _KEY_RIGHT.search(text):
+        return (
+            f"access denied to the key that encrypts: allow {key_right[0]} to these credentials in the key's policy"
+            " (writing needs kms:GenerateDataKey, reading kms:Decrypt, parts need both), or set another `s3.sse.key`"
+        )
+    if _EXPLICIT.search(text):
+        return (
+            "access denied: a policy denies this request, whatever else is granted. Change the request or the policy"
+            " that the cause names" + (f". If it demands encryption, set `{SSE_TYPE}` (docs/stores.md)" * encrypts)
+        )
+    if is_expired(error):
+        return "access denied: the credentials have expired. Give new ones in the catalog's section"
+    if _WRONG_KEYS.search(text):
+        return "access denied: the store refuses the keys. Correct them in the catalog's section"
+    return "access denied. Grant these credentials the right on this path, or correct them in the catalog's section" + (
+        f". {_ENCRYPTS} `{SSE_TYPE}`" * encrypts
+    )
+
+
+def checksum_advice(error: Exception, path: str) -> str | None:
+    """Say what to do if the store may have refused a write for its checksum. None if that can't be the reason."""
+    text = str(error)
+    if not path.startswith("s3") or _WITHOUT_CHECKSUMS in text or not _BY_CHECKSUMS.search(text):
+        return None
+    return (
+        f'Stores other than AWS\'s (R2, OVH, older Ceph) may refuse its checksum: set {CHECKSUMS} = "{WHEN_REQUIRED}"'
+        " (docs/stores.md)"
+    )

@@ -1,0 +1,69 @@
+"""Settings of stores: which have an effect, and which values they take."""
+
+from __future__ import annotations
+
+import pytest
+from pyiceberg import io
+from pyiceberg.io import pyarrow as pyarrow_io
+
+from catalog.iceberg.store_settings import KNOWN, StoreSettingError, WriteHeaders, check_store_settings
+
+KMS = {"s3.sse.type": "kms"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"s3.sse.typ": "kms"}, "s3.sse.typ has no effect here: did you mean `s3.sse.type`"),
+        ({"s3.sse.type": "custom"}, "SSE-C"),
+        ({"s3.sse.type": "AES"}, "write none, s3, kms or dsse-kms"),
+        ({"s3.sse.key": "k"}, "s3.sse.key .* needs `s3.sse.type`"),
+        ({"s3.sse.key": "k", "s3.sse.type": "s3"}, "s3.sse.key .* needs `s3.sse.type`"),
+        ({"s3.checksums": "never"}, "when_supported or when_required"),
+        ({"s3.server-side-encryption": "aws:kms"}, "set `s3.sse.type`"),
+        ({"s3.profile-name": "x"}, "AWS_PROFILE"),
+        ({"adls.connection-string": "x"}, "adls.connection-string has no effect"),
+        (KMS | {"s3.role-arn": "x"}, "s3.role-arn can't be used with `s3.sse.type`"),
+        ({"s3.checksums": "when_required", "s3.anonymous": "true"}, "can't be used with `s3.checksums`"),
+        (KMS | {"py-io-impl": "x"}, "s3.sse.type has no effect with `py-io-impl`"),
+    ],
+)
+def test_settings_without_effect_are_refused_by_name(properties: dict[str, str], message: str):
+    with pytest.raises(StoreSettingError, match=message):
+        check_store_settings(properties)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"uri": "http://x", "warehouse": "w", "rest.sigv4-enabled": "true", "header.X-Iceberg": "y"},
+        {"s3.role-arn": "x", "s3.path-style-access": "true"},
+        {"py-io-impl": "x", "s3.server-side-encryption": "aws:kms"},
+        {"adls.sas-token.acme.dfs.core.windows.net": "x"},
+        {"s3.sse.type": "none", "s3.role-arn": "x"},
+        {"s3.sse.type": "KMS", "s3.sse.key": "k", "s3.checksums": "when_supported"},
+    ],
+)
+def test_settings_that_work(properties: dict[str, str]):
+    check_store_settings(properties)
+
+
+def test_every_setting_that_pyarrow_reads_is_known():
+    """pyiceberg names its settings in constants; `pyarrow.py` imports the ones that it reads."""
+    names = {
+        value
+        for name, value in vars(pyarrow_io).items()
+        if name.isupper() and getattr(io, name, None) == value and isinstance(value, str)
+        if value.startswith(("s3.", "client.", "adls.", "gcs.", "hdfs."))
+    }
+    assert len(names) > 30
+    assert names <= KNOWN
+
+
+def test_headers():
+    usual = WriteHeaders.of({"s3.sse.type": "none"})
+    assert usual.are_usual
+    assert WriteHeaders.of({"s3.sse.type": "s3"}).algorithm == "AES256"
+    assert WriteHeaders.of(KMS | {"s3.sse.key": "k"}) == WriteHeaders(algorithm="aws:kms", kms_key="k")
+    assert not WriteHeaders.of({"s3.checksums": "when_required"}).are_usual
+    assert "secret" not in repr(WriteHeaders.of(KMS | {"s3.sse.key": "secret"}))

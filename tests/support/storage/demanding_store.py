@@ -1,0 +1,186 @@
+"""A store in memory that speaks enough of S3 to be written to and read, and refuses requests as policies and stores do.
+
+It keeps what each object was written with. It doesn't check signatures.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.support.servers.serving import serving
+
+SSE = "x-amz-server-side-encryption"
+KMS_KEY = "x-amz-server-side-encryption-aws-kms-key-id"
+DENY = (
+    "User: arn:aws:iam::1:user/archiver is not authorized to perform: s3:PutObject on resource: "
+    '"arn:aws:s3:::lake/x" with an explicit deny in a resource-based policy'
+)
+
+
+@dataclass(slots=True)
+class StoredObject:
+    """An object's bytes, and the headers of the request that created it."""
+
+    data: bytes
+    headers: dict[str, str]
+    parts: int = 0
+
+
+@dataclass(slots=True)
+class Demands:
+    """What the store refuses: writes without this encryption, and requests with a checksum (by this status)."""
+
+    encryption: str | None = None
+    kms_key: str | None = None
+    checksum_status: int | None = None
+
+
+@dataclass(slots=True)
+class _Upload:
+    headers: dict[str, str]
+    parts: dict[int, bytes] = field(default_factory=dict)
+
+
+class DemandingStore(ThreadingHTTPServer):
+    """`objects` by `BUCKET/KEY`. `refused` are the requests that were refused."""
+
+    daemon_threads = True
+
+    def __init__(self, demands: Demands) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.demands = demands
+        self.objects: dict[str, StoredObject] = {}
+        self.uploads: dict[str, _Upload] = {}
+        self.refused: list[str] = []
+        self.lock = threading.Lock()
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """FileIO properties."""
+        return {
+            "s3.endpoint": f"http://127.0.0.1:{self.server_port}",
+            "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret",
+            "s3.region": "us-east-1",
+        }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: DemandingStore
+
+    def handle_any(self) -> None:
+        data = self._body()
+        parts = urlsplit(self.path)
+        name, query = unquote(parts.path)[1:], parse_qs(parts.query, keep_blank_values=True)
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        demands = self.server.demands
+        begins = (self.command == "PUT" and "partNumber" not in query) or "uploads" in query
+        checked = [key for key in headers if key.startswith("x-amz-checksum") or key in _CHECKSUM_HEADERS]
+        checked = [key for key in checked if key != "x-amz-checksum-mode"]
+        if demands.checksum_status is not None and checked and self.command in {"PUT", "POST"}:
+            code = {501: "NotImplemented", 400: "InvalidArgument", 500: "InternalError"}[demands.checksum_status]
+            self._refuse(demands.checksum_status, code, "A header you provided implies functionality that is not there")
+        elif (
+            begins
+            and demands.encryption is not None
+            and (headers.get(SSE) != demands.encryption or headers.get(KMS_KEY) != demands.kms_key)
+        ):
+            self._refuse(403, "AccessDenied", DENY)
+        else:
+            with self.server.lock:
+                self._serve(name, query, headers, data)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_any  # noqa: N815 - the library's names
+
+    def _serve(self, name: str, query: dict[str, list[str]], headers: dict[str, str], data: bytes) -> None:
+        store = self.server
+        match self.command:
+            case "POST" if "uploads" in query:
+                store.uploads[name] = _Upload(headers)
+                self._answer(
+                    200,
+                    f"<InitiateMultipartUploadResult><UploadId>{name}</UploadId>"
+                    f"<Bucket>b</Bucket><Key>k</Key></InitiateMultipartUploadResult>".encode(),
+                )
+            case "PUT" if "partNumber" in query:
+                store.uploads[name].parts[int(query["partNumber"][0])] = data
+                self._answer(200)
+            case "POST" if "uploadId" in query:
+                upload = store.uploads.pop(name)
+                whole = b"".join(upload.parts[number] for number in sorted(upload.parts))
+                store.objects[name] = StoredObject(whole, upload.headers, len(upload.parts))
+                self._answer(
+                    200,
+                    b"<CompleteMultipartUploadResult><Location>l</Location><Bucket>b</Bucket>"
+                    b'<Key>k</Key><ETag>"e"</ETag></CompleteMultipartUploadResult>',
+                )
+            case "PUT":
+                store.objects[name] = StoredObject(data, headers)
+                self._answer(200)
+            case "DELETE":
+                store.objects.pop(name, None)
+                self._answer(204)
+            case "GET" if "list-type" in query:
+                self._answer(
+                    200, b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>"
+                )
+            case _ if name not in store.objects:
+                self._refuse(404, "NoSuchKey", "no such key")
+            case "HEAD":
+                self._answer(200, length=len(store.objects[name].data))
+            case _:
+                whole = store.objects[name].data
+                first, _, last = headers.get("range", "bytes=0-").removeprefix("bytes=").partition("-")
+                chosen = whole[int(first) : int(last) + 1 if last else None]
+                self._answer(206 if "range" in headers else 200, chosen)
+
+    def _body(self) -> bytes:
+        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            while size := int(self.rfile.readline(), 16):
+                data += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        if "aws-chunked" not in self.headers.get("Content-Encoding", ""):
+            return data
+        plain = b""
+        while data:
+            head, _, rest = data.partition(b"\r\n")
+            size = int(head.partition(b";")[0], 16)
+            if not size:
+                break
+            plain, data = plain + rest[:size], rest[size + 2 :]
+        return plain
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        self.server.refused.append(f"{self.command} {status}")
+        self._answer(status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode())
+
+    def _answer(self, status: int, body: bytes = b"", length: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("ETag", '"e"')
+        self.send_header("Last-Modified", "Sat, 28 Nov 2026 12:00:00 GMT")
+        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+_CHECKSUM_HEADERS = ("x-amz-sdk-checksum-algorithm", "x-amz-trailer")
+
+
+@contextmanager
+def demanding_store(demands: Demands) -> Iterator[DemandingStore]:
+    """A running store."""
+    with serving(DemandingStore(demands)) as store:
+        yield store
