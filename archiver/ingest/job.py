@@ -25,8 +25,7 @@ from archiver.chores.tidying import TIDYING
 from archiver.commit.commit_staged import StagedTopic
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
-from archiver.config.topics import unmatched
-from archiver.engine.choice import EngineChoice
+from archiver.config.topics import internal_hint, unmatched
 from archiver.engine.classic_settings import runs_here
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
@@ -42,9 +41,9 @@ from archiver.ingest.events import (
     TopicsOpened,
     Waiting,
 )
+from archiver.ingest.job_servers import JobServers
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
-from archiver.ingest.task.work import MODULES
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.ingest.topic.target import target_of
@@ -56,7 +55,6 @@ from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool, clean_spool
-from archiver.topics.catalog_pool import CatalogPool
 from archiver.topics.leases import TopicLeases
 from archiver.topics.ledgers_ahead import LedgersAhead
 from archiver.topics.opening import OpenedTopic, open_topic
@@ -116,7 +114,6 @@ class ArchiveJob:
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
         self._told_patterns: set[str] = set()
-        self._has_begun = False
         self._has_opened = False
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
@@ -153,7 +150,7 @@ class ArchiveJob:
                 stop.wait(max(0.0, started + seconds - time.monotonic()))
             return report
 
-    def _use_idle_time(self, connected: _Connected, report: JobReport, stop: threading.Event, *, until: float) -> None:
+    def _use_idle_time(self, connected: JobServers, report: JobReport, stop: threading.Event, *, until: float) -> None:
         """Give idle chores the time until the next run, on the topics that the last run archived without an error."""
 
         def is_over() -> bool:
@@ -196,7 +193,7 @@ class ArchiveJob:
         if not topics:
             self._config.select(())
 
-    def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> _Connected | None:
+    def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> JobServers | None:
         """Connect as soon as all servers answer, and tell what is waited for. None if `stop` is set before."""
         while not stop.is_set():
             try:
@@ -216,7 +213,7 @@ class ArchiveJob:
             self._observer(Waiting(on=on, error=error))
 
     @contextmanager
-    def _connect(self) -> Iterator[_Connected]:
+    def _connect(self) -> Iterator[JobServers]:
         """Connect to the servers. Everything is closed at the end."""
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
@@ -224,18 +221,13 @@ class ArchiveJob:
             threads = 1 + self._config.archive.catalog_connections
             registry = closing.enter_context(Registry(self._config.registry.dsn, connections=threads))
             catalog = closing.enter_context(TableCatalog(self._config.catalog, may_be_away=True))
-            yield _Connected(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
+            yield JobServers(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
     def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
-        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet.
-
-        Two topics of one table are refused before any work. A topic that comes later, and would share the table of
-        another, must not stop that one: it fails alone, with TableTaken.
-        """
+        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet."""
         existing = () if self._topics else brokers.topics()
-        topics = self._config.select(existing, self._topics, may_be_none=waits, may_share=self._has_begun)
+        topics = self._config.select(existing, self._topics, may_be_none=waits)
         if topics:
-            self._has_begun = waits
             self._waits_for = None
             if waits and not self._topics:
                 self._tell_unmatched(existing)
@@ -249,9 +241,10 @@ class ArchiveJob:
         missing = [each for each in unmatched(existing, self._config.sections) if each not in self._told_patterns]
         self._told_patterns.update(missing)
         for pattern in missing:
-            _LOG.warning("no topic of the cluster matches the section [topics.%s] yet", json.dumps(pattern))
+            hint = internal_hint(pattern)
+            _LOG.warning("no topic of the cluster matches the section [topics.%s] yet%s", json.dumps(pattern), hint)
 
-    def _run(self, connected: _Connected, stop: threading.Event, *, look_every: float | None) -> JobReport:
+    def _run(self, connected: JobServers, stop: threading.Event, *, look_every: float | None) -> JobReport:
         started = time.monotonic()
         clean_spool(self._config.archive.spool)
         with connected.registry.leases() as held:
@@ -289,7 +282,7 @@ class ArchiveJob:
         return report
 
     def _open_topics(
-        self, connected: _Connected, leases: TopicLeases, stop: threading.Event, look_every: float | None
+        self, connected: JobServers, leases: TopicLeases, stop: threading.Event, look_every: float | None
     ) -> tuple[list[TopicRun], list[TopicReport]]:
         """The runs of topics that can be archived, and the reports of those that can't be.
 
@@ -301,10 +294,13 @@ class ArchiveJob:
         connected.brokers.refresh([topic.name for topic in topics])
         free = [known[topic.name] for topic in topics if topic.name in known and topic.name not in busy]
         ledgers = LedgersAhead(connected.registry, free)
+        sharing = connected.refused_to_share(topics)
         runs: list[TopicRun] = []
         refused: list[TopicReport] = []
         for topic, loaded in connected.catalogs.each(topics, partial(_load, known=known, busy=busy), stop):
             try:
+                if topic.name in sharing:
+                    raise sharing[topic.name]
                 if topic.name in busy:
                     raise _busy(topic.name)
                 opened = self._open(topic, known.get(topic.name), connected, loaded, ledgers)
@@ -321,7 +317,7 @@ class ArchiveJob:
         self,
         topic: TopicConfig,
         known: TopicRow | None,
-        connected: _Connected,
+        connected: JobServers,
         loaded: Future[ArchiveTable | None],
         ledgers: LedgersAhead,
     ) -> OpenedTopic:
@@ -354,7 +350,7 @@ class ArchiveJob:
         self,
         topic: TopicConfig,
         opened: OpenedTopic,
-        connected: _Connected,
+        connected: JobServers,
         stop: threading.Event,
         look_every: float | None,
     ) -> TopicRun:
@@ -388,32 +384,6 @@ class ArchiveJob:
             format_=self._formats.written,
             pending_bytes=self._config.archive.partition_memory,
         )
-
-
-class _Connected:
-    """The servers that a job is connected to. The engine starts when it is first asked for."""
-
-    def __init__(
-        self, config: Config, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, closing: ExitStack
-    ) -> None:
-        self._config = config
-        self.brokers = brokers
-        self.registry = registry
-        self.catalog = catalog
-        self.catalogs = closing.enter_context(
-            CatalogPool(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
-        )
-        self.engines = closing.enter_context(EngineChoice(config.spark, preloaded=MODULES))
-        self.cluster_id = brokers.cluster_id()
-
-    def known_topics(self) -> dict[str, TopicRow]:
-        """The registry's topics of this cluster, by name."""
-        return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, which starts at its first use."""
-        return self.engines.engine
 
 
 def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]:

@@ -31,7 +31,8 @@ def topic_part(topic: str) -> str:
 class DataFileName:
     """The name of a data file, in its parts.
 
-    `topic` is cut as by `topic_part` in a name that was parsed, unless an older archiver wrote it. `ulid` is in capitals. A file whose rows don't come from one range of offsets has no partition and no start offset.
+    `topic` is cut as by `topic_part` in a name that was parsed, unless an older archiver wrote it. `ulid` is in
+    capitals. A file whose rows don't come from one range of offsets has no partition and no start offset.
     """
 
     topic: str

@@ -139,7 +139,7 @@ def _refuse_taken(connection: Connection, topic: TopicRow) -> None:
 
 def _taken(topic: TopicRow, *, taken_by: str | None) -> TableTaken:
     return TableTaken(
-        "the table is the archive of another topic: set `table` for this one in a section of its own",
+        "the table is the archive of another topic: set `table` for this one in its section",
         topic=topic.topic,
         table=topic.table,
         taken_by=taken_by,

@@ -159,7 +159,7 @@ class TestTopics:
 
     def test_a_table_that_was_made_is_taken(self, registry: Registry, orders: TopicRow, dsn: str):
         made(dsn, orders)
-        with pytest.raises(TableTaken, match="the archive of another topic: set `table`.*taken_by='orders'"):
+        with pytest.raises(TableTaken, match=r"the archive of another topic: set `table`.*taken_by='orders'"):
             registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
         assert registry.topics.owners() == {"kafka.orders": ("c", "orders")}
         assert registry.topics.every() == (orders,)

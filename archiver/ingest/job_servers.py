@@ -1,0 +1,51 @@
+"""The servers that an archive job is connected to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from archiver.config import Config, TopicConfig
+from archiver.engine.choice import EngineChoice
+from archiver.engine.runner import Engine
+from archiver.ingest.task.work import MODULES
+from archiver.kafka.broker import BrokerClient
+from archiver.topics.catalog_pool import CatalogPool
+from archiver.topics.shared_tables import refuse_shared, tables_shared
+from catalog.errors import TableTaken
+from catalog.iceberg.table_catalog import TableCatalog
+from catalog.model import TopicRow
+from catalog.registry import Registry
+
+
+class JobServers:
+    """The servers that a job is connected to. The engine starts when it is first asked for."""
+
+    def __init__(
+        self, config: Config, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, closing: ExitStack
+    ) -> None:
+        self._config = config
+        self.brokers = brokers
+        self.registry = registry
+        self.catalog = catalog
+        self.catalogs = closing.enter_context(
+            CatalogPool(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
+        )
+        self.engines = closing.enter_context(EngineChoice(config.spark, preloaded=MODULES))
+        self.cluster_id = brokers.cluster_id()
+
+    def known_topics(self) -> dict[str, TopicRow]:
+        """The registry's topics of this cluster, by name."""
+        return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
+
+    def refused_to_share(self, topics: Sequence[TopicConfig]) -> dict[str, TableTaken]:
+        """The error of each topic that can't have its table because another topic has it, by name."""
+        if not tables_shared(topics):
+            return {}
+        owners = self.registry.topics.owners()
+        return refuse_shared(topics, owners, cluster_id=self.cluster_id, named=self._config.sections)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, which starts at its first use."""
+        return self.engines.engine
