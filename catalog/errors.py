@@ -4,6 +4,7 @@ CatalogError
 ├── RegistryError            Postgres
 │   ├── RegistryUnreachable  (retryable) nobody answers, or the server gave up on the call
 │   ├── RegistryMisnamed     the dsn can't be read; nobody was asked
+│   ├── RegistryPooled       a pooler gives away the server's sessions between transactions
 │   ├── RegistryDenied       credentials, rights or the database's name are wrong
 │   ├── RegistryOutdated     the database was migrated by a newer archiver
 │   ├── RegistryNotMigrated  the database lacks migrations of this archiver, or is no registry
@@ -60,6 +61,10 @@ class RegistryUnreachable(RegistryError):
 
 class RegistryMisnamed(RegistryError):
     """The dsn is no connection string of Postgres. No server was asked."""
+
+
+class RegistryPooled(RegistryError):
+    """A connection pooler doesn't keep a session of the server for each of its clients."""
 
 
 class RegistryDenied(RegistryError):

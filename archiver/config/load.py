@@ -24,7 +24,8 @@ from archiver.config.model import (
     TracesSection,
 )
 from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
-from archiver.config.topics import default_table, is_pattern, refuse_shared_tables, section_for
+from archiver.config.table_names import default_table, is_distinct, table_name
+from archiver.config.topics import internal_hint, is_pattern, refuse_shared_tables, section_for
 from archiver.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -109,10 +110,16 @@ class Config:
             )
         key = ("topics", section)
         settings = {**self._file.defaults, **self._file.topics[section]}
-        if is_pattern(section) and "table" in self._file.topics[section]:
-            raise ConfigError("A pattern can't name one table for many topics", key=key_text((*key, "table")))
         checked = _validate(TopicSection, settings, key)
-        settings = {**settings, "name": name, "table": checked.table or default_table(name)}
+        if is_pattern(section) and checked.table is not None and not is_distinct(checked.table):
+            raise ConfigError(
+                "A pattern can't name one table for many topics: write {topic} or {hash} into its name, such as"
+                ' "kafka.{topic}"',
+                key=key_text((*(key if "table" in self._file.topics[section] else ("defaults",)), "table")),
+                table=checked.table,
+            )
+        table = default_table(name) if checked.table is None else table_name(checked.table, name)
+        settings = {**settings, "name": name, "table": table}
         parsed = _validate(TopicConfig, settings, key)
         if self._file.schema_registry is None:
             _refuse_envelopes(parsed, key_text(key))
@@ -126,8 +133,8 @@ class Config:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces of tables: those that the topics in the file name, and that of default table names."""
-        named = (self.topic(section).table for section in self._file.topics if not is_pattern(section))
+        """The namespaces of tables: of each section, and of default table names."""
+        named = (self.topic(section).table for section in self._file.topics)
         return tuple(sorted({table.rpartition(".")[0] for table in (default_table("any"), *named)}))
 
     @property
@@ -136,12 +143,12 @@ class Config:
         return tuple(sorted(self._file.topics))
 
     def select(
-        self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False, may_share: bool = False
+        self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
     ) -> tuple[TopicConfig, ...]:
         """Return the topics to archive: `wanted`, else those in the file and existing ones that a pattern matches.
 
-        Raises ConfigError if two of them share a table, or if there are none. With `may_be_none`, patterns may match
-        nothing yet. With `may_share`, topics of one table are left to the registry, which gives it to the first.
+        Raises ConfigError if there are none. With `may_be_none`, patterns may match nothing yet. Two of the topics may
+        have one table (`archiver.topics.shared_tables`).
         """
         names = list(dict.fromkeys(wanted))
         if not names:
@@ -153,15 +160,12 @@ class Config:
                 return ()
             raise ConfigError(
                 "No topic of the cluster matches a pattern of the configuration (with `archive --every` the archiver"
-                " waits for one)",
+                f" waits for one){''.join(map(internal_hint, self.sections))}",
                 patterns=list(self.sections),
             )
         if not names:
             raise ConfigError("There is no topic to archive; add a [topics.NAME] section or name one as an argument")
-        topics = tuple(self.topic(name) for name in names)
-        if not may_share:
-            refuse_shared_tables({topic.name: topic.table for topic in topics})
-        return topics
+        return tuple(self.topic(name) for name in names)
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:

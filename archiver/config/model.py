@@ -17,6 +17,7 @@ from archiver.config.formats import FormatConfig, RawFormat
 from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
 from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
+from archiver.config.table_names import TABLE_NAME, TABLE_WORDS, TEMPLATE, TEMPLATE_WORDS
 from catalog.iceberg.store_settings import check_store_settings
 from catalog.partitioning import PartitionTerm, terms_of
 
@@ -30,8 +31,6 @@ SHORT_RETENTION = 86400.0
 """A retention of less is likely a mistake."""
 _JOURNAL = "journal."
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
-TABLE_NAME = r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"
-TABLE_WORDS = "the name of a table: write namespace.table, in lower-case letters, digits and _"
 
 
 def _start_from(value: object) -> object:
@@ -70,7 +69,7 @@ PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
 class TopicSection(Section):
     """The settings of a `[topics.NAME]` section, with defaults merged in."""
 
-    table: str | None = Field(default=None, pattern=TABLE_NAME, description=TABLE_WORDS)
+    table: str | None = Field(default=None, pattern=TEMPLATE, description=TEMPLATE_WORDS)
     partition_by: PartitionTexts = "day"
     partition_source: Literal["nested", "flat"] | None = None
     bloom_filters: Annotated[tuple[str, ...], Field(max_length=MAX_BLOOM_FILTERS)] | None = None

@@ -1,4 +1,4 @@
-"""Finds the section of the configuration for a topic, and the topic's table."""
+"""Finds the section of the configuration for a topic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from fnmatch import fnmatchcase
 from archiver.errors import ConfigError
 
 _GLOB = re.compile(r"[*?\[]")
-_NOT_IN_TABLE = re.compile(r"[^a-z0-9_]")
+
+_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def is_pattern(section: str) -> bool:
@@ -37,9 +38,10 @@ def unmatched(topics: Iterable[str], sections: Iterable[str]) -> tuple[str, ...]
     )
 
 
-def default_table(topic: str) -> str:
-    """Return `kafka.<topic>` in lower case. Characters that table names can't have turn into `_`."""
-    return "kafka." + _NOT_IN_TABLE.sub("_", topic.lower())
+def internal_hint(pattern: str) -> str:
+    """Return what to add to a message about a pattern that matches no topic, if it would match an internal one."""
+    topic = next((name for name in _INTERNAL if pattern.startswith("_") and fnmatchcase(name, pattern)), None)
+    return "" if topic is None else f"; patterns leave out Kafka's internal topics: name them, as in [topics.{topic}]"
 
 
 def refuse_shared_tables(tables: Mapping[str, str]) -> None:

@@ -25,7 +25,7 @@ from archiver.chores.tidying import TIDYING
 from archiver.commit.commit_staged import StagedTopic
 from archiver.commit.compare_rows import Allowance
 from archiver.config import Config, TopicConfig
-from archiver.config.topics import unmatched
+from archiver.config.topics import internal_hint, unmatched
 from archiver.engine.classic_settings import runs_here
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
@@ -41,8 +41,8 @@ from archiver.ingest.events import (
     TopicsOpened,
     Waiting,
 )
+from archiver.ingest.job_servers import JobServers, server_of
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
-from archiver.ingest.servers import JobServers, server_of
 from archiver.ingest.task.values import TopicTarget
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
@@ -114,7 +114,6 @@ class ArchiveJob:
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
         self._told_patterns: set[str] = set()
-        self._has_begun = False
         self._has_opened = False
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
@@ -225,15 +224,10 @@ class ArchiveJob:
             yield JobServers(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
     def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
-        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet.
-
-        Two topics of one table are refused before any work. A topic that comes later, and would share the table of
-        another, must not stop that one: it fails alone, with TableTaken.
-        """
+        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet."""
         existing = () if self._topics else brokers.topics()
-        topics = self._config.select(existing, self._topics, may_be_none=waits, may_share=self._has_begun)
+        topics = self._config.select(existing, self._topics, may_be_none=waits)
         if topics:
-            self._has_begun = waits
             self._waits_for = None
             if waits and not self._topics:
                 self._tell_unmatched(existing)
@@ -247,7 +241,8 @@ class ArchiveJob:
         missing = [each for each in unmatched(existing, self._config.sections) if each not in self._told_patterns]
         self._told_patterns.update(missing)
         for pattern in missing:
-            _LOG.warning("no topic of the cluster matches the section [topics.%s] yet", json.dumps(pattern))
+            hint = internal_hint(pattern)
+            _LOG.warning("no topic of the cluster matches the section [topics.%s] yet%s", json.dumps(pattern), hint)
 
     def _run(self, connected: JobServers, stop: threading.Event, *, look_every: float | None) -> JobReport:
         started = time.monotonic()
@@ -299,10 +294,13 @@ class ArchiveJob:
         connected.brokers.refresh([topic.name for topic in topics])
         free = [known[topic.name] for topic in topics if topic.name in known and topic.name not in busy]
         ledgers = LedgersAhead(connected.registry, free)
+        sharing = connected.refused_to_share(topics)
         runs: list[TopicRun] = []
         refused: list[TopicReport] = []
         for topic, loaded in connected.catalogs.each(topics, partial(_load, known=known, busy=busy), stop):
             try:
+                if topic.name in sharing:
+                    raise sharing[topic.name]
                 if topic.name in busy:
                     raise _busy(topic.name)
                 opened = self._open(topic, known.get(topic.name), connected, loaded, ledgers)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from archiver.config.topics import default_table
+from archiver.config.table_names import default_table
 from archiver.schemas import FORMATS
 from archiver.schemas.registry.client import SchemaRegistry
 from archiver.setup.cluster_topics import TopicSize

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from archiver.config import Config, TopicConfig
-from archiver.config.topics import is_pattern
+from archiver.config.topics import internal_hint, is_pattern
 from archiver.errors import LeaderUnavailable, SchemaRegistryError
 from archiver.kafka import BrokerClient, PartitionFetcher
 from archiver.schemas import FORMATS
@@ -33,7 +33,7 @@ def look_at_kafka(config: Config) -> Iterator[Finding]:
                     part=KAFKA,
                     subject=f"pattern {section}",
                     outcome=Outcome.WARNING,
-                    detail="no topic matches yet, or this principal may not DESCRIBE it",
+                    detail=f"no topic matches yet, or this principal may not DESCRIBE it{internal_hint(section)}",
                 )
         topics = config.select(existing, may_be_none=True) if config.sections else ()
         brokers.refresh([topic.name for topic in topics])

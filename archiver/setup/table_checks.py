@@ -35,6 +35,7 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
     scratch = ScratchTable(config.catalog, namespace=namespace, name=name, timeout_seconds=seconds)
     try:
         try:
+            scratch.connect()
             scratch.create()
             rows = scratch.write_and_read()
             if rows != 1:

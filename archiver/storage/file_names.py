@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final, Self
 
 from ulid import ULID
@@ -13,12 +14,25 @@ _NAME: Final = re.compile(
     r"-(?P<ulid>[0-7][0-9a-hjkmnp-tv-z]{25})\.(?P<extension>[a-z]+)"
 )
 
+LONGEST_TOPIC: Final = 100
+"""In bytes. Many file systems allow names of at most 255 bytes, and a topic's name may have 249."""
+
+_HASH: Final = 12
+
+
+def topic_part(topic: str) -> str:
+    """Return the topic as file names have it: a long one is cut, and ends with a part of its hash."""
+    if len(topic.encode()) <= LONGEST_TOPIC:
+        return topic
+    return f"{topic[: LONGEST_TOPIC - _HASH - 1]}-{sha256(topic.encode()).hexdigest()[:_HASH]}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileName:
     """The name of a data file, in its parts.
 
-    `ulid` is in capitals. A file whose rows don't come from one range of offsets has no partition and no start offset.
+    `topic` is cut as by `topic_part` in a name that was parsed, unless an older archiver wrote it. `ulid` is in
+    capitals. A file whose rows don't come from one range of offsets has no partition and no start offset.
     """
 
     topic: str
@@ -43,7 +57,11 @@ class DataFileName:
 
     def __str__(self) -> str:
         place = "reprocessed" if self.partition is None else f"{self.partition}-{self.start_offset:020d}"
-        return f"{self.topic}-{place}-{self.ulid.lower()}.{self.extension}"
+        return f"{topic_part(self.topic)}-{place}-{self.ulid.lower()}.{self.extension}"
+
+    def is_of(self, topic: str) -> bool:
+        """Return whether a file of this topic has the name. Older archivers did not cut the topic."""
+        return self.topic in {topic, topic_part(topic)}
 
     @property
     def created_ms(self) -> int:

@@ -3,8 +3,9 @@
 `opening` makes topic and table ready for tasks, `inspection` reads how far a topic is archived and inspects its
 partitions, `state_reader` gives the `state` of topics. `partition_inspector` gets the bounds of logs from `log_bounds`
 and the beginning of archives from `start_offsets`; `continuity` says whether a log still is the archived one, with
-`divergence` and `archive_reader`. `owner_status` says what the table's owner keeps, `hidden_rows` what engines leave
-out. `catalog_pool` and `ledgers_ahead` read many topics together. Nothing here archives a record.
+`divergence` and `archive_reader`. `shared_tables` names topics that would share a table. `owner_status` says what the
+table's owner keeps, `hidden_rows` what engines leave out. `catalog_pool` and `ledgers_ahead` read
+many topics together. Nothing here archives a record.
 """
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "partition_inspector",
     "partitioning",
     "seen_partition",
+    "shared_tables",
     "state",
     "state_reader",
 ]

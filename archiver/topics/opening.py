@@ -12,6 +12,8 @@ from typing import Self, TypedDict
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
+from archiver.config import TopicConfig
+from archiver.config.mistakes import key_text
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
@@ -20,7 +22,7 @@ from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.topics.partitioning import check_partitioning, partition_source, unfit
-from catalog.errors import CatalogUnreachable, UnfitPartitioning
+from catalog.errors import CatalogRefused, CatalogUnreachable, UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import BloomFilters
 from catalog.iceberg.schema_change import SchemaChange
@@ -100,7 +102,12 @@ def open_topic(
             cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
         )
     load = loaded.result if loaded is not None and topic == known else None
-    table = load_or_recall(topic, registry, catalog, load=load)
+    try:
+        table = load_or_recall(topic, registry, catalog, load=load)
+    except CatalogRefused as error:
+        if registry.last_known.recall_table(topic) is not None:
+            raise
+        raise not_made(config, error) from error
     if table is not None:
         check_partitioning(config, table)
     assignment = _assign(topic, schemas, table, registry, seen=seen if topic == known else None, accept_raw=accept_raw)
@@ -117,6 +124,8 @@ def open_topic(
             )
         except UnfitPartitioning as error:
             raise unfit(config, error) from error
+        except CatalogRefused as error:
+            raise not_made(config, error) from error
         check_partitioning(config, table)
         registry.last_known.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
@@ -141,6 +150,16 @@ def open_topic(
         value_envelope=schemas.value_envelope,
         schema_registry=schemas.schema_registry,
         news=news,
+    )
+
+
+def not_made(config: TopicConfig, error: CatalogRefused) -> CatalogRefused:
+    """The error of a topic without a table. Some catalogs refuse a name already when the table is loaded."""
+    return CatalogRefused(
+        f"the topic's table can't be made: {error.message}. If the catalog refuses its name, set another `table` for"
+        " the topic; nothing was archived to this one",
+        **error.context,
+        key=key_text(("topics", config.name, "table")),
     )
 
 

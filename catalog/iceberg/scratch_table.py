@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import NamespaceAlreadyExistsError
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField, StringType
@@ -16,12 +16,13 @@ from catalog.errors import TableError
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
 
 _COLUMN: Final = "note"
+_SCHEMA: Final = Schema(NestedField(field_id=1, name=_COLUMN, field_type=StringType(), required=False))
 
 
 class ScratchTable:
     """A table in a namespace, which is made too if it is missing.
 
-    Call `drop` after `create`, and `leave` at the end.
+    Call `connect` first, `drop` after `create`, and `leave` at the end.
     """
 
     def __init__(self, properties: Mapping[str, str], *, namespace: str, name: str, timeout_seconds: float) -> None:
@@ -49,15 +50,33 @@ class ScratchTable:
         """The folder of the table."""
         return str(self.table.metadata.location).rstrip("/")
 
-    def create(self) -> None:
-        """Connect, and make the namespace and the table. Raises the leaves of TableError."""
+    def connect(self) -> None:
+        """Connect, and make the namespace. Raises subclasses of TableError."""
         self._rest = connect(self._properties, timeout_seconds=self._timeout_seconds)
         with self._in_our_words():
             parts = tuple(self._namespace.split("."))
             for depth in range(1, len(parts) + 1):
                 self._make(self._rest, parts[:depth])
-            schema = Schema(NestedField(field_id=1, name=_COLUMN, field_type=StringType(), required=False))
-            self._table = self._rest.create_table((*parts, self.name), schema)
+
+    def create(self) -> None:
+        """Make the table after `connect`. Raises the leaves of TableError."""
+        assert self._rest is not None
+        with self._in_our_words():
+            self._table = self._rest.create_table((*self._namespace.split("."), self.name), _SCHEMA)
+
+    def try_name(self, name: str) -> Mapping[str, str] | None:
+        """Propose a table to the catalog without making it. If it exists, return its properties instead.
+
+        Raises subclasses of TableError if the catalog refuses the name.
+        """
+        assert self._rest is not None
+        with in_our_words(self._properties.get("uri", ""), name):
+            try:
+                properties: Mapping[str, str] = self._rest.load_table(name).properties
+            except NoSuchTableError:
+                self._rest.create_table_transaction(name, _SCHEMA)
+                return None
+        return properties
 
     def _make(self, rest: BoundedRestCatalog, namespace: tuple[str, ...]) -> None:
         if rest.namespace_exists(namespace):

@@ -47,6 +47,11 @@ def recall_table(connection: Connection, topic: TopicRow) -> LastKnownTable | No
     )
 
 
+def forget_table(connection: Connection, topic: TopicRow) -> None:
+    """Forget the topic's table: it gets another one."""
+    connection.execute("DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME))
+
+
 def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: str, news: KnownSchemas) -> None:
     """Keep the answers of the schema registry with this name.
 

@@ -10,7 +10,7 @@ import re
 import select
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -29,6 +29,8 @@ from catalog.errors import (
     RegistryOutdated,
     RegistryUnreachable,
 )
+from catalog.registry.pooling import is_behind_pooler, refuse_shared_sessions
+from catalog.registry.postgres_errors import registry_errors, said
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -78,6 +80,7 @@ class Postgres:
         self._conninfo, self._where = _read_dsn(dsn, answers_within)
         self._configure = partial(_configure, may_write=may_write, answers_within=answers_within)
         with self.in_our_words():
+            self._check_pooler()
             self._connect().close()
         self._pool = ConnectionPool(
             self._conninfo,
@@ -195,27 +198,9 @@ class Postgres:
             )
             raise RegistryNotMigrated(msg, **self._where)
 
-    @contextmanager
-    def in_our_words(self) -> Iterator[None]:
-        """Turn psycopg's exceptions inside the block into leaves of RegistryError."""
-        try:
-            yield
-        except psycopg.errors.InsufficientPrivilege as error:
-            msg = f"the registry's user lacks a right: {_said(error)}. Grant it, or connect as the owner"
-            raise RegistryDenied(msg, **self._where) from error
-        except psycopg.errors.ReadOnlySqlTransaction as error:
-            msg = f"the registry's database takes no changes here: {_said(error)}. Connect to the primary to write"
-            raise RegistryDenied(msg, **self._where) from error
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-            msg = f"the registry did not finish the call: {_said(error)}"
-            raise RegistryUnreachable(msg, **self._where) from error
-        except psycopg.Error as error:
-            msg = (
-                f"the registry's database is not as it should be: {_said(error)}. Restore it from a backup; or run"
-                " `archiver registry rebuild` into an empty database beside it, which comes without the offsets of"
-                " groups and the users of `archiver serve kafka`"
-            )
-            raise RegistryError(msg, **self._where) from error
+    def in_our_words(self) -> AbstractContextManager[None]:
+        """Turn psycopg's exceptions inside the block into subclasses of RegistryError."""
+        return registry_errors(self._where)
 
     @contextmanager
     def _closed_on_error(self) -> Iterator[None]:
@@ -243,13 +228,23 @@ class Postgres:
             connection.used = time.monotonic()
             self._pool.putconn(connection)
 
+    def _check_pooler(self) -> None:
+        """Raise RegistryPooled before any setting could end in the session of another client."""
+        with closing(self._connect_bare()) as first:
+            if is_behind_pooler(first):
+                with closing(self._connect_bare()) as second:
+                    refuse_shared_sessions(first, second, self._where)
+
     def _connect(self) -> Connection:
-        try:
-            connection = psycopg.connect(self._conninfo, autocommit=True)
-        except psycopg.OperationalError as error:
-            raise _why_no_connection(error, self._where) from error
+        connection = self._connect_bare()
         self._configure(connection)
         return connection
+
+    def _connect_bare(self) -> Connection:
+        try:
+            return psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise _why_no_connection(error, self._where) from error
 
 
 def check_dsn(dsn: str) -> None:
@@ -302,19 +297,14 @@ def _read_dsn(dsn: str, answers_within: float | None = None) -> tuple[str, dict[
 
 
 def _why_no_connection(error: psycopg.OperationalError, where: dict[str, Any]) -> RegistryError:
-    said = _said(error)
-    if "password authentication failed" in said or "no password supplied" in said:
+    text = said(error)
+    if "password authentication failed" in text or "no password supplied" in text:
         return RegistryDenied("Postgres refused the user or password of the registry's dsn", **where)
-    if "does not exist" in said:
-        return RegistryDenied(f"Postgres answers, but {said}: create it, or correct the registry's dsn", **where)
-    if "no pg_hba.conf entry" in said or "permission denied" in said:
-        return RegistryDenied(f"Postgres refused the connection: {said}", **where)
-    return RegistryUnreachable(f"Postgres does not answer: {said}. Is it running, and is the dsn right?", **where)
-
-
-def _said(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rpartition("FATAL:")[2].strip()
+    if "does not exist" in text:
+        return RegistryDenied(f"Postgres answers, but {text}: create it, or correct the registry's dsn", **where)
+    if "no pg_hba.conf entry" in text or "permission denied" in text:
+        return RegistryDenied(f"Postgres refused the connection: {text}", **where)
+    return RegistryUnreachable(f"Postgres does not answer: {text}. Is it running, and is the dsn right?", **where)
 
 
 def _migrations() -> dict[int, tuple[str, str]]:

@@ -62,6 +62,7 @@ class TopicReader(Part):
 
     find = in_statements(topics.find)
     every = in_statements(topics.every)
+    owners = in_statements(topics.owners)
     overview = in_transaction(overview.of_topics)
 
 

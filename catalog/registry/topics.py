@@ -5,10 +5,14 @@ Functions take a connection inside a transaction.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
+
+import psycopg
 
 from catalog.errors import RegistryBehind, RegistryError, TableTaken, TopicRecreated
 from catalog.model import TopicRow
+from catalog.registry import last_known
 from catalog.registry.postgres import Connection
 
 _COLUMNS = "id, cluster_id, topic, topic_id, table_name"
@@ -17,28 +21,19 @@ _COLUMNS = "id, cluster_id, topic, topic_id, table_name"
 def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: UUID | None, table: str) -> TopicRow:
     """The topic's row, created on first sight.
 
-    TableTaken where the table belongs to another topic or the topic has another table. TopicRecreated where Kafka's id
-    of the topic differs. A topic id that was not known yet is filled in.
+    A table's name is taken once the table was made, even if it was dropped or renamed since. Until then another `table`
+    replaces it. TableTaken if the table belongs to another topic, or the topic has another table. TopicRecreated if
+    Kafka's id of the topic differs. A topic id that was not known yet is filled in.
     """
     connection.execute(
         "INSERT INTO topics (cluster_id, topic, topic_id, table_name) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (cluster_id, topic, topic_id, table),
     )
     row = find(connection, cluster_id=cluster_id, topic=topic)
-    if row is None:
-        raise TableTaken(
-            "two topics would share one table: give one of them a `table` of its own",
-            topic=topic,
-            table=table,
-            taken_by=_owner(connection, table),
-        )
+    assert row is not None
     if row.table != table:
-        raise TableTaken(
-            "the topic is archived in another table: set `table` back to it, or archive into a fresh registry",
-            topic=topic,
-            table=table,
-            archived_in=row.table,
-        )
+        row = _renamed(connection, row, table)
+    _refuse_taken(connection, row)
     if None not in (row.topic_id, topic_id) and row.topic_id != topic_id:
         raise TopicRecreated(
             "the topic was deleted and created again; its offsets mean other records now. Give it another `table` and"
@@ -87,12 +82,18 @@ def unknown(topic: TopicRow) -> RegistryError:
 def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> None:
     """Bind the topic to its table on first sight.
 
-    RegistryBehind where the catalog now has another table, or none (`table_uuid` is None).
+    RegistryBehind if the catalog now has another table, or none (`table_uuid` is None). TableTaken if another topic's
+    table was made under this name.
     """
     row = connection.execute("SELECT table_uuid FROM topics WHERE id = %s", (topic.id,)).fetchone()
     known = row[0] if row else None
+    if known is None:
+        _refuse_taken(connection, topic)
     if known is None and table_uuid is not None:
-        connection.execute("UPDATE topics SET table_uuid = %s WHERE id = %s", (table_uuid, topic.id))
+        try:
+            connection.execute("UPDATE topics SET table_uuid = %s WHERE id = %s", (table_uuid, topic.id))
+        except psycopg.errors.UniqueViolation as error:
+            raise _taken(topic, taken_by=None) from error
     elif known != table_uuid:
         raise RegistryBehind(
             "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
@@ -105,9 +106,44 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
         )
 
 
-def _owner(connection: Connection, table: str) -> str | None:
-    found = connection.execute("SELECT topic FROM topics WHERE table_name = %s", (table,)).fetchone()
-    return str(found[0]) if found else None
+def owners(connection: Connection) -> dict[str, tuple[str, str]]:
+    """The cluster and the topic of each table that was made, by the table's name."""
+    rows = connection.execute("SELECT table_name, cluster_id, topic FROM topics WHERE table_uuid IS NOT NULL")
+    return {str(table): (str(cluster_id), str(topic)) for table, cluster_id, topic in rows}
+
+
+def _renamed(connection: Connection, row: TopicRow, table: str) -> TopicRow:
+    """Give a topic another table. TableTaken if its table was made."""
+    renamed = connection.execute(
+        "UPDATE topics SET table_name = %s WHERE id = %s AND table_uuid IS NULL", (table, row.id)
+    )
+    if renamed.rowcount == 0:
+        raise TableTaken(
+            "the topic is archived in another table: set `table` back to it, or archive into a fresh registry",
+            topic=row.topic,
+            table=table,
+            archived_in=row.table,
+        )
+    last_known.forget_table(connection, row)
+    return replace(row, table=table)
+
+
+def _refuse_taken(connection: Connection, topic: TopicRow) -> None:
+    owner = connection.execute(
+        "SELECT topic FROM topics WHERE table_name = %s AND table_uuid IS NOT NULL AND id <> %s",
+        (topic.table, topic.id),
+    ).fetchone()
+    if owner is not None:
+        raise _taken(topic, taken_by=str(owner[0]))
+
+
+def _taken(topic: TopicRow, *, taken_by: str | None) -> TableTaken:
+    return TableTaken(
+        "the table is the archive of another topic: set `table` for this one in its section",
+        topic=topic.topic,
+        table=topic.table,
+        taken_by=taken_by,
+    )
 
 
 def _row(found: tuple[object, ...]) -> TopicRow:

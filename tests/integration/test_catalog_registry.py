@@ -25,7 +25,7 @@ from catalog.errors import (
 )
 from catalog.iceberg.settle import Landed, Refused, Settled
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
-from catalog.registry import Registry
+from catalog.registry import Registry, topics
 from catalog.registry.postgres import Postgres
 from tests.support.catalog.memory import span
 from tests.support.engine.forked import FORKED
@@ -61,6 +61,12 @@ def orders(registry: Registry) -> TopicRow:
 
 def at(**offsets: int) -> dict[int, PartitionOffset]:
     return {int(name[1:]): PartitionOffset(next_offset=offset) for name, offset in offsets.items()}
+
+
+def made(dsn: str, topic: TopicRow) -> None:
+    """Bind the topic to a table, as after the table was made."""
+    with psycopg.connect(dsn) as connection:
+        topics.check_table(connection, topic, UUID(int=topic.id))
 
 
 class TestOpening:
@@ -151,13 +157,30 @@ class TestTopics:
         with pytest.raises(TopicRecreated, match="deleted and created again"):
             registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=2), table="kafka.orders")
 
-    def test_two_topics_do_not_share_a_table(self, registry: Registry, orders: TopicRow):
-        with pytest.raises(TableTaken, match="taken_by='orders'"):
+    def test_a_table_that_was_made_is_taken(self, registry: Registry, orders: TopicRow, dsn: str):
+        made(dsn, orders)
+        with pytest.raises(TableTaken, match=r"the archive of another topic: set `table`.*taken_by='orders'"):
             registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
+        assert registry.topics.owners() == {"kafka.orders": ("c", "orders")}
+        assert registry.topics.every() == (orders,)
 
-    def test_a_topic_keeps_its_table(self, registry: Registry, orders: TopicRow):
+    def test_a_topic_keeps_the_table_that_was_made(self, registry: Registry, orders: TopicRow, dsn: str):
+        made(dsn, orders)
         with pytest.raises(TableTaken, match=r"archived_in='kafka\.orders'"):
             registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.elsewhere")
+
+    def test_a_name_whose_table_was_never_made_is_free(self, registry: Registry, orders: TopicRow):
+        moved = registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.elsewhere")
+        assert moved == replace(orders, table="kafka.elsewhere")
+        other = registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
+        assert registry.topics.every() == (other, moved)
+
+    def test_of_two_topics_the_first_table_made_takes_the_name(self, registry: Registry, orders: TopicRow, dsn: str):
+        other = registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
+        made(dsn, orders)
+        for table in (None, UUID(int=9)):
+            with psycopg.connect(dsn) as connection, pytest.raises(TableTaken, match="taken_by='orders'"):
+                topics.check_table(connection, other, table)
 
     def test_a_topic_of_another_registry_is_named(self, registry: Registry, orders: TopicRow):
         with pytest.raises(RegistryError, match="does not know the topic any more"):

@@ -48,7 +48,7 @@ def remove_copies(
     for part in objects.walk(table.data_location):
         for each in part:
             name = DataFileName.of(each.name)
-            is_ours = name is not None and name.topic == table.topic.topic and name.extension in formats.extensions
+            is_ours = name is not None and name.is_of(table.topic.topic) and name.extension in formats.extensions
             if is_ours and name is not None and each.name not in checks.references:
                 found.append((each, name))
     known = registry.claims.file_states(table.topic, {each.path: name.ulid for each, name in found})

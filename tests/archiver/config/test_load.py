@@ -103,6 +103,28 @@ def test_two_topics_with_one_table_stop_at_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("template", "table"),
+    [
+        ("{namespace}.{topic}", "kafka.orders_eu"),
+        ("raw.{topic}", "raw.orders_eu"),
+        ("{namespace}.eu.t_{topic}_{hash}", "kafka.eu.t_orders_eu_8bc6d77e"),
+        ("lake.{hash}", "lake.8bc6d77e"),
+    ],
+)
+def test_a_pattern_names_tables_by_a_template(tmp_path: Path, template: str, table: str) -> None:
+    config = load(tmp_path, f'[topics."Orders*"]\ntable = "{template}"\n[topics.payments]')
+    assert config.topic("Orders.EU").table == table
+    assert config.topic("payments").table == "kafka.payments"
+    assert set(config.namespaces) == {"kafka", table.rpartition(".")[0]}
+
+
+def test_hashes_tell_topics_apart_that_would_share_a_table(tmp_path: Path) -> None:
+    config = load(tmp_path, '[defaults]\ntable = "kafka.{topic}_{hash}"\n[topics."*"]')
+    names = ["orders", "Orders", "a.b", "a_b", "a-b"]
+    assert len({config.topic(name).table for name in names}) == len(names)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ('[topics.orders]\ntabel = "x.y"', r"topics\.orders\.tabel: there is no such key; did you mean 'table'"),
@@ -116,7 +138,11 @@ def test_two_topics_with_one_table_stop_at_start(tmp_path: Path) -> None:
         ('[topics.orders]\nstart_from = "yesterday"', "is not a start"),
         ('[topics.orders]\nstart_from = "2026-01-01T00:00:00"', "no time zone"),
         ('[topics.orders]\ntable = "Bad Name"', r"topics\.orders\.table"),
-        ('[topics."a*"]\ntable = "x.y"', "pattern can't name one table"),
+        ('[topics."a*"]\ntable = "x.y"', r"pattern can't name one table.*\{topic\}.*topics\.\"a\*\"\.table"),
+        ('[topics."a*"]\ntable = "{namespace}.y"', "pattern can't name one table"),
+        ('[defaults]\ntable = "x.y"\n[topics."a*"]', r"pattern can't name one table.*key='defaults\.table'"),
+        ('[topics."a*"]\ntable = "{topic}.y"', r"table: '\{topic\}\.y' is not the name of a table.*\{namespace\}"),
+        ('[topics."a*"]\ntable = "x.{partition}"', "is not the name of a table"),
         ("[defaults]\nfoo = 1", r"defaults\.foo: there is no such key"),
         ("[archive]\nspoool_size = 1", "did you mean 'spool_size'"),
         ("[somewhere]\na = 1", r"somewhere: there is no such key"),

@@ -42,17 +42,28 @@ def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
     assert look(waits=True) == []
 
 
-def test_a_topic_that_comes_later_with_the_table_of_another_does_not_stop_the_job(tmp_path: Path) -> None:
+def test_topics_of_one_table_do_not_stop_the_job(tmp_path: Path) -> None:
     path = tmp_path / "archiver.toml"
     path.write_text(CONFIG + '[topics."a[._]b"]\n')
-    existing = ["a.b"]
-    brokers = cast("Any", SimpleNamespace(topics=lambda: list(existing)))
+    brokers = cast("Any", SimpleNamespace(topics=lambda: ["a.b", "a_b"]))
     job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
-    assert [each.name for each in job._configured(brokers, waits=True)] == ["a.b"]
-    existing.append("a_b")
-    assert {each.table for each in job._configured(brokers, waits=True)} == {"kafka.a_b"}
-    with pytest.raises(ConfigError, match="share one table"):
-        ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=True)
+    assert [(topic.name, topic.table) for topic in job._configured(brokers, waits=False)] == [
+        ("a.b", "kafka.a_b"),
+        ("a_b", "kafka.a_b"),
+    ]
+
+
+def test_a_pattern_of_internal_topics_names_the_way(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "archiver.toml"
+    path.write_text(CONFIG + '[topics."__*"]\n[topics.orders]\n')
+    brokers = cast("Any", SimpleNamespace(topics=lambda: ["orders"]))
+    ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=True)
+    (message,) = caplog.messages
+    assert message.startswith('no topic of the cluster matches the section [topics."__*"] yet; patterns leave out')
+    assert message.endswith("Kafka's internal topics: name them, as in [topics.__consumer_offsets]")
+    path.write_text(CONFIG + '[topics."__*"]\n')
+    with pytest.raises(ConfigError, match=r"internal topics: name them, as in \[topics\.__consumer_offsets\]"):
+        ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=False)
 
 
 def test_a_signing_key_is_read_before_any_server_and_then_never_missed(tmp_path: Path) -> None:

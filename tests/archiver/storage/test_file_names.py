@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ulid import ULID
 
-from archiver.storage.file_names import DataFileName
+from archiver.storage.file_names import LONGEST_TOPIC, DataFileName, topic_part
 from catalog.model import new_id
 
 KAFKA_NAMES = st.text("abcXYZ019._-", min_size=1, max_size=60)
@@ -21,6 +21,27 @@ def test_a_name_says_what_it_was_made_of(topic: str, partition: int, start: int)
 def test_it_says_when_it_was_given() -> None:
     ulid = ULID.from_timestamp(1_767_225_600.5)
     assert DataFileName(topic="t", ulid=str(ulid), extension="parquet").created_ms == 1_767_225_600_500
+
+
+@pytest.mark.parametrize("length", [100, 101, 249])
+def test_a_long_topic_is_cut(length: int) -> None:
+    topics = ["x" * (length - 1) + end for end in "ab"]
+    names = [
+        DataFileName(topic=topic, ulid=new_id(), extension="parquet", partition=2**31 - 1, start_offset=2**63 - 1)
+        for topic in topics
+    ]
+    parsed = [DataFileName.of(str(name)) for name in names]
+    assert [len(str(name)) for name in names] == [LONGEST_TOPIC + len("-2147483647-.parquet-") + 20 + 26] * 2
+    assert [name and name.topic for name in parsed] == [topic_part(topic) for topic in topics]
+    assert [[bool(name and name.is_of(topic)) for topic in topics] for name in parsed] == [[True, False], [False, True]]
+
+
+def test_names_with_whole_topics_stay_readable() -> None:
+    topic = "x" * 249
+    name = DataFileName.of(f"{topic}-0-00000000000000000012-01jz0000000000000000000000.parquet")
+    assert name is not None
+    assert name.is_of(topic)
+    assert not name.is_of(topic[:-1])
 
 
 @pytest.mark.parametrize(

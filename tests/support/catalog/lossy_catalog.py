@@ -19,6 +19,7 @@ import requests
 from tests.support.servers.serving import serving
 
 _TABLE = re.compile(r"/namespaces/[^/]+/tables/[^/]+$")
+_S3_TABLES_NAME = re.compile(r"[a-z0-9]([a-z0-9_]{0,253}[a-z0-9])?")
 _STATES = 6
 """How many states of a table are kept for older loads."""
 _HOPS = {"connection", "content-length", "host", "transfer-encoding", "content-encoding"}
@@ -93,6 +94,10 @@ class LossyProxy(ThreadingHTTPServer):
         self._held: list[_Request] = []
         self._lock = threading.Lock()
 
+    def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
+        """The status, type and message by which the catalog refuses a request. None if it takes it."""
+        return None
+
     def next_fault(self) -> Fault | None:
         self.commits += 1
         if self.gathering is not None:
@@ -155,6 +160,22 @@ class LossyProxy(ThreadingHTTPServer):
         pass  # clients that are killed hang up in the middle
 
 
+class S3TablesProxy(LossyProxy):
+    """Refuses table names as Amazon S3 Tables does, before the catalog hears of them.
+
+    "Names must begin and end with a letter or number", at most 255 characters long:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-buckets-naming.html
+    """
+
+    def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
+        if method != "POST" or not path.endswith("/tables"):
+            return None
+        name = str(json.loads(body)["name"])
+        if _S3_TABLES_NAME.fullmatch(name):
+            return None
+        return 400, "BadRequestException", "The specified table name is not valid."
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -167,6 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.away:
             self.server.struck += 1
             self.close_connection = True
+            return
+        if (refused := self.server.refusal(self.command, self.path, body)) is not None:
+            self.fail(*refused)
             return
         is_table = _TABLE.search(self.path)
         if is_table and self.command == "POST":
@@ -227,8 +251,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def fail(self, status: int, kind: str) -> None:
-        error = {"message": "by the proxy", "type": kind, "code": status}
+    def fail(self, status: int, kind: str, message: str = "by the proxy") -> None:
+        error = {"message": message, "type": kind, "code": status}
         self.answer(status, json.dumps({"error": error}).encode())
 
     def log_message(self, *_: object) -> None:
@@ -239,4 +263,11 @@ class _Handler(BaseHTTPRequestHandler):
 def lossy_proxy(target: str) -> Iterator[LossyProxy]:
     """A proxy on a free port of this machine."""
     with serving(LossyProxy(target)) as proxy:
+        yield proxy
+
+
+@contextmanager
+def s3_tables_proxy(target: str) -> Iterator[S3TablesProxy]:
+    """A catalog with the naming rules of S3 Tables."""
+    with serving(S3TablesProxy(target)) as proxy:
         yield proxy

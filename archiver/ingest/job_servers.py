@@ -1,17 +1,19 @@
-"""The servers of an archive job, connected, and what people call them."""
+"""The servers that an archive job is connected to, and what people call them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
-from archiver.config import Config
+from archiver.config import Config, TopicConfig
 from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
 from archiver.errors import SourceError
 from archiver.ingest.task.work import MODULES
 from archiver.kafka.broker import BrokerClient
 from archiver.topics.catalog_pool import CatalogPool
-from catalog.errors import RegistryError, TableError
+from archiver.topics.shared_tables import refuse_shared, tables_shared
+from catalog.errors import RegistryError, TableError, TableTaken
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
@@ -37,6 +39,13 @@ class JobServers:
     def known_topics(self) -> dict[str, TopicRow]:
         """The registry's topics of this cluster, by name."""
         return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
+
+    def refused_to_share(self, topics: Sequence[TopicConfig]) -> dict[str, TableTaken]:
+        """The error of each topic that can't have its table because another topic has it, by name."""
+        if not tables_shared(topics):
+            return {}
+        owners = self.registry.topics.owners()
+        return refuse_shared(topics, owners, cluster_id=self.cluster_id, named=self._config.sections)
 
     @property
     def engine(self) -> Engine:

@@ -1,0 +1,44 @@
+"""The names of tables: the default, and templates that give each topic of a pattern its own."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Final
+
+DEFAULT_NAMESPACE: Final = "kafka"
+
+TABLE_NAME: Final = r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"
+TABLE_WORDS: Final = "the name of a table: write namespace.table, in lower-case letters, digits and _"
+
+TEMPLATE: Final = r"^(\{namespace\}|[a-z0-9_]+)(\.[a-z0-9_]+)*\.([a-z0-9_]|\{topic\}|\{hash\})+$"
+TEMPLATE_WORDS: Final = (
+    "the name of a table: write namespace.table, in lower-case letters, digits and _. {namespace} may stand for the"
+    " first namespace, {topic} and {hash} may be in the table's name"
+)
+
+_HASH: Final = 8
+_NOT_IN_TABLE: Final = re.compile(r"[^a-z0-9_]")
+
+
+def default_table(topic: str) -> str:
+    """Return `kafka.<topic>` in lower case. Characters that table names can't have turn into `_`."""
+    return table_name("{namespace}.{topic}", topic)
+
+
+def table_name(template: str, topic: str) -> str:
+    """Return the template with the topic in it.
+
+    `{namespace}` is `kafka`. `{topic}` is the topic's name as table names can have it, `{hash}` the start of its
+    SHA-256 in hex, which differs if only the case or a special character differs.
+    """
+    return (
+        template.replace("{namespace}", DEFAULT_NAMESPACE)
+        .replace("{topic}", _NOT_IN_TABLE.sub("_", topic.lower()))
+        .replace("{hash}", sha256(topic.encode()).hexdigest()[:_HASH])
+    )
+
+
+def is_distinct(template: str) -> bool:
+    """Return whether the template gives each topic its table, as a pattern needs it."""
+    return "{topic}" in template or "{hash}" in template

@@ -1,0 +1,56 @@
+"""Topics that would share one table: one of them may keep it, and each other one fails alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
+
+from archiver.config import TopicConfig
+from archiver.config.mistakes import key_text
+from catalog.errors import TableTaken
+
+
+def tables_shared(topics: Sequence[TopicConfig]) -> bool:
+    """Return whether two of the topics have one table."""
+    return len({topic.table for topic in topics}) < len(topics)
+
+
+def refuse_shared(
+    topics: Sequence[TopicConfig], owners: Mapping[str, tuple[str, str]], *, cluster_id: str, named: Container[str]
+) -> dict[str, TableTaken]:
+    """Return the error of each topic that can't have its table, by the topic's name.
+
+    A table that was made stays with its topic: `owners` has the cluster and topic of each. A table that was not made
+    yet goes to the only topic that is `named` by a section; otherwise to none, because a guess could not be undone.
+    """
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for topic in topics:
+        sharing[topic.table].append(topic.name)
+    errors = {}
+    for table, names in sharing.items():
+        if len(names) == 1:
+            continue
+        owner = _owner(table, names, owners, cluster_id, named)
+        for name in names:
+            if name != owner:
+                errors[name] = TableTaken(
+                    "topics would share one table: set `table` for this one in its section",
+                    key=key_text(("topics", name, "table")),
+                    table=table,
+                    **({"topics": sorted(names)} if owner is None else {"taken_by": owner}),
+                )
+    return errors
+
+
+def _owner(
+    table: str,
+    names: Sequence[str],
+    owners: Mapping[str, tuple[str, str]],
+    cluster_id: str,
+    named: Container[str],
+) -> str | None:
+    if table in owners:
+        cluster, topic = owners[table]
+        return topic if cluster == cluster_id else None
+    sections = [name for name in names if name in named]
+    return sections[0] if len(sections) == 1 else None

@@ -1,0 +1,41 @@
+"""Of topics that would share one table, the owner keeps it and the rest is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from archiver.config import TopicConfig
+from archiver.topics.shared_tables import refuse_shared, tables_shared
+
+
+def topics(*names: str) -> list[TopicConfig]:
+    return [TopicConfig(name=name, table=f"kafka.{name.lower().replace('.', '_')}") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("owner", "named", "refused"),
+    [
+        (("c", "orders"), (), ["Orders"]),
+        (("c", "Orders"), ("orders",), ["orders"]),
+        (("c", "elsewhere"), (), ["Orders", "orders"]),
+        (("other", "orders"), (), ["Orders", "orders"]),
+        (None, (), ["Orders", "orders"]),
+        (None, ("Orders",), ["orders"]),
+        (None, ("Orders", "orders"), ["Orders", "orders"]),
+    ],
+)
+def test_one_topic_keeps_the_table(owner: tuple[str, str] | None, named: tuple[str, ...], refused: list[str]) -> None:
+    owners = {} if owner is None else {"kafka.orders": owner}
+    errors = refuse_shared(topics("Orders", "a.b", "orders"), owners, cluster_id="c", named=named)
+    assert sorted(errors) == refused
+
+
+def test_the_error_names_the_key_and_the_owner() -> None:
+    (error,) = refuse_shared(topics("a.b", "a_b"), {"kafka.a_b": ("c", "a_b")}, cluster_id="c", named=()).values()
+    assert error.message == "topics would share one table: set `table` for this one in its section"
+    assert error.context == {"key": 'topics."a.b".table', "table": "kafka.a_b", "taken_by": "a_b"}
+
+
+def test_topics_with_a_table_each_share_none() -> None:
+    assert not tables_shared(topics("a", "b"))
+    assert tables_shared(topics("a", "A"))

@@ -1,0 +1,101 @@
+"""Table names that a catalog refuses, and topics that would share one, on real servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from archiver.cli.app import app
+from archiver.config import load_config
+from archiver.ingest.report import JobReport
+from catalog.errors import CatalogRefused, TableTaken
+from schema_mapping.errors import ContextError
+from tests.support.archive.job_runs import read, run
+from tests.support.catalog.lossy_catalog import s3_tables_proxy
+from tests.support.servers.stack import Stack, unique
+
+pytestmark = pytest.mark.integration
+
+
+def errors(report: JobReport) -> dict[str, ContextError | None]:
+    return {topic.topic: topic.error for topic in report.topics}
+
+
+def with_catalog(config: Path, uri: str) -> Path:
+    config.write_text(config.read_text().replace(load_config(config).catalog["uri"], uri))
+    return config
+
+
+def failed_checks(config: Path) -> dict[str, str]:
+    """The errors of checks of the catalog, by subject."""
+    done = CliRunner().invoke(app, ["check", "--no-spark", "--config", str(config)])
+    checks = json.loads(done.stdout)["checks"]
+    return {
+        check["subject"]: check["error"]["kind"]
+        for check in checks
+        if check["outcome"] == "failed" and check["part"] == "Table names"
+    }
+
+
+@pytest.mark.parametrize("name", ["_{}", "{}_"])
+def test_a_refused_name_is_replaced_by_another(stack: Stack, name: str) -> None:
+    topic = stack.topic(name=f"_audit-{unique('t')}")
+    stack.produce(topic, {"value": b"x"})
+    table = f"kafka.{unique('t')}"
+    config = stack.config({topic: {"table": f"kafka.{name.format(unique('audit'))}"}})
+    with s3_tables_proxy(load_config(config).catalog["uri"]) as proxy:
+        with_catalog(config, proxy.uri)
+        assert failed_checks(config) == {f"topic {topic}": "CatalogRefused"}
+        refused = run(config)
+        error = errors(refused)[topic]
+        assert isinstance(error, CatalogRefused)
+        assert error.message.startswith("the topic's table can't be made: the catalog refused the request: ")
+        assert "table name" in error.message
+        assert "set another `table` for the topic" in error.message
+        assert error.context["key"] == f"topics.{topic}.table"
+        old = load_config(config).topic(topic).table
+        config.write_text(config.read_text().replace(json.dumps(old), json.dumps(table)))
+        assert failed_checks(config) == {}
+        report = run(config)
+    assert (report.records, errors(report)) == (1, {topic: None})
+    assert read(stack, config, topic).num_rows == 1
+    config.write_text(config.read_text().replace(json.dumps(table), json.dumps(f"{table}_2")))
+    assert isinstance(errors(run(config))[topic], TableTaken), "the name is taken since the table was made"
+
+
+def test_topics_whose_table_exists_go_on(stack: Stack) -> None:
+    prefix = unique("a")
+    topics = [f"{prefix}.b", f"{prefix}.orders"]
+    late = [f"{prefix}-b", f"{prefix}.Orders", f"{prefix}.new", f"{prefix}.New"]
+    config = stack.config({f"{prefix}[.-]*": {"table": "{namespace}.{topic}"}})
+    for topic in topics:
+        stack.produce(stack.topic(name=topic), {"value": b"1"})
+    assert run(config).records == 2
+    for topic in late:
+        stack.topic(name=topic)
+    for topic in (*topics, *late):
+        stack.produce(topic, {"value": b"2"})
+    assert failed_checks(config) == {
+        f"topic {prefix}-b": "NotOurTable",
+        f"topic {prefix}.Orders": "NotOurTable",
+        f"topic {prefix}.new": "TableTaken",
+        f"topic {prefix}.New": "TableTaken",
+    }
+    report = run(config)
+    refused = {topic: error for topic, error in errors(report).items() if error is not None}
+    assert (report.records, report.succeeded) == (2, False)
+    assert refused.keys() == set(late)
+    assert {topic: error.context.get("taken_by") for topic, error in refused.items()} == {
+        f"{prefix}-b": f"{prefix}.b",
+        f"{prefix}.Orders": f"{prefix}.orders",
+        f"{prefix}.new": None,
+        f"{prefix}.New": None,
+    }
+    for topic in topics:
+        assert read(stack, config, topic).num_rows == 2
+    own = "".join(f'[topics.{json.dumps(topic)}]\ntable = "kafka.{{topic}}_{{hash}}"\n' for topic in late)
+    config.write_text(config.read_text() + own)
+    assert run(config).records == 4

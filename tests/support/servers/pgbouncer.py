@@ -1,0 +1,65 @@
+"""PgBouncer in front of a Postgres, if it is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from tests.support.servers.free_ports import free_port
+
+_START_SECONDS = 20.0
+
+
+def pgbouncer_path() -> str:
+    """PgBouncer's program. Skips the test if it is not installed."""
+    path = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if path is None:
+        pytest.skip("PgBouncer is not installed (apt-get install pgbouncer)")
+    return path
+
+
+@contextmanager
+def pgbouncer(dsn: str, folder: Path, *, pool_mode: str, pool_size: int) -> Iterator[str]:
+    """Yield the dsn of the same database through PgBouncer."""
+    path, port, target = pgbouncer_path(), free_port(), conninfo_to_dict(dsn)
+    server = " ".join(f"{key}={target[key]}" for key in ("host", "port", "user", "password") if target.get(key))
+    settings = {
+        "listen_addr": "127.0.0.1",
+        "listen_port": port,
+        "unix_socket_dir": "",
+        "auth_type": "any",
+        "pool_mode": pool_mode,
+        "default_pool_size": pool_size,
+        **({"user": "nobody"} if os.getuid() == 0 else {}),
+    }
+    lines = ["[databases]", f"* = {server}", "[pgbouncer]", *(f"{key} = {value}" for key, value in settings.items())]
+    config = folder / f"pgbouncer-{port}.ini"
+    config.write_text("\n".join(lines) + "\n")
+    with subprocess.Popen([path, "-q", str(config)], stderr=subprocess.DEVNULL) as process:
+        try:
+            _wait_for(port)
+            yield make_conninfo(dsn, host="127.0.0.1", port=port)
+        finally:
+            process.terminate()
+
+
+def _wait_for(port: int) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            return
