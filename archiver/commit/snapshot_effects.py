@@ -6,6 +6,7 @@ adds delete files an `append`, and count none of them. The entries of its manife
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -82,7 +83,7 @@ def _may_change(table: Table, snapshot: Snapshot) -> bool:
         return False
     if operation is Operation.DELETE:
         return bool(_added_rows(snapshot, after))
-    return before is not None and _rows(after) > _rows(before)
+    return before is not None and not _rows(after) <= _rows(before)
 
 
 def done_by_others(table: Table) -> tuple[str, ...]:
@@ -136,18 +137,20 @@ def _removes_files(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> boo
     return any(
         each.content is ManifestContent.DATA
         and each.added_snapshot_id == snapshot.snapshot_id
-        and bool(each.deleted_files_count)
+        and each.deleted_files_count != 0
         for each in manifests
     )
 
 
-def _rows(manifests: Sequence[ManifestFile]) -> int:
-    """How many rows the live data files of these manifests have."""
-    return sum(
-        (each.added_rows_count or 0) + (each.existing_rows_count or 0)
-        for each in manifests
-        if each.content is ManifestContent.DATA
-    )
+def _rows(manifests: Sequence[ManifestFile]) -> float:
+    """How many rows the live data files of these manifests have. NaN, which equals nothing, if a count is missing."""
+    counts = [
+        count
+        for manifest in manifests
+        if manifest.content is ManifestContent.DATA
+        for count in (manifest.added_rows_count, manifest.existing_rows_count)
+    ]
+    return sum(math.nan if count is None else count for count in counts)
 
 
 def _added_rows(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> int:

@@ -32,9 +32,15 @@ _NO_PARENT: Final = "null"
 
 
 class References:
-    """The set of names. It grows as the table moves on. Not for use by two threads at a time."""
+    """The set of names. It grows as the table moves on. Not for use by two threads at a time.
 
-    def __init__(self) -> None:
+    A manifest list that the archiver wrote for another table in the same folder counts as well: that table may come
+    back, and its files exist only here. With `is_of_one_table` such lists are passed over: files that an erasure took
+    out of this table have no excuse to stay.
+    """
+
+    def __init__(self, *, is_of_one_table: bool = False) -> None:
+        self._is_of_one_table = is_of_one_table
         self._names: set[str] = set()
         self._followed: set[str] = set()
         self._heads: dict[str, tuple[str, int]] = {}
@@ -63,12 +69,13 @@ class References:
     def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
         """Add the files of commits that may land, or that have landed if the table was loaded from an older state.
 
-        Lists of another table that lay in the same folder never land in this one. The first assert the table's current
-        snapshot. The latter have a sequence number that the table hasn't reached.
+        The first assert the table's current snapshot. The latter have a sequence number that the table hasn't reached.
         """
         current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
         for path in lists:
-            if path in self._followed or file_name(path) in self._names or _is_of_other_table(path, table):
+            if path in self._followed or file_name(path) in self._names:
+                continue
+            if self._is_of_one_table and _is_of_other_table(path, table):
                 continue
             with suppress(ObjectMissing):  # its writer deleted it because it can't land
                 parent, sequence = self._head(table.io, path)

@@ -258,7 +258,7 @@ class RemovedFiles:
         self._table = table
         self._catalog = catalog
         self._permit = TableObjects.of(partial(catalog.reload, table), table)
-        self.references = References()
+        self.references = References(is_of_one_table=True)
 
     def look(self) -> ArchiveTable:
         """Add what the table refers to now; return the table."""

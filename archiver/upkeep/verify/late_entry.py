@@ -30,6 +30,11 @@ class LateEntry:
         first, last = self.spans.get(partition, (0, 0))
         return first <= start and end <= last
 
+    def overlaps(self, partition: int, start: int, end: int) -> bool:
+        """Whether the commit brought some of these offsets. A compaction may have merged its ranges with others."""
+        first, last = self.spans.get(partition, (0, 0))
+        return first < end and start < last
+
 
 def late_entry(sources: Sources) -> LateEntry:
     """Find the newest commit of ranges if its entry may not have been written yet."""
@@ -48,7 +53,9 @@ def late_entry(sources: Sources) -> LateEntry:
 
 def _is_confirmed(entry: LateEntry, sources: Sources) -> bool:
     """Whether the registry or the journal has ranges of the commit."""
-    if sources.registry is not None and any(entry.has(one.partition, *one.offsets) for one in sources.registry.ranges):
+    if sources.registry is not None and any(
+        entry.overlaps(one.partition, *one.offsets) for one in sources.registry.ranges
+    ):
         return True
     journaled = (one for _, commit in sources.journal.commits for one in commit.ranges)
-    return any(entry.has(one.partition, one.start_offset, one.end_offset) for one in journaled)
+    return any(entry.overlaps(one.partition, one.start_offset, one.end_offset) for one in journaled)
