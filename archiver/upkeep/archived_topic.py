@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from archiver.commit.lacking_ranges import add_lacking_ranges
+from archiver.commit.registry_lag import lacking_offsets, registry_behind
 from archiver.config import Config
 from archiver.config.model import TopicConfig
 from archiver.errors import NotArchived
@@ -15,6 +17,10 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry import Registry
+
+_DRY_RUN: Final = (
+    "A dry run writes nothing: run `archiver archive` first, which adds their ranges from journal and footers"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +37,23 @@ class ArchivedTopic:
         return ObjectStore.of_table(self.table.iceberg)
 
 
-def find_archived(config: Config, name: str, *, registry: Registry, catalog: TableCatalog) -> ArchivedTopic:
+def find_archived(
+    config: Config, name: str, *, registry: Registry, catalog: TableCatalog, dry_run: bool = False
+) -> ArchivedTopic:
     """Find the topic's archive. NotArchived if there is none yet; subclasses of TableError and StorageError.
 
     Ranges that the registry lacks since its database was restored from an older backup are added. RegistryBehind if it
-    knows another table, or if nothing says which ranges it lacks.
+    knows another table, or if nothing says which ranges it lacks. A dry run writes nothing, so it raises that, too.
     """
     (known,) = known_topics(config, (name,), registry)
     table = catalog.load(known)
     if table is None:
         raise not_archived(name, known.table)
     registry.ledger.check_table(known, table)
-    add_lacking_ranges(table, registry, Journal.of(config).of_table(table))
+    if not dry_run:
+        add_lacking_ranges(table, registry, Journal.of(config).of_table(table))
+    elif lacking := lacking_offsets(table, registry):
+        raise registry_behind(table, lacking, advice=_DRY_RUN)
     return ArchivedTopic(config=config.topic(name), topic=known, table=table)
 
 

@@ -46,7 +46,7 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
     RegistryError and TableError.
     """
     with Registry(config.registry.dsn) as registry, TableCatalog(config.catalog) as catalog:
-        archived = find_archived(config, topic, registry=registry, catalog=catalog)
+        archived = find_archived(config, topic, registry=registry, catalog=catalog, dry_run=dry_run)
         table, terms = archived.table, archived.config.partition_terms
         trail = AuditTrail(topic=archived.topic, journal=Journal.of(config).of_table(table), registry=registry)
         if not dry_run:

@@ -117,7 +117,7 @@ class Compact:
         settings = self._config.topic(name)
         report = TopicCompaction(topic=name, table=settings.table)
         try:
-            archived = find_archived(self._config, name, registry=registry, catalog=catalog)
+            archived = find_archived(self._config, name, registry=registry, catalog=catalog, dry_run=self._dry_run)
             rounds = self._rounds(archived, registry, catalog, report, engines)
             if self._dry_run:
                 report.planned = rounds.plan(archived.table, settles=False)

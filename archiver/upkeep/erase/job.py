@@ -101,7 +101,9 @@ class Erase:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             engines = closing.enter_context(EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES))
-            archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            archived = find_archived(
+                self._config, self._name, registry=registry, catalog=catalog, dry_run=self._options.dry_run
+            )
             refuse_unerasable(archived.table)
             now = self._clock() if self._clock else confirmed_time(registry)
             report = EraseReport(topic=self._name, table=archived.topic.table, dry_run=self._options.dry_run)

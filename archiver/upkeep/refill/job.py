@@ -72,7 +72,9 @@ class RefillJob:
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
-            archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            archived = find_archived(
+                self._config, self._name, registry=registry, catalog=catalog, dry_run=self._dry_run
+            )
             if not closing.enter_context(registry.lease(archived.topic)):
                 raise TopicBusy("Another archiver is at work on the topic: stop it first", topic=self._name)
             work = RefillWork(

@@ -82,7 +82,9 @@ class Reprocess:
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
-            archived = find_archived(self._config, self._name, registry=registry, catalog=catalog)
+            archived = find_archived(
+                self._config, self._name, registry=registry, catalog=catalog, dry_run=self._dry_run
+            )
             schemas = TopicSchemas.read_or_recall(settings, section, known=archived.topic, registry=registry)
             closing.enter_context(engines)
             work, assignment = self._begin(archived, schemas, engines, registry=registry, catalog=catalog)

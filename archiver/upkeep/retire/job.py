@@ -124,7 +124,9 @@ class Expire:
             is_asked=self._limits is not None,
         )
         try:
-            archived = find_archived(self._config, topic.topic, registry=registry, catalog=catalog)
+            archived = find_archived(
+                self._config, topic.topic, registry=registry, catalog=catalog, dry_run=self._dry_run
+            )
             work = TopicExpiry(
                 config=self._config,
                 archived=archived,
