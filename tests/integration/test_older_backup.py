@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.storage.journal import Journal
+from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.refill.job import RefillJob
 from catalog.errors import RegistryBehind
 from catalog.registry import Registry
@@ -137,4 +138,30 @@ def test_ranges_that_nothing_names_stop_the_topic(stack: Stack, restored: tuple[
         assert isinstance(report.error, RegistryBehind)
         assert report.error.context["registry_end"] == 10
         assert "Restore a newer backup" in str(report.error)
+    assert ends(config, topic) == [(0, 10)]
+
+
+def test_a_dry_run_adds_nothing(restored: tuple[Path, str]) -> None:
+    config, topic = restored
+    with pytest.raises(RegistryBehind, match="A dry run writes nothing"):
+        RefillJob(load_config(config), topic, dry_run=True, engine=InlineEngine()).run()
+    assert ends(config, topic) == [(0, 10)]
+
+
+def test_ranges_compacted_since_the_backup_stop_the_topic(stack: Stack) -> None:
+    """The journal's range [0, 20) overlaps the registry's [0, 10): what it has beyond would be passed over."""
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    archive(stack, config, topic, BACKUP)
+    dsn = load_config(config).registry.dsn
+    backup = copied(stack, dsn)
+    archive(stack, config, topic, LATER)
+    (compacted,) = Compact(load_config(config), wish=Wish(min_files=2), engine=InlineEngine).run().topics
+    assert compacted.commits
+    archive(stack, config, topic, AFTER)
+    config.write_text(config.read_text().replace(json.dumps(dsn), json.dumps(backup)))
+    for _ in range(2):
+        (report,) = run(config, topic).topics
+        assert isinstance(report.error, RegistryBehind)
+        assert "with other borders than the registry" in str(report.error)
     assert ends(config, topic) == [(0, 10)]
