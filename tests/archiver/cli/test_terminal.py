@@ -59,7 +59,7 @@ for command in {list(commands())!r}:
     assert seen.exit_code == 0, seen.text
     assert seen.text.count("Usage: archiver") == len(list(commands()))
     assert "Default: [archive] orphan_grace" in seen.flat
-    assert "from a table: by a rollback, deleted rows or overwritten files." in seen.flat  # the list of commands, uncut
+    assert "from a table by a rollback, a DELETE or an overwrite." in seen.flat  # the list of commands, uncut
     assert not re.search(r"\w(…|\.\.\.)$", seen.text, re.MULTILINE)
     assert max(map(len, seen.screen.lines)) <= columns
 
