@@ -67,7 +67,7 @@ def test_a_damaged_file_is_named_and_its_neighbours_go_on(
 @pytest.mark.parametrize(
     ("file_format", "kind", "told"),
     [
-        (FileFormat.PARQUET, "UpkeepError", "somebody added rows"),
+        (FileFormat.PARQUET, "UpkeepError", "another engine wrote them"),
         (FileFormat.ORC, "UnknownFormat", "orc"),
     ],
 )

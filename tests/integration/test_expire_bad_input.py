@@ -107,7 +107,7 @@ def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
     told = topics.run(*words, as_json=False, monkeypatch=monkeypatch)
     assert told.code == 1
     assert f"{topics.bad}: partition 1: a file that can't go keeps more than that: {path}" in told.text
-    assert "take it out of the table" in told.text
+    assert "run `archiver registry rebuild`" in told.text
 
 
 def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,13 +148,21 @@ class RefillWork:
         return {partition: tuple(sorted(set(spans))) for partition, spans in found.items()}
 
     def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
-        """Offsets that a table lost when it was set back, and that the registry has no range of."""
+        """Offsets that a table lost when it was set back, and that the registry has no range of.
+
+        A range that a rebuild made of rows alone is none: nothing says which records its other offsets had.
+        """
         lost = set_back(table)
         known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
+        offsets = [OffsetRange(each, start, end - 1) for each, spans in lost.items() for start, end in spans]
+        unsure: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for interval in self.registry.rows.account(self.topic, offsets):
+            if interval.is_unknown:
+                unsure[interval.offsets.partition].append((interval.offsets.first, interval.offsets.last + 1))
         return tuple(
             Hole(range_id="", partition=partition, start_offset=start, end_offset=end, rows=end - start)
             for partition, spans in sorted(lost.items())
-            for start, end in uncovered(spans, known[partition])
+            for start, end in uncovered(spans, uncovered(known[partition], unsure[partition]))
         )
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
