@@ -154,7 +154,7 @@ class RefillWork:
         """
         lost = set_back(table)
         known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
-        offsets = [OffsetRange(each, start, end - 1) for each, spans in lost.items() for start, end in spans]
+        offsets = [OffsetRange(at, start, end - 1) for at, spans in lost.items() for start, end in spans]
         unsure: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for interval in self.registry.rows.account(self.topic, offsets):
             if interval.is_unknown:

@@ -31,7 +31,7 @@ class LateEntry:
         return first <= start and end <= last
 
     def overlaps(self, partition: int, start: int, end: int) -> bool:
-        """Whether the commit brought some of these offsets. A compaction may have merged its ranges with others."""
+        """Whether the commit brought some of these offsets: a compaction may have merged its ranges with neighbours."""
         first, last = self.spans.get(partition, (0, 0))
         return first < end and start < last
 
