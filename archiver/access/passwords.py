@@ -1,6 +1,6 @@
 """The keys that are kept of a password (RFC 5802): a password can be checked by them, and none can be made of them.
 
-Whoever isn't known has keys of their own that no password fits, so a check takes as long for them.
+An unknown user gets keys that match no password, so the check takes the same time as for a known user.
 """
 
 from __future__ import annotations

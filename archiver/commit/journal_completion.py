@@ -14,6 +14,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from archiver.archive.manifests import live_entries, manifests_of
 from archiver.commit.footers import place_in_table, ranges_of, read_footers
+from archiver.commit.table_ranges import range_without_file
 from archiver.errors import StorageError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import TableJournal
@@ -25,7 +26,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import history, summary_of
 from catalog.iceberg.offsets import decode_ranges, decode_spans, spans
 from catalog.iceberg.settle import Landed, Settled
-from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.model import DataFileInfo, TranslatedRange
 from catalog.ranges.spans import uncovered
 
 
@@ -89,11 +90,11 @@ def ranges_of_commit(
     summary = summary_of(snapshot)
     named = decode_ranges(summary[keys.RANGES])
     lost = decode_spans(summary.get(keys.LOST, "{}"))
-    ranges = [*found.whole, *(_without_file(table, snapshot, *span, lost=True) for span in lost)]
+    ranges = [*found.whole, *(range_without_file(table, snapshot, *span, lost=True) for span in lost)]
     covered = [(one.partition, (one.start_offset, one.end_offset)) for one in ranges]
     for partition, span in named.items():
         here = [offsets for at, offsets in covered if at == partition]
-        ranges += [_without_file(table, snapshot, partition, *gap, lost=False) for gap in uncovered([span], here)]
+        ranges += [range_without_file(table, snapshot, partition, *gap, lost=False) for gap in uncovered([span], here)]
     try:
         is_same = spans(ranges) == named
     except ValueError:
@@ -123,24 +124,6 @@ def _described(
             return None
         described[path] = (footer, place)
     return described
-
-
-def _without_file(
-    table: ArchiveTable, snapshot: Snapshot, partition: int, start: int, end: int, *, lost: bool
-) -> TranslatedRange:
-    """A range in which no record survived, or that was accepted as lost."""
-    return TranslatedRange(
-        id=new_id(),
-        topic=table.topic.topic,
-        partition=partition,
-        start_offset=start,
-        end_offset=end,
-        schema_version=table.ledger_version,
-        leader_epoch=-1,
-        files=(),
-        created_ms=snapshot.timestamp_ms,
-        lost=lost,
-    )
 
 
 def _has_digest(ranges: list[TranslatedRange], summary: Mapping[str, str]) -> bool:

@@ -7,11 +7,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from pyiceberg.table.snapshots import Snapshot
+
 from archiver.archive.table_files import TableFile
-from archiver.commit.footers import ranges_of, table_info
+from archiver.commit.footers import NO_EPOCH, ranges_of, table_info
 from archiver.storage.segment import SegmentMetadata
 from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import summary_of
 from catalog.iceberg.offsets import decode_spans
 from catalog.model import TranslatedRange, new_id, ulid_in
 from catalog.ranges.spans import joined
@@ -86,24 +89,32 @@ def _overlap(first: StoredRange, second: StoredRange) -> bool:
 
 def _accepted_gaps(table: ArchiveTable) -> list[tuple[TranslatedRange, str | None]]:
     """A range for each gap that a retained snapshot names, with the commit that recorded it."""
-    found: list[tuple[TranslatedRange, str | None]] = []
+    gaps: list[tuple[TranslatedRange, str | None]] = []
     for snapshot in table.iceberg.metadata.snapshots:
-        summary = snapshot.summary.additional_properties if snapshot.summary else {}
-        for partition, start, end in decode_spans(summary.get(keys.LOST, "{}")):
-            lost = TranslatedRange(
-                id=new_id(),
-                topic=table.topic.topic,
-                partition=partition,
-                start_offset=start,
-                end_offset=end,
-                schema_version=table.ledger_version,
-                leader_epoch=-1,
-                files=(),
-                created_ms=snapshot.timestamp_ms,
-                lost=True,
-            )
-            found.append((lost, summary.get(keys.COMMIT_ID)))
-    return found
+        summary = summary_of(snapshot)
+        gaps += [
+            (range_without_file(table, snapshot, *span, lost=True), summary.get(keys.COMMIT_ID))
+            for span in decode_spans(summary.get(keys.LOST, "{}"))
+        ]
+    return gaps
+
+
+def range_without_file(
+    table: ArchiveTable, snapshot: Snapshot, partition: int, start: int, end: int, *, lost: bool
+) -> TranslatedRange:
+    """A range of a commit in which no record survived, or that was accepted as lost."""
+    return TranslatedRange(
+        id=new_id(),
+        topic=table.topic.topic,
+        partition=partition,
+        start_offset=start,
+        end_offset=end,
+        schema_version=table.ledger_version,
+        leader_epoch=NO_EPOCH,
+        files=(),
+        created_ms=snapshot.timestamp_ms,
+        lost=lost,
+    )
 
 
 def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, TableFile]) -> StoredRange:

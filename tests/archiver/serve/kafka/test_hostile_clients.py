@@ -24,7 +24,7 @@ from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed,
 
 MOST_SECONDS = 0.5
 MOST_WORK_SECONDS = 0.5
-ROUNDS = 60
+ROUNDS = 20
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 
@@ -53,9 +53,9 @@ class Waits:
     worked: list[float]
 
     def assert_short(self) -> None:
-        """Assert that at most one request waited for long: a busy machine may suspend the loop once."""
-        assert self.worked[-2] < MOST_WORK_SECONDS
-        assert self.seconds[-2] < MOST_SECONDS * crowd()
+        """Assert that no request waited for long."""
+        assert max(self.worked) < MOST_WORK_SECONDS
+        assert max(self.seconds) < MOST_SECONDS * crowd()
 
 
 def crowd() -> float:
