@@ -97,7 +97,10 @@ def test_after_down_and_up(local: LocalStack, topic: str, tmp_path: Path):
     assert_intact(local, topic, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["postgres", "kafka", "seaweedfs"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("postgres", marks=pytest.mark.slow), "kafka", pytest.param("seaweedfs", marks=pytest.mark.slow)],
+)
 def test_one_missing_part_is_started_again_alone(local: LocalStack, topic: str, name: str, tmp_path: Path):
     kill(local, name)
     assert local.ensure().started == (name,)
@@ -113,6 +116,7 @@ def test_a_server_that_hangs_is_replaced(local: LocalStack, topic: str, tmp_path
     assert_intact(local, topic, tmp_path)
 
 
+@pytest.mark.slow
 def test_ports_taken_meanwhile_are_given_up(local: LocalStack, topic: str, tmp_path: Path):
     config = local.directory / "archiver.toml"
     local.down()

@@ -223,7 +223,9 @@ def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
     assert problems(fresh, topic) == []
 
 
-@pytest.mark.parametrize("terms", [TERMS, TERMS[1:], ["month"]])
+@pytest.mark.parametrize(
+    "terms", [TERMS, pytest.param(TERMS[1:], marks=pytest.mark.slow), pytest.param(["month"], marks=pytest.mark.slow)]
+)
 def test_old_files_move_to_the_partitions_of_now_on_request(stack: Stack, tmp_path: Path, terms: list[str]) -> None:
     config, topic = archived(stack, tmp_path, 3, terms="day")
     repartitioned(config, topic, terms)
