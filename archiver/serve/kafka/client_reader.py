@@ -1,4 +1,4 @@
-"""What a client sends, and word of its end: work for a client that is gone is given up."""
+"""Read what a client sends, and report the end of it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 
 class ClientReader(asyncio.StreamReader):
-    """Calls `on_end` once the client sends no more: it closed the connection, or its half of it."""
+    """Call `on_end` once the client sends no more, with True if the connection is broken."""
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit)
-        self.on_end: Callable[[], None] = lambda: None
+        self.on_end: Callable[[bool], None] = lambda _: None
 
     def feed_eof(self) -> None:
-        """Take in the end of what the client sends."""
+        """Note that the client closed the connection, or its half of it."""
         super().feed_eof()
-        self.on_end()
+        self.on_end(False)  # noqa: FBT003 - a callback
 
     def set_exception(self, exc: Exception) -> None:
-        """Take in that the connection broke."""
+        """Note that the connection broke."""
         super().set_exception(exc)
-        self.on_end()
+        self.on_end(True)  # noqa: FBT003 - a callback

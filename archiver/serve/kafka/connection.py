@@ -16,6 +16,7 @@ from archiver.serve.kafka.api import Api
 from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, answered, api_of, fallback
 from archiver.serve.kafka.authentication import raw_step
 from archiver.serve.kafka.client_reader import ClientReader
+from archiver.serve.kafka.departures import Departures
 from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
 from archiver.serve.kafka.request_memory import SMALL, Held, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
@@ -75,6 +76,7 @@ class Connection:
         limits: ConnectionLimits,
         memory: RequestMemory,
         answers: RequestMemory,
+        departures: Departures,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -83,13 +85,16 @@ class Connection:
         self._limits = limits
         self._memory = memory
         self._answers = answers
+        self._departures = departures
         self._turns = client.turns
         self._shown: Callable[[], None] = lambda: None
         self._is_shown = False
         self._late = "it didn't show who it is in time"
         self._is_writing = False
         self._is_answering = False
+        self._is_kept = False
         self._is_ending = False
+        self._has_client_ended = False
 
     @property
     def host(self) -> str:
@@ -97,11 +102,15 @@ class Connection:
         return self._client.host
 
     def end_after_answer(self) -> bool:
-        """End the connection once its client has the answer that it waits for. False where it waits for none.
+        """End the connection once its client has the answer that it waits for. False if it can be ended at once.
 
-        Where it is ending already, True: what was written may still be on its way.
+        An answer that takes many turns isn't waited for: the client repeats its request at another node. Only commits
+        and deletions are answered in any case. True if the connection is ending already: what was written may still be
+        on its way.
         """
         was_ending, self._is_ending = self._is_ending, True
+        if self._turns.is_long_work and not (self._is_writing or self._is_kept):
+            return False
         return was_ending or self._is_answering
 
     async def serve(self, *, handshake_until: float, shown: Callable[[], None]) -> None:
@@ -112,7 +121,11 @@ class Connection:
         """
         login, log = self._client.login, self._client.closing_log
         self._shown = shown
-        self._reader.on_end = partial(self._client_ended, asyncio.current_task())
+        serving = asyncio.current_task()
+        assert serving is not None
+        self._reader.on_end = ended = partial(self._client_ended, serving)
+        socket = self._writer.get_extra_info("socket").fileno()
+        self._departures.watch(socket, ended)
         try:
             async with asyncio.timeout_at(handshake_until) if login.access is None else nullcontext():
                 await self._log_in()
@@ -126,11 +139,12 @@ class Connection:
                 pass
         except BadRequest as error:
             log.write(self._client.address, error)
-        except TimeoutError:
-            log.write(self._client.address, self._late)
+        except TimeoutError as error:
+            log.write(self._client.address, str(error) or self._late)
         except ConnectionError:
             _LOG.debug("connection of %s ended", self._client.address)
         finally:
+            self._departures.forget(socket, ended)
             await self._end()
 
     async def _log_in(self) -> None:
@@ -142,15 +156,13 @@ class Connection:
         if login.access is None:
             raise BadRequest("the client sent too many requests before it showed who it is", most=most)
 
-    def _client_ended(self, serving: asyncio.Task[None] | None) -> None:
-        """Give up work whose client is gone. One that closed its half only has some time to take the answer."""
-        self._reader.on_end = lambda: None
-
-        def give_up() -> None:
-            if serving is not None and self._is_answering:
-                serving.cancel()
-
-        asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, give_up)
+    def _client_ended(self, serving: asyncio.Task[None], is_broken: bool) -> None:  # noqa: FBT001 - a callback
+        """Stop the work for a client that is gone. A client that closed its half has some time to take answers."""
+        if is_broken:
+            serving.cancel()
+        elif not self._has_client_ended:
+            self._has_client_ended = True
+            asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, serving.cancel)
 
     async def _next(self) -> bool:
         """Answer the next request. False where there is none, or none that may follow."""
@@ -160,6 +172,7 @@ class Connection:
                 return False
             self._is_answering = True
             waits = isinstance(frame, _Asked) and frame.api.waits
+            self._is_kept = isinstance(frame, _Asked) and frame.api.is_kept
             if not waits:
                 parts, wait = await self._answer(frame)
         if waits:

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -257,14 +258,17 @@ class LoopTime:
 class ClientTurns:
     """The turns of one connection. `run` measures what the connection does in the loop."""
 
-    def __init__(self, loop_time: LoopTime, name: str) -> None:
-        """`name` is who pays."""
+    def __init__(self, loop_time: LoopTime, name: str, *, long_wait: float = 120.0) -> None:
+        """`name` is the payer's; a request waits for long work at most `long_wait` seconds."""
         self._time = loop_time
+        self._long_wait = long_wait
         self._mark = loop_time.clock()
         self._slice = 0.0
         self._request_seconds = 0.0
         self._has_budget = True
         self._long_work_of: Payer | None = None
+        self.is_long_work = False
+        """Whether the answer is being put together in several turns, or waits for that."""
         self._has_ended = False
         self.name = name
         self.payer = loop_time.payer(name)
@@ -341,6 +345,7 @@ class ClientTurns:
 
     def end_long_work(self) -> None:
         """Let another request of the payer have its answer put together, if this one's took long."""
+        self.is_long_work = False
         if self._long_work_of is not None:
             self._long_work_of.long_work.release()
             self._time.long_work.release()
@@ -355,12 +360,14 @@ class ClientTurns:
         payer = self.payer
         if self._has_ended or self._long_work_of is not None:
             return
-        await payer.long_work.acquire()
-        try:
-            await self._time.long_work.acquire()
-        except BaseException:
-            payer.long_work.release()
-            raise
+        self.is_long_work = True
+        async with self._in_time():
+            await payer.long_work.acquire()
+            try:
+                await self._time.long_work.acquire()
+            except BaseException:
+                payer.long_work.release()
+                raise
         self._take_long_work(payer)
 
     def _take_long_work(self, payer: Payer) -> None:
@@ -369,8 +376,18 @@ class ClientTurns:
             self.end_long_work()
 
     async def in_thread(self, work: Callable[[], _Value]) -> _Value:
-        """Do long work outside the loop."""
-        return await self._time.in_thread(self, work)
+        """Do long work outside the loop. TimeoutError if its turn doesn't come in time."""
+        async with self._in_time():
+            return await self._time.in_thread(self, work)
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        """Bound a wait for long work: by then, the client has given up."""
+        try:
+            async with asyncio.timeout(self._long_wait):
+                yield
+        except TimeoutError:
+            raise TimeoutError(f"its long answer had no turn within {self._long_wait:g} seconds") from None
 
     def spare_budget(self) -> None:
         """Take the request out of the payer's budget: it brought records."""

@@ -12,6 +12,7 @@ from archiver.errors import ConfigError
 from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.connection import Connection, ConnectionLimits
+from archiver.serve.kafka.departures import Departures
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
 from archiver.serve.kafka.places import Places
@@ -73,6 +74,7 @@ class Server:
         self._open: dict[asyncio.Task[None], Connection | None] = {}
         self.loop_time = LoopTime(share=loop_share)
         self.closing_log = ClosingLog()
+        self._departures = Departures()
         self._listeners: list[socket.socket] = []
         self._is_accepting = False
 
@@ -134,6 +136,7 @@ class Server:
             each.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
         self.loop_time.close()
+        self._departures.close()
 
     def _end_connections(self) -> None:
         for task, connection in self._open.items():
@@ -190,7 +193,7 @@ class Server:
         task.add_done_callback(gone)
 
     async def _serve(self, client: socket.socket, address: str, payer: str) -> None:
-        turns = ClientTurns(self.loop_time, payer)
+        turns = ClientTurns(self.loop_time, payer, long_wait=self._limits.answer_seconds)
         try:
             await turns.run(self._serve_client(client, address, turns))
         except asyncio.CancelledError:
@@ -242,6 +245,7 @@ class Server:
                 limits=self._limits,
                 memory=self._memory,
                 answers=self._answers,
+                departures=self._departures,
             )
         except BaseException:
             transport.abort()

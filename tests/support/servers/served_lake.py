@@ -116,6 +116,7 @@ class ServedLake:
         most_per_address: int | None = None,
         handshake_seconds: float = 10.0,
         half_closed_seconds: float = 5.0,
+        answer_seconds: float = 5.0,
         door: Door | None = None,
         quotas: Quotas | None = None,
         nodes: NodeStore | None = None,
@@ -137,7 +138,7 @@ class ServedLake:
             most_request_bytes=most_request_bytes,
             idle_seconds=idle_seconds,
             frame_seconds=frame_seconds,
-            answer_seconds=5.0,
+            answer_seconds=answer_seconds,
             handshake_seconds=handshake_seconds,
             half_closed_seconds=half_closed_seconds,
         )

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from archiver.serve.kafka.loop_time import ClientTurns
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, served
+
+UNREAD_BYTES = 96 << 10
+"""More than the server reads ahead, and less than the system keeps beside that."""
 
 
 def waiting_fetch() -> Any:
@@ -92,3 +101,87 @@ def test_a_client_that_closed_its_half_gets_its_answer(lake: Any) -> None:
         assert wire.receive()[:4] == struct.pack(">i", 1)
         assert wire.is_closed()
         until_alone(endpoint)
+
+
+def jam_thread(endpoint: ServedLake, gate: threading.Event) -> None:
+    """Keep the thread for long work busy until the gate opens."""
+
+    async def begin() -> None:
+        loop_time = endpoint.server.loop_time
+        endpoint.jam = asyncio.create_task(loop_time.in_thread(ClientTurns(loop_time, "jam"), gate.wait))  # type: ignore[attr-defined]
+
+    endpoint.call(begin())
+
+
+def many_offsets(partitions: int) -> Any:
+    """A request for the first offset of many partitions."""
+    offsets = request(2, 7, replica_id=-1, name="orders", isolation_level=0, timestamp=-2, current_leader_epoch=-1)
+    (topic,) = offsets.topics
+    named = tuple(replace(topic.partitions[0], partition_index=number) for number in range(partitions))
+    return replace(offsets, topics=(replace(topic, partitions=named),))
+
+
+@pytest.mark.parametrize("leave", [close, reset])
+def test_requests_that_were_not_read_hide_no_end(lake: Any, leave: Callable[[Wire], None]) -> None:
+    with ServedLake(lake, half_closed_seconds=0.1) as endpoint:
+        wire = Wire(endpoint.port)
+        wire.send(framed(waiting_fetch(), 1))
+        more = framed(request(3, 12, topics=None), 2)
+        more = struct.pack(">i", len(more)) + more
+        wire.socket.sendall(more * (UNREAD_BYTES // len(more)))
+        time.sleep(0.1)
+        assert endpoint.server.connections == 1
+        leave(wire)
+        until_alone(endpoint)
+
+
+@pytest.mark.parametrize("leave", [close, reset])
+def test_requests_that_wait_to_be_decoded_end_with_their_client(lake: Any, leave: Callable[[Wire], None]) -> None:
+    gate = threading.Event()
+    with ServedLake(lake, half_closed_seconds=0.1) as endpoint:
+        jam_thread(endpoint, gate)
+        try:
+            wires = [Wire(endpoint.port) for _ in range(5)]
+            for wire in wires:
+                for number in range(3):
+                    wire.send(framed(many_offsets(5000), number))
+            time.sleep(0.2)
+            assert endpoint.server.connections == len(wires)
+            for wire in wires:
+                leave(wire)
+            until_alone(endpoint)
+        finally:
+            gate.set()
+
+
+def test_a_server_that_ends_drops_long_answers(lake: Any) -> None:
+    gate = threading.Event()
+    ticks = count(1)
+    try:
+        with ServedLake(lake) as endpoint, ExitStack() as clients:
+            endpoint.server.loop_time.clock = lambda: next(ticks) * 0.005  # each look takes longer than a turn
+            jam_thread(endpoint, gate)
+            wires = [clients.enter_context(Wire(endpoint.port)) for _ in range(5)]
+            for wire in wires:
+                wire.send(framed(many_offsets(40), 1))
+            time.sleep(0.5)
+            assert endpoint.server.connections == len(wires)
+            began = time.monotonic()
+            endpoint.call(endpoint.server.end_in_order(SECONDS))
+            assert time.monotonic() - began < 2
+            assert all(wire.is_closed() for wire in wires)
+    finally:
+        gate.set()
+
+
+def test_requests_wait_for_long_work_for_a_bounded_time(lake: Any, caplog: pytest.LogCaptureFixture) -> None:
+    gate = threading.Event()
+    with ServedLake(lake, answer_seconds=0.3) as endpoint, Wire(endpoint.port) as wire:
+        jam_thread(endpoint, gate)
+        try:
+            wire.send(framed(many_offsets(5000), 1))
+            assert wire.is_closed()
+            until_alone(endpoint)
+        finally:
+            gate.set()
+    assert "its long answer had no turn within 0.3 seconds" in caplog.text

@@ -1,0 +1,63 @@
+"""Notice clients that end their connection before all that they sent was read.
+
+asyncio stops reading when its buffer is full, and then sees neither the end of a connection nor its reset. The kernel
+knows both at once (EPOLLRDHUP, EPOLLHUP), unless the client left more than its window has room for: then the first
+answer to it breaks the connection. On systems without epoll, such clients are noticed when the rest is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+Ended: TypeAlias = Callable[[bool], None]
+"""Called when a client sends no more. True if the connection is broken, so that the client can't take answers either."""
+
+_MOST_EVENTS: Final = 1024
+
+
+class Departures:
+    """Watch the sockets of connections. Use it from one event loop, and `close` it there."""
+
+    def __init__(self) -> None:
+        self._ended: dict[int, Ended] = {}
+        self._epoll = select.epoll() if sys.platform == "linux" else None
+        self._is_watching = False
+
+    def watch(self, socket: int, ended: Ended) -> None:
+        """Call `ended` when the client closes its half of this socket, and again when the connection breaks."""
+        if self._epoll is None:
+            return
+        if not self._is_watching:
+            self._is_watching = True
+            asyncio.get_running_loop().add_reader(self._epoll, self._look)
+        self._ended[socket] = ended
+        self._epoll.register(socket, select.EPOLLRDHUP | select.EPOLLONESHOT)
+
+    def forget(self, socket: int, ended: Ended) -> None:
+        """Stop watching a socket, unless it is closed and its number is another client's by now."""
+        if self._epoll is not None and self._ended.get(socket) is ended:
+            del self._ended[socket]
+            with suppress(OSError):  # it is closed
+                self._epoll.unregister(socket)
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._epoll is None:
+            return
+        if self._is_watching:
+            asyncio.get_running_loop().remove_reader(self._epoll)
+        self._epoll.close()
+
+    def _look(self) -> None:
+        assert self._epoll is not None
+        for socket, events in self._epoll.poll(0, _MOST_EVENTS):
+            is_broken = bool(events & (select.EPOLLHUP | select.EPOLLERR))
+            if not is_broken:
+                self._epoll.modify(socket, select.EPOLLONESHOT)  # hang-ups and errors are reported all the same
+            if (ended := self._ended.get(socket)) is not None:
+                ended(is_broken)
