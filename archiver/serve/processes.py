@@ -98,11 +98,11 @@ class Processes:
 
     def run(self) -> int:
         """Start all, and keep them running. Return the signal that ended it, or minus the code of a start in vain."""
-        before = {each: signal.signal(each, self._asked) for each in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self._asked) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             while not self._signal:
                 self._start_due()
-                running = [each.process.sentinel for each in self._places if each.process is not None]
+                running = [slot.process.sentinel for slot in self._places if slot.process is not None]
                 wait(running, timeout=_LOOK_SECONDS)
                 if self._look():
                     return -self._gives_up
@@ -115,7 +115,7 @@ class Processes:
     @property
     def pids(self) -> tuple[int | None, ...]:
         """The ids of the processes that run, None for those that don't."""
-        return tuple(None if each.process is None else each.process.pid for each in self._places)
+        return tuple(None if slot.process is None else slot.process.pid for slot in self._places)
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
         self._signal = number
@@ -152,14 +152,14 @@ class Processes:
         return False
 
     def _end(self) -> None:
-        running = [each.process for each in self._places if each.process is not None]
-        for each in running:
-            each.terminate()
+        running = [slot.process for slot in self._places if slot.process is not None]
+        for process in running:
+            process.terminate()
         until = time.monotonic() + self._grace
-        for each in running:
-            each.join(max(0.0, until - time.monotonic()))
-            if each.exitcode is None:
-                _LOG.warning("process %s didn't end in time, and is killed", each.pid)
-                each.kill()
-                each.join()
-            each.close()
+        for process in running:
+            process.join(max(0.0, until - time.monotonic()))
+            if process.exitcode is None:
+                _LOG.warning("process %s didn't end in time, and is killed", process.pid)
+                process.kill()
+                process.join()
+            process.close()

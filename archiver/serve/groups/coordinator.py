@@ -105,8 +105,8 @@ class Coordinator:
         elif group is None and asked.member_id and not self.may_join(group_id, asked.member_id):
             error = ErrorCode.unknown_member_id
         else:
-            known = None if group is None else group.members.get(asked.member_id)
-            error = self._no_room(asked.budget, asked.takes - (0 if known is None else known.takes))
+            member = None if group is None else group.members.get(asked.member_id)
+            error = self._no_room(asked.budget, asked.takes - (0 if member is None else member.takes))
         if error is not ErrorCode.none or isinstance(group, ConsumerGroup):
             return Joined(ticket=0, error=error, member_id=asked.member_id)
         if group is None:
@@ -172,9 +172,9 @@ class Coordinator:
             )
         if group is None and beat.epoch != JOINING_EPOCH:
             return Beaten(error=ErrorCode.unknown_member_id, message=f"group {group_id} has no members")
-        known = None if group is None else group.members.get(beat.member_id)
+        member = None if group is None else group.members.get(beat.member_id)
         says_something = beat.epoch == JOINING_EPOCH or beat.names is not None or beat.pattern is not None
-        grows = beat.takes - (0 if known is None else known.takes) if says_something else 0
+        grows = beat.takes - (0 if member is None else member.takes) if says_something else 0
         match self._no_room(beat.budget, grows):
             case ErrorCode.coordinator_not_available as error:
                 return Beaten(error=error, message="there is no room for more members")
@@ -185,11 +185,11 @@ class Coordinator:
                 pass
         if group is None:
             group = ConsumerGroup(group_id, self.times)
-        told = group.beat(self._now(), beat, topics)
+        beaten = group.beat(self._now(), beat, topics)
         if group.members:
             self._groups[group_id] = group
         self._wake(group)
-        return told
+        return beaten
 
     def commit_error(
         self,
@@ -233,8 +233,8 @@ class Coordinator:
         Of a member only that the group knows as such: one that asks with an old generation is none, whatever it does.
         A request needn't say its generation.
         """
-        known = self._groups.get(group_id)
-        if known is None or (generation is not None and not known.knows(member_id, instance_id, generation)):
+        before = self._groups.get(group_id)
+        if before is None or (generation is not None and not before.knows(member_id, instance_id, generation)):
             yield
             return
         asking = self._asking.setdefault(group_id, Counter())
@@ -264,8 +264,8 @@ class Coordinator:
         self._time.close()
         for timer in self._timers.values():
             timer.cancel()
-        for each in self._waiting.values():
-            each.cancel()
+        for waiting in self._waiting.values():
+            waiting.cancel()
 
     def _no_room(self, budget: GroupBudget, size: int) -> ErrorCode:
         """Why a member may not take this many bytes more."""
@@ -283,10 +283,10 @@ class Coordinator:
 
     def _reply(self, group: ClassicGroup, replies: Iterable[Reply]) -> None:
         """Answer who waits, and look again when the group has something to do."""
-        for each in replies:
-            answer = self._waiting.get(each.ticket)
+        for reply in replies:
+            answer = self._waiting.get(reply.ticket)
             if answer is not None and not answer.done():
-                answer.set_result(each)
+                answer.set_result(reply)
         self._wake(group)
 
     def _wake(self, group: AnyGroup) -> None:
@@ -305,8 +305,8 @@ class Coordinator:
             self._timers[group.group_id] = loop.call_later(max(0.0, deadline - self._now()), self._tick, group)
 
     def _tick(self, group: AnyGroup) -> None:
-        for each in self._asking.get(group.group_id, ()):
-            group.seen(self._now(), each)
+        for member in self._asking.get(group.group_id, ()):
+            group.seen(self._now(), member)
         match group:
             case ConsumerGroup():
                 group.tick(self._now())

@@ -48,7 +48,7 @@ _ENCODED_AT_ONCE: Final = 500
 
 
 async def _versions(service: Service, request: Request) -> Values:
-    software = [getattr(request.body, f"client_software_{each}", "") for each in ("name", "version")]
+    software = [getattr(request.body, f"client_software_{field}", "") for field in ("name", "version")]
     if service.spreads_answers and may_pause(" ".join(software)):
         request.client.pauses = Pauses()
     return _known_versions()
@@ -250,17 +250,17 @@ def api_of(head: Head) -> Api | None:
 async def answered(service: Service, api: Api, head: Head, request: Request) -> tuple[list[bytes | memoryview], float]:
     """Answer a request: the header and the body of the response, and how many seconds its client has to wait then."""
     began = time.perf_counter()
-    found = await _found(service, api, without_repeats(request))
-    body = found if isinstance(found, list) else [await _encoded(request, head, found)]
+    values_or_parts = await _found(service, api, without_repeats(request))
+    body = values_or_parts if isinstance(values_or_parts, list) else [await _encoded(request, head, values_or_parts)]
     wait = _wait(service, request, sum(map(len, body)))
     if wait:
         millis = math.ceil(wait * 1000)
-        if isinstance(found, list):
-            body = fetch_response.throttled(found, millis)
+        if isinstance(values_or_parts, list):
+            body = fetch_response.throttled(values_or_parts, millis)
         else:
-            body = [await _encoded(request, head, {**found, "throttle_time": millis})]
+            body = [await _encoded(request, head, {**values_or_parts, "throttle_time": millis})]
     parts = [response_head(head), *body]
-    service.traffic.answered(_summary(api, request, found, parts, time.perf_counter() - began))
+    service.traffic.answered(_summary(api, request, values_or_parts, parts, time.perf_counter() - began))
     return parts, wait
 
 
@@ -334,6 +334,6 @@ def fallback(head: Head) -> list[bytes | memoryview] | None:
     """
     if head.api_key != ApiKey.API_VERSIONS:
         return None
-    known = _known_versions(ErrorCode.unsupported_version)
+    versions = _known_versions(ErrorCode.unsupported_version)
     oldest = Head(head.api_key, 0, head.correlation_id)
-    return [response_head(oldest), encoded(answer(head.api_key, 0, known))]
+    return [response_head(oldest), encoded(answer(head.api_key, 0, versions))]

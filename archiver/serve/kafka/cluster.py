@@ -27,21 +27,21 @@ _TRANSACTION: Final = 1
 async def metadata(service: Service, request: Request) -> Values:
     """Metadata: the nodes, and topics with their partitions, each led by one of the nodes."""
     service.topics.look_around()
-    wanted = request.body.topics
-    found: list[ServedTopic | Values]
-    if wanted is None or (not wanted and request.version == 0):
-        found = [*await service.topics.every(), *(_without(service, name) for name in service.topics.closed)]
+    named = request.body.topics
+    topics: list[ServedTopic | Values]
+    if named is None or (not named and request.version == 0):
+        topics = [*await service.topics.every(), *(_without(service, name) for name in service.topics.closed)]
     else:
-        found = [await _asked(service, request, each) async for each in request.in_turns(wanted)]
-    if any(_is_away(each) for each in found):
+        topics = [await _asked(service, request, topic) async for topic in request.in_turns(named)]
+    if any(_is_away(topic) for topic in topics):
         request.client.turns.end_long_work()
         await late(_AWAY_SECONDS, service.ending)
     members = service.cluster.told  # after all that was waited for: nodes may have come and gone meanwhile
     return {
-        "brokers": [_broker(each) for each in members.nodes],
+        "brokers": [_broker(node) for node in members.nodes],
         "cluster_id": service.cluster.cluster_id,
         "controller_id": _controller(members),
-        "topics": [await _described(request, members, each) for each in found],
+        "topics": [await _described(request, members, topic) for topic in topics],
         "error_code": ErrorCode.none,
     }
 
@@ -57,7 +57,7 @@ async def describe_cluster(service: Service, request: Request) -> Values:
         "endpoint_type": kind,
         "cluster_id": service.cluster.cluster_id,
         "controller_id": _controller(members),
-        "brokers": [_broker(each) | {"broker_id": each.node_id, "is_fenced": False} for each in members.nodes]
+        "brokers": [_broker(node) | {"broker_id": node.node_id, "is_fenced": False} for node in members.nodes]
         if kind == _BROKERS
         else [],
     }
@@ -66,7 +66,7 @@ async def describe_cluster(service: Service, request: Request) -> Values:
 async def describe_topic_partitions(service: Service, request: Request) -> Values:
     """DescribeTopicPartitions: as Metadata, in pages of at most so many partitions."""
     service.topics.look_around()
-    names = sorted({each.name for each in request.body.topics}) or await service.topics.names()
+    names = sorted({topic.name for topic in request.body.topics}) or await service.topics.names()
     cursor = request.body.cursor
     left = max(1, min(request.body.response_partition_limit, _MOST_PARTITIONS))
     topics: list[Values] = []
@@ -96,7 +96,7 @@ async def find_coordinator(service: Service, request: Request) -> Values:
     if kind == _GROUP:
         await service.cluster.agree_on((*keys, getattr(body, "key", "")))
     return _found(service, kind, getattr(body, "key", "")) | {
-        "coordinators": [_found(service, kind, each) | {"key": each} async for each in request.in_turns(keys)]
+        "coordinators": [_found(service, kind, key) | {"key": key} async for key in request.in_turns(keys)]
     }
 
 
@@ -183,7 +183,7 @@ async def _topic(request: Request, members: Members, topic: ServedTopic) -> dict
 
 
 def _partition(members: Members, topic: ServedTopic, number: int) -> Values:
-    leaders = tuple(each.node_id for each in members.leaders(topic.topic_id, number))
+    leaders = tuple(node.node_id for node in members.leaders(topic.topic_id, number))
     return {
         "error_code": ErrorCode.none,
         "partition_index": number,

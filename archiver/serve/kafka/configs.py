@@ -32,15 +32,17 @@ _PUSH_MILLIS: Final = 300_000
 
 async def describe_configs(service: Service, request: Request) -> Values:
     """DescribeConfigs of topics and of the node."""
-    return {"results": [await _described(service, each) async for each in request.in_turns(request.body.resources)]}
+    return {
+        "results": [await _described(service, resource) async for resource in request.in_turns(request.body.resources)]
+    }
 
 
 async def no_subscription(_service: Service, request: Request) -> Values:
     """GetTelemetrySubscriptions: no metrics are wanted."""
-    known = request.body.client_instance_id
+    instance_id = request.body.client_instance_id
     return {
         "error_code": ErrorCode.none,
-        "client_instance_id": known if known is not None and known != UUID(int=0) else uuid4(),
+        "client_instance_id": instance_id if instance_id is not None and instance_id != UUID(int=0) else uuid4(),
         "subscription_id": 0,
         "accepted_compression_types": (),
         "push_interval": _PUSH_MILLIS,
@@ -71,7 +73,7 @@ async def _described(service: Service, resource: Any) -> Values:
             return answer | {"error_code": ErrorCode.invalid_request, "error_message": text, "configs": []}
     names = resource.configuration_keys
     chosen = {name: value for name, value in settings.items() if names is None or name in names}
-    return answer | {"error_code": ErrorCode.none, "configs": [_setting(*each) for each in chosen.items()]}
+    return answer | {"error_code": ErrorCode.none, "configs": [_setting(*setting) for setting in chosen.items()]}
 
 
 def _setting(name: str, value: str) -> Values:

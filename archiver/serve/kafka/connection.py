@@ -156,7 +156,7 @@ class Connection:
         if login.access is None:
             raise BadRequest("the client sent too many requests before it showed who it is", most=most)
 
-    def _client_ended(self, serving: asyncio.Task[None], is_broken: bool) -> None:  # noqa: FBT001 - a callback
+    def _client_ended(self, serving: asyncio.Task[None], is_broken: bool) -> None:
         """Stop the work for a client that is gone. A client that closed its half has some time to take answers."""
         if is_broken:
             serving.cancel()

@@ -43,21 +43,23 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
         rights=None if request.access.is_open else request.access,
         budget=service.budget(request),
     )
-    told = service.coordinator.beat(body.group_id, beat, topics)
+    beaten = service.coordinator.beat(body.group_id, beat, topics)
     return {
-        "error_code": told.error,
-        "error_message": told.message,
-        "member_id": told.member_id,
-        "member_epoch": told.epoch,
+        "error_code": beaten.error,
+        "error_message": beaten.message,
+        "member_id": beaten.member_id,
+        "member_epoch": beaten.epoch,
         "heartbeat_interval": round(service.coordinator.times.interval * 1000),
-        "assignment": None if told.assigned is None else {"topic_partitions": _by_topic(told.assigned)},
+        "assignment": None if beaten.assigned is None else {"topic_partitions": _by_topic(beaten.assigned)},
     }
 
 
 async def consumer_group_describe(service: Service, request: Request) -> Values:
     """ConsumerGroupDescribe. Of groups that have another protocol, or no members, tools ask DescribeGroups."""
     names = names_by_id(service.topics)
-    return {"groups": [_described(service, each, names) async for each in request.in_turns(request.body.group_ids)]}
+    return {
+        "groups": [_described(service, group_id, names) async for group_id in request.in_turns(request.body.group_ids)]
+    }
 
 
 def _pattern(service: Service, body: Any, topics: Topics) -> str | None:
@@ -97,7 +99,7 @@ def _described(service: Service, group_id: str, names: Mapping[UUID, str]) -> Va
         "group_epoch": group.epoch,
         "assignment_epoch": group.assignment_epoch,
         "assignor_name": group.assignor,
-        "members": [_member(group, each, names) for each in group.members.values()],
+        "members": [_member(group, member, names) for member in group.members.values()],
     }
 
 
@@ -118,15 +120,15 @@ def _member(group: ConsumerGroup, member: ConsumerMember, names: Mapping[UUID, s
 
 
 def _places(topics: Iterable[Any]) -> Iterable[Place]:
-    return ((each.topic_id, number) for each in topics if each.topic_id is not None for number in each.partitions)
+    return ((topic.topic_id, number) for topic in topics if topic.topic_id is not None for number in topic.partitions)
 
 
 def _by_topic(places: Collection[Place]) -> list[dict[str, Any]]:
-    found: dict[UUID, list[int]] = {}
+    numbers: dict[UUID, list[int]] = {}
     for topic, number in sorted(places):
-        found.setdefault(topic, []).append(number)
-    return [{"topic_id": topic, "partitions": tuple(numbers)} for topic, numbers in found.items()]
+        numbers.setdefault(topic, []).append(number)
+    return [{"topic_id": topic, "partitions": tuple(numbers)} for topic, numbers in numbers.items()]
 
 
 def _named(places: Collection[Place], names: Mapping[UUID, str]) -> list[Values]:
-    return [each | {"topic_name": names.get(each["topic_id"], "")} for each in _by_topic(places)]
+    return [topic | {"topic_name": names.get(topic["topic_id"], "")} for topic in _by_topic(places)]

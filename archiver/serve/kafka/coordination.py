@@ -104,10 +104,10 @@ def _asking(api: Api, service: Service, request: Request) -> AbstractContextMana
         if group is not None and member_id in group.members:
             request.client.member = group_id, member_id
         return nullcontext()
-    named = [each for each in getattr(request.body, "groups", (request.body,)) if getattr(each, "member_id", None)]
+    named = [group for group in getattr(request.body, "groups", (request.body,)) if getattr(group, "member_id", None)]
     asking = ExitStack()
-    for each in named:
-        asking.enter_context(service.coordinator.asking(each.group_id, *_as_member(each)))
+    for group in named:
+        asking.enter_context(service.coordinator.asking(group.group_id, *_as_member(group)))
     if not named and request.client.member is not None:
         asking.enter_context(service.coordinator.asking(*request.client.member))
     return asking
@@ -126,8 +126,8 @@ async def _answered(api: Api, service: Service, request: Request) -> Answer:
     if key in _SEVERAL and (key != ApiKey.OFFSET_FETCH or request.version >= _GROUPS_FROM):
         return await _of_several(service, request, api, _SEVERAL[key])
     if key in _SINGLE or key in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
-        found = await _by_coordinator(service, request, api, request.body.group_id)
-        return await _refusal(service, request, found) if isinstance(found, ErrorCode) else found
+        answer = await _by_coordinator(service, request, api, request.body.group_id)
+        return await _refusal(service, request, answer) if isinstance(answer, ErrorCode) else answer
     return await api.handler(service, request)
 
 
@@ -142,7 +142,7 @@ async def _by_coordinator(service: Service, request: Request, api: Api, group_id
         return request.client.turns.run(_handled(api, service, request))
 
     budget = service.budget(request)
-    found = await service.cluster.coordinating(
+    answer = await service.cluster.coordinating(
         group_id,
         work,
         is_kept=api.is_kept,
@@ -150,15 +150,15 @@ async def _by_coordinator(service: Service, request: Request, api: Api, group_id
         need=_need(api, service, request),
         budget=budget,
     )
-    if found is Standing.OVER_BUDGET:
+    if answer is Standing.OVER_BUDGET:
         service.budgets.reached(budget.owner, "groups")
-    if found is Standing.UNUSED and not api.ends_groups:
+    if answer is Standing.UNUSED and not api.ends_groups:
         answer = await api.handler(
             service, request
         )  # nothing is known of the group: the answer says so, and leaves no trace of it
         standing = service.cluster.standing(group_id)
         return answer if standing is Standing.COORDINATOR else _ERRORS[standing]
-    return _ERRORS[found] if isinstance(found, Standing) else found
+    return _ERRORS[answer] if isinstance(answer, Standing) else answer
 
 
 async def _handled(api: Api, service: Service, request: Request) -> Answer:
@@ -187,31 +187,33 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
     own = []
     waits = 0.0
     size = 0
-    async for each in request.in_turns(getattr(request.body, several.asked)):
-        group_id = each if isinstance(each, str) else each.group_id
+    async for group in request.in_turns(getattr(request.body, several.asked)):
+        group_id = group if isinstance(group, str) else group.group_id
         error = ErrorCode.none
         if size > _MOST_ELEMENTS:
             error = ErrorCode.coordinator_load_in_progress  # clients ask again for those groups only
         elif several.claims:  # each on its own: a claim is one group's
-            about = _about(request, several, (each,))
+            about = _about(request, several, (group,))
             done = await _by_coordinator(service, about, api, group_id)
             if isinstance(done, ErrorCode):
                 error = done
             else:
                 about_group = _told(done, several)
                 answers += about_group
-                size += sum(len(topic["partitions"]) for one in about_group for topic in one.get("topics", ()))
+                size += sum(
+                    len(topic["partitions"]) for answered in about_group for topic in answered.get("topics", ())
+                )
         else:
             standing = service.cluster.standing(group_id)
             if standing is Standing.COORDINATOR:
-                own.append(each)
-                group = service.coordinator.groups.get(group_id)
-                size += 0 if group is None else len(group.members)
+                own.append(group)
+                coordinated = service.coordinator.groups.get(group_id)
+                size += 0 if coordinated is None else len(coordinated.members)
             else:
                 error = _ERRORS[standing]
         if error is not ErrorCode.none and request.api_key == ApiKey.OFFSET_FETCH:
-            told, seconds = refused_here(request.version, error, has_others=service.cluster.others is not None)
-            refused.append(no_offsets(request.version, each, told))
+            error, seconds = refused_here(request.version, error, has_others=service.cluster.others is not None)
+            refused.append(no_offsets(request.version, group, error))
             waits = max(waits, seconds)
         elif error is not ErrorCode.none:
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
@@ -229,18 +231,18 @@ def _about(request: Request, several: _Several, groups: Iterable[Any]) -> Reques
 
 def _told(answer: Answer, several: _Several) -> Sequence[Any]:
     assert isinstance(answer, Mapping)
-    found: Sequence[Any] = answer[several.told]
-    return found
+    groups: Sequence[Any] = answer[several.told]
+    return groups
 
 
 async def _listed(service: Service, request: Request, api: Api) -> Answer:
     """Each node lists its own groups; clients ask all nodes."""
     if not service.cluster.is_leased:
         return {"error_code": ErrorCode.coordinator_not_available, "groups": ()}
-    found = await api.handler(service, request)
-    assert isinstance(found, Mapping)
-    own = [each for each in found["groups"] if service.cluster.standing(each["group_id"]) is Standing.COORDINATOR]
-    return {**found, "groups": own}
+    listed = await api.handler(service, request)
+    assert isinstance(listed, Mapping)
+    own = [group for group in listed["groups"] if service.cluster.standing(group["group_id"]) is Standing.COORDINATOR]
+    return {**listed, "groups": own}
 
 
 async def _without_offsets(service: Service, request: Request, asked: Any, error: ErrorCode) -> Values:
@@ -255,8 +257,8 @@ async def _refusal(service: Service, request: Request, error: ErrorCode) -> Valu
         return await _without_offsets(service, request, body, error)
     is_over = error is ErrorCode.group_max_size_reached
     if request.api_key == ApiKey.OFFSET_COMMIT:
-        told = ErrorCode.invalid_commit_offset_size if is_over else error
-        return {"topics": [_with(each, told) for each in body.topics]}
+        error = ErrorCode.invalid_commit_offset_size if is_over else error
+        return {"topics": [_with(topic, error) for topic in body.topics]}
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text
     named = {"member_id": getattr(body, "member_id", ""), "protocol_name": None if may_be_null else ""}
     text = {"error_message": _OVER_BUDGET} if is_over and request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT else {}
@@ -268,5 +270,7 @@ def _with(topic: Any, error: ErrorCode) -> Values:
     return {
         "name": getattr(topic, "name", None),
         "topic_id": getattr(topic, "topic_id", None),
-        "partitions": [{"partition_index": each.partition_index, "error_code": error} for each in topic.partitions],
+        "partitions": [
+            {"partition_index": partition.partition_index, "error_code": error} for partition in topic.partitions
+        ],
     }

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 
 Ended: TypeAlias = Callable[[bool], None]
-"""Called when a client sends no more. True if the connection is broken, so that the client can't take answers either."""
+"""Called when a client sends no more. True if the connection is broken: the client takes no answers either."""
 
 _MOST_EVENTS: Final = 1024
 

@@ -75,8 +75,8 @@ def _each_group_once(groups: Sequence[Any]) -> Sequence[Any]:
             topics[group_id] = None if group.topics is None else list(group.topics)
         elif group.topics is None:
             topics[group_id] = None
-        elif (known := topics[group_id]) is not None:
-            known += group.topics
+        elif (named := topics[group_id]) is not None:
+            named += group.topics
     if len(first) == len(groups):
         return groups
     return tuple(_with_topics(group, topics[group_id]) for group_id, group in first.items())

@@ -104,8 +104,8 @@ class Endpoint:
         self._config = config
         self._section = config.serve
         self._listen = Address.parse(self._section.listen, "serve.listen")
-        told = self._section.advertise
-        self._advertise = Address.parse(told, "serve.advertise") if told else None
+        advertise = self._section.advertise
+        self._advertise = Address.parse(advertise, "serve.advertise") if advertise else None
         if self._advertise is None and self._listen.is_any:
             raise ConfigError(
                 "clients can't connect to an address that stands for all of a machine: give `advertise`, the HOST:PORT"
@@ -261,11 +261,11 @@ async def _give_memory_back(workers: Workers) -> None:
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
     """Wait for the first of these, and raise what it raises."""
-    tasks = [asyncio.ensure_future(each) for each in waits]
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
+        for task in done:
+            task.result()
     finally:
-        for each in tasks:
-            each.cancel()
+        for task in tasks:
+            task.cancel()

@@ -139,26 +139,26 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
         return fetch_response.packed(request.version, (), error=begun)
     sources = await _sources(service, request, begun, topics)
     request.client.turns.end_long_work()  # what waits for records holds up no other request of its principal
-    found = await _gathered(service, request, sources, is_slow=None if soon is None else soon < CHUNK_BYTES)
+    gathered = await _gathered(service, request, sources, is_slow=None if soon is None else soon < CHUNK_BYTES)
     for source in sources:
         if source.is_ahead and source.topic is not None:
             source.topic.note_ahead(source.partition, source.wanted.offset)
             source.error = ErrorCode.offset_not_available
         if source.error:
             service.traffic.partition_error(source.error.name)
-    for source, offset in found.following:
+    for source, offset in gathered.following:
         assert source.topic is not None
         service.reader.read_ahead(source.topic, source.partition, offset, soon or 0)
-    size, now = found.size if found.leaves_more else 0, clock()
+    size, now = gathered.size if gathered.leaves_more else 0, clock()
     pace.answered(size, now)
     if pauses is not None:
-        pauses.answered(size, found.records, now)
-    if found.size:
+        pauses.answered(size, gathered.records, now)
+    if gathered.size:
         request.client.turns.spare_budget()
     packed = partial(
         fetch_response.packed,
         request.version,
-        _told(begun, sources, found),
+        _told(begun, sources, gathered),
         session_id=begun.session_id,
         committed=body.isolation_level == _READ_COMMITTED,
     )
@@ -167,12 +167,16 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
 
 def _wanted(body: Any) -> Iterator[tuple[Place, Wanted]]:
     for topic in body.topics:
-        for each in topic.partitions:
-            yield (_named(topic), each.partition), Wanted(each.fetch_offset, each.partition_max_bytes)
+        for partition in topic.partitions:
+            yield (_named(topic), partition.partition), Wanted(partition.fetch_offset, partition.partition_max_bytes)
 
 
 def _forgotten(body: Any) -> list[Place]:
-    return [(_named(topic), each) for topic in getattr(body, "forgotten_topics_data", ()) for each in topic.partitions]
+    return [
+        (_named(topic), partition)
+        for topic in getattr(body, "forgotten_topics_data", ())
+        for partition in topic.partitions
+    ]
 
 
 def _named(topic: Any) -> str | UUID | None:
@@ -268,28 +272,28 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
     topics = {source.topic for source in sources if source.topic is not None}
     while True:
         await _until_recent(topics)
-        found = _collected(service, sources, budget)
-        is_enough = found.size >= min(body.min_bytes, budget) and (found.size or not found.missing)
-        if is_enough or any(each.error for each in sources):
-            return found
-        is_being_decoded = bool(found.missing) and not found.size
+        collected = _collected(service, sources, budget)
+        is_enough = collected.size >= min(body.min_bytes, budget) and (collected.size or not collected.missing)
+        if is_enough or any(source.error for source in sources):
+            return collected
+        is_being_decoded = bool(collected.missing) and not collected.size
         left = (max(until, began + _PATIENCE_SECONDS) if is_being_decoded else until) - loop.time()
         if left > 0 and service.ending.done():
             await asyncio.sleep(min(left, _ENDING_SECONDS))
-            return found
+            return collected
         if left <= 0:
-            return found
-        if found.size and any(_counts_as_slow(each, is_slow) for each, _ in found.missing):
-            return found  # what is loaded for a slow reader isn't kept: with the next chunk this one would be gone
-        loads = _loads(service, found, budget, is_slow=is_slow)
+            return collected
+        if collected.size and any(_counts_as_slow(source, is_slow) for source, _ in collected.missing):
+            return collected  # what is loaded for a slow reader isn't kept: with the next chunk this one would be gone
+        loads = _loads(service, collected, budget, is_slow=is_slow)
         waits: set[asyncio.Future[Any]] = {*loads, *(() if loads else _looks(sources))}
         if not waits:
             await asyncio.wait({service.ending}, timeout=left)
-            return found
+            return collected
         done, _ = await asyncio.wait({*waits, service.ending}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            if each in loads:
-                _take_in(loads[each], each)
+        for task in done:
+            if task in loads:
+                _take_in(loads[task], task)
         if len(sources) > _MANY:
             await request.client.turns.again()
 
@@ -301,28 +305,28 @@ async def _until_recent(topics: Collection[ServedTopic]) -> None:
 
 
 def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
-    found = _Round()
+    collected = _Round()
     for source in sources:
         if source.error or source.topic is None:
             continue
-        left = min(source.wanted.max_bytes, budget - found.size)
-        if left <= 0 and found.size:
+        left = min(source.wanted.max_bytes, budget - collected.size)
+        if left <= 0 and collected.size:
             continue
         piece = service.reader.take(
             source.topic,
             source.partition,
             source.wanted.offset,
             left,
-            must_give=not found.size,
+            must_give=not collected.size,
             loaded=source.loaded if source.edition == source.topic.edition else None,
         )
         if piece.parts:
-            found.found[source.place] = piece.parts
-            found.following.append((source, piece.next_offset))
-            found.size += piece.size
+            collected.found[source.place] = piece.parts
+            collected.following.append((source, piece.next_offset))
+            collected.size += piece.size
         if piece.is_missing and not source.is_dry:
-            found.missing.append((source, piece.next_offset))
-    return found
+            collected.missing.append((source, piece.next_offset))
+    return collected
 
 
 def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None) -> dict[asyncio.Future[Any], _Source]:
@@ -342,7 +346,7 @@ def _counts_as_slow(source: _Source, is_slow: bool | None) -> bool:
 
 def _looks(sources: list[_Source]) -> set[asyncio.Future[Any]]:
     """The next looks at the tables of all topics that are asked for."""
-    return {each.topic.next_look() for each in sources if each.topic is not None}
+    return {source.topic.next_look() for source in sources if source.topic is not None}
 
 
 def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:

@@ -54,12 +54,12 @@ def packed(
     for topic, partitions in topics:
         head += _topic(version, topic)
         head += _count(version, len(partitions))
-        for each in partitions:
-            size = sum(map(len, each.parts))
-            head += _partition(version, each, committed=committed)
+        for partition in partitions:
+            size = sum(map(len, partition.parts))
+            head += _partition(version, partition, committed=committed)
             head += _varint(size + 1) if version >= _FLEXIBLE else _INT32.pack(size)
             if size:
-                out += (bytes(head), *each.parts)
+                out += (bytes(head), *partition.parts)
                 head = bytearray()
             head += _tags(version)
         head += _tags(version)

@@ -179,12 +179,12 @@ class FetchSessions:
         if not isinstance(session, FetchSession):
             return session
         session.epoch = epoch + 1 if epoch < _MOST_EPOCH else 1
-        for place, each in wanted.items():
-            known = session.partitions.get(place)
-            if known is None:
-                session.partitions[place] = each
+        for place, partition in wanted.items():
+            before = session.partitions.get(place)
+            if before is None:
+                session.partitions[place] = partition
             else:
-                known.offset, known.max_bytes = each.offset, each.max_bytes
+                before.offset, before.max_bytes = partition.offset, partition.max_bytes
         for place in forgotten:
             session.partitions.pop(place, None)
         if len(session.partitions) > _MOST_PARTITIONS or not is_kept or not self._slots.keep(self, session):

@@ -130,8 +130,8 @@ async def write_frame(
     """
     transport = writer.transport
     frame = _unsent(transport, [_LENGTH.pack(sum(map(len, parts))), *parts])
-    for each in _slices(frame):
-        writer.write(each)
+    for part in _slices(frame):
+        writer.write(part)
         if transport.get_write_buffer_size() or transport.is_closing():
             async with asyncio.timeout(slice_seconds):
                 await writer.drain()

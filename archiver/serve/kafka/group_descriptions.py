@@ -39,25 +39,26 @@ async def list_groups(service: Service, request: Request) -> Values:
     kept = await _kept(service)
     if kept is None:
         return {"error_code": ErrorCode.coordinator_not_available, "groups": []}
-    states = {each.lower() for each in getattr(body, "states_filter", ())}
-    types = {each.lower() for each in getattr(body, "types_filter", ())}
-    told = []
+    states = {state.lower() for state in getattr(body, "states_filter", ())}
+    types = {kind.lower() for kind in getattr(body, "types_filter", ())}
+    listed = []
     async for name in request.in_turns(sorted({*kept, *service.coordinator.groups})):
         group = service.coordinator.groups.get(name)
         state = group.state.value if group else GroupState.EMPTY.value
         kind = _CONSUMER if isinstance(group, ConsumerGroup) else _CLASSIC
         if (not states or state.lower() in states) and (not types or kind.lower() in types):
-            told.append(
+            listed.append(
                 {"group_id": name, "protocol_type": _protocol_type(group), "group_state": state, "group_type": kind}
             )
-    return {"error_code": ErrorCode.none, "groups": told}
+    return {"error_code": ErrorCode.none, "groups": listed}
 
 
 async def delete_groups(service: Service, request: Request) -> Values:
     """DeleteGroups: the offsets of groups without members."""
     return {
         "results": [
-            {"group_id": each, "error_code": await _deleted(service, each)} for each in request.body.groups_names
+            {"group_id": group_id, "error_code": await _deleted(service, group_id)}
+            for group_id in request.body.groups_names
         ]
     }
 
@@ -115,13 +116,13 @@ def _with_members(group: ClassicGroup) -> Values:
         "protocol_data": (group.protocol or "") if is_settled else "",
         "members": [
             {
-                "member_id": each.member_id,
-                "group_instance_id": each.instance_id,
-                "client_id": each.client_id,
-                "client_host": each.host,
-                "member_metadata": each.metadata(group.protocol) if is_settled else b"",
-                "member_assignment": each.assignment if is_settled else b"",
+                "member_id": member.member_id,
+                "group_instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "client_host": member.host,
+                "member_metadata": member.metadata(group.protocol) if is_settled else b"",
+                "member_assignment": member.assignment if is_settled else b"",
             }
-            for each in group.members.values()
+            for member in group.members.values()
         ],
     }

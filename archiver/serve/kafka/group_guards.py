@@ -29,8 +29,8 @@ async def find_coordinator(handler: Handler, service: Service, request: Request)
     if not hasattr(body, "coordinator_keys"):
         return await handler(service, request) if _may(request, body.key, Operation.DESCRIBE) else nowhere
     allowed, refused = await _split(request, body.coordinator_keys, Operation.DESCRIBE)
-    found = values(await handler(service, with_body(request, coordinator_keys=allowed)))
-    return {**found, "coordinators": [*found["coordinators"], *({**nowhere, "key": each} for each in refused)]}
+    answer = values(await handler(service, with_body(request, coordinator_keys=allowed)))
+    return {**answer, "coordinators": [*answer["coordinators"], *({**nowhere, "key": key} for key in refused)]}
 
 
 async def join_group(handler: Handler, service: Service, request: Request) -> Answer:
@@ -67,25 +67,25 @@ async def leave_group(handler: Handler, service: Service, request: Request) -> A
 async def describe_groups(handler: Handler, service: Service, request: Request) -> Answer:
     """DescribeGroups needs DESCRIBE of each group."""
     allowed, refused = await _split(request, request.body.groups, Operation.DESCRIBE)
-    found = values(await handler(service, with_body(request, groups=allowed)))
+    answer = values(await handler(service, with_body(request, groups=allowed)))
     blank = {"error_code": _DENIED, "group_state": "", "protocol_type": "", "protocol_data": "", "members": ()}
-    return {**found, "groups": [*found["groups"], *({**blank, "group_id": each} for each in refused)]}
+    return {**answer, "groups": [*answer["groups"], *({**blank, "group_id": group_id} for group_id in refused)]}
 
 
 async def list_groups(handler: Handler, service: Service, request: Request) -> Answer:
     """ListGroups tells of the groups that the principal has DESCRIBE of."""
-    found = values(await handler(service, request))
-    groups = request.in_turns(found["groups"])
-    told = [each async for each in groups if _may(request, each["group_id"], Operation.DESCRIBE)]
-    return {**found, "groups": told}
+    answer = values(await handler(service, request))
+    groups = request.in_turns(answer["groups"])
+    visible = [group async for group in groups if _may(request, group["group_id"], Operation.DESCRIBE)]
+    return {**answer, "groups": visible}
 
 
 async def delete_groups(handler: Handler, service: Service, request: Request) -> Answer:
     """DeleteGroups needs DELETE of each group."""
     allowed, refused = await _split(request, request.body.groups_names, Operation.DELETE)
-    found = values(await handler(service, with_body(request, groups_names=allowed)))
-    told = [{"group_id": each, "error_code": _DENIED} for each in refused]
-    return {**found, "results": [*found["results"], *told]}
+    answer = values(await handler(service, with_body(request, groups_names=allowed)))
+    denied = [{"group_id": group_id, "error_code": _DENIED} for group_id in refused]
+    return {**answer, "results": [*answer["results"], *denied]}
 
 
 async def beat(handler: Handler, service: Service, request: Request) -> Answer:
@@ -97,7 +97,7 @@ async def beat(handler: Handler, service: Service, request: Request) -> Answer:
     refusal = {"member_id": body.member_id, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None}
     if not _may(request, body.group_id, Operation.READ):
         return refusal | {"error_code": _DENIED, "error_message": _TEXT}
-    if not all(request.access.topic(each, Operation.DESCRIBE) for each in body.subscribed_topic_names or ()):
+    if not all(request.access.topic(topic, Operation.DESCRIBE) for topic in body.subscribed_topic_names or ()):
         text = "the principal has no right to a topic that it names"
         return refusal | {"error_code": ErrorCode.topic_authorization_failed, "error_message": text}
     return await handler(service, request)
@@ -106,18 +106,18 @@ async def beat(handler: Handler, service: Service, request: Request) -> Answer:
 async def described(handler: Handler, service: Service, request: Request) -> Answer:
     """ConsumerGroupDescribe needs DESCRIBE of each group, and of each topic that its members read."""
     allowed, refused = await _split(request, request.body.group_ids, Operation.DESCRIBE)
-    found = values(await handler(service, with_body(request, group_ids=allowed)))
-    told = []
-    async for each in request.in_turns(found["groups"]):
-        may_see = all(request.access.topic(name, Operation.DESCRIBE) for name in _topics_of(each))
-        told.append(each if may_see else _undescribed(each["group_id"], ErrorCode.topic_authorization_failed))
-    return {**found, "groups": [*told, *(_undescribed(each, _DENIED) for each in refused)]}
+    answer = values(await handler(service, with_body(request, group_ids=allowed)))
+    described = []
+    async for group in request.in_turns(answer["groups"]):
+        may_see = all(request.access.topic(name, Operation.DESCRIBE) for name in _topics_of(group))
+        described.append(group if may_see else _undescribed(group["group_id"], ErrorCode.topic_authorization_failed))
+    return {**answer, "groups": [*described, *(_undescribed(group_id, _DENIED) for group_id in refused)]}
 
 
 async def offset_commit(handler: Handler, service: Service, request: Request) -> Answer:
     """OffsetCommit needs READ of the group, and of each topic."""
     if not _may(request, request.body.group_id, Operation.READ):
-        return {"topics": [_denied(each, error=_DENIED) for each in request.body.topics]}
+        return {"topics": [_denied(topic, error=_DENIED) for topic in request.body.topics]}
     return await by_topics(handler, service, request, Operation.READ, _denied)
 
 
@@ -127,19 +127,19 @@ async def offset_fetch(handler: Handler, service: Service, request: Request) -> 
     if request.version < _WITH_GROUPS:
         if not _may(request, body.group_id, Operation.DESCRIBE):
             topics = body.topics if request.version < _WITH_ERROR else ()
-            return {"error_code": _DENIED, "topics": [_unfetched(each, _DENIED) for each in topics]}
+            return {"error_code": _DENIED, "topics": [_unfetched(topic, _DENIED) for topic in topics]}
         asked, refused = await _fetchable(service, request, body.topics)
-        found = values(await handler(service, with_body(request, topics=asked)))
-        return {**found, "topics": _told(request, found["topics"], refused)}
-    told: list[Values] = []
-    for each in body.groups:
-        if not _may(request, each.group_id, Operation.DESCRIBE):
-            told.append({"group_id": each.group_id, "error_code": _DENIED, "topics": []})
+        answer = values(await handler(service, with_body(request, topics=asked)))
+        return {**answer, "topics": _told(request, answer["topics"], refused)}
+    groups: list[Values] = []
+    for group in body.groups:
+        if not _may(request, group.group_id, Operation.DESCRIBE):
+            groups.append({"group_id": group.group_id, "error_code": _DENIED, "topics": []})
             continue
-        asked, refused = await _fetchable(service, request, each.topics)
-        one = values(await handler(service, with_body(request, groups=(_with_topics(each, asked),))))["groups"][0]
-        told.append({**one, "topics": _told(request, one["topics"], refused)})
-    return {"groups": told}
+        asked, refused = await _fetchable(service, request, group.topics)
+        one = values(await handler(service, with_body(request, groups=(_with_topics(group, asked),))))["groups"][0]
+        groups.append({**one, "topics": _told(request, one["topics"], refused)})
+    return {"groups": groups}
 
 
 async def offset_delete(handler: Handler, service: Service, request: Request) -> Answer:
@@ -170,12 +170,12 @@ def _undescribed(group_id: str, error: ErrorCode) -> Values:
 
 def _topics_of(group: Values) -> set[str]:
     """The names of all topics in the description of a group."""
-    found: set[str] = set()
+    topics: set[str] = set()
     for member in group["members"]:
-        found.update(member["subscribed_topic_names"])
+        topics.update(member["subscribed_topic_names"])
         for assignment in (member["assignment"], member["target_assignment"]):
-            found.update(each["topic_name"] for each in assignment["topic_partitions"] if each["topic_name"])
-    return found
+            topics.update(topic["topic_name"] for topic in assignment["topic_partitions"] if topic["topic_name"])
+    return topics
 
 
 def _may(request: Request, group_id: str, operation: Operation) -> bool:
@@ -191,7 +191,7 @@ async def _split(request: Request, groups: Iterable[str], operation: Operation) 
 
 
 def _denied(topic: Any, *, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
-    return denied_topic(topic, [each.partition_index for each in topic.partitions], error_code=error)
+    return denied_topic(topic, [partition.partition_index for partition in topic.partitions], error_code=error)
 
 
 def _unfetched(topic: Any, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
@@ -211,7 +211,7 @@ async def _fetchable(service: Service, request: Request, topics: Any) -> tuple[A
 
 
 def _told(request: Request, topics: Iterable[Values], refused: Iterable[Any]) -> list[Values]:
-    seen = [each for each in topics if not each["name"] or request.access.topic(each["name"], Operation.DESCRIBE)]
+    seen = [topic for topic in topics if not topic["name"] or request.access.topic(topic["name"], Operation.DESCRIBE)]
     return [*seen, *map(_unfetched, refused)]
 
 

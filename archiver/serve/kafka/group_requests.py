@@ -29,7 +29,7 @@ async def join_group(service: Service, request: Request) -> Values:
             session_seconds=session,
             rebalance_seconds=max(0.0, rebalance),
             protocol_type=body.protocol_type,
-            protocols=tuple((each.name, each.metadata) for each in body.protocols),
+            protocols=tuple((protocol.name, protocol.metadata) for protocol in body.protocols),
             needs_id=request.version >= _WITH_IDS_FIRST,
             may_skip=request.version >= _WITH_SKIPPED,
             budget=service.budget(request),
@@ -62,7 +62,7 @@ async def sync_group(service: Service, request: Request) -> Values:
             generation=body.generation_id,
             protocol_type=getattr(body, "protocol_type", None),
             protocol=getattr(body, "protocol_name", None),
-            assignments={each.member_id: each.assignment for each in body.assignments},
+            assignments={assignment.member_id: assignment.assignment for assignment in body.assignments},
             budget=service.budget(request),
         ),
     )
@@ -87,12 +87,12 @@ async def leave_group(service: Service, request: Request) -> Values:
     members = getattr(body, "members", None)
     if members is None:
         return {"error_code": service.coordinator.leave(body.group_id, body.member_id, None)}
-    told = [
+    left = [
         {
-            "member_id": each.member_id,
-            "group_instance_id": each.group_instance_id,
-            "error_code": service.coordinator.leave(body.group_id, each.member_id, each.group_instance_id),
+            "member_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+            "error_code": service.coordinator.leave(body.group_id, member.member_id, member.group_instance_id),
         }
-        for each in members
+        for member in members
     ]
-    return {"error_code": ErrorCode.none, "members": told}
+    return {"error_code": ErrorCode.none, "members": left}

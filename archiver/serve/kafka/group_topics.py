@@ -31,20 +31,20 @@ class GroupTopics:
     async def known(self, served: ServedTopics, names: Collection[str]) -> Topics:
         """The topics that can be read. Those with these names are opened if they aren't open."""
         now = asyncio.get_running_loop().time()
-        unopened = [each for each in names if each not in self._topics]
+        unopened = [name for name in names if name not in self._topics]
         if not unopened and now - self._looked_at < _LOOK_SECONDS:
             return self._topics
-        for each in unopened:
-            await served.named(each)
+        for name in unopened:
+            await served.named(name)
         self._looked_at = now
         served.look_around()
-        found = {}
+        topics = {}
         for topic in await served.every():
-            found[topic.name] = KnownTopic(topic.topic_id, topic.partitions)
+            topics[topic.name] = KnownTopic(topic.topic_id, topic.partitions)
             if not topic.partitions:
                 topic.next_look()  # nobody can fetch from it, so nobody else looks whether it got records
-        if found != dict(self._topics):
-            self._topics = MatchedTopics(found)
+        if topics != dict(self._topics):
+            self._topics = MatchedTopics(topics)
         return self._topics
 
     async def matching(self, pattern: str, turns: ClientTurns) -> Topics:
@@ -66,7 +66,7 @@ class GroupTopics:
 
 def names_by_id(served: ServedTopics) -> dict[UUID, str]:
     """The names of the open topics by their ids."""
-    return {each.topic_id: each.name for each in served.open}
+    return {topic.topic_id: topic.name for topic in served.open}
 
 
 def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
@@ -75,8 +75,8 @@ def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
         return frozenset()
     if isinstance(group, ConsumerGroup):
         names = names_by_id(served)
-        wanted = {names.get(topic, "") for member in group.members.values() for topic in member.topics}
-        return frozenset(wanted.union(*(member.names for member in group.members.values())))
+        subscribed_names = {names.get(topic, "") for member in group.members.values() for topic in member.topics}
+        return frozenset(subscribed_names.union(*(member.names for member in group.members.values())))
     every = (data for member in group.members.values() for _, data in member.protocols)
     return frozenset(name for data in every for name in subscription(data))
 
@@ -86,14 +86,14 @@ def subscription(data: bytes) -> tuple[str, ...]:
     names = []
     try:
         (count,) = _INT32.unpack_from(data, _INT16.size)
-        place = _INT16.size + _INT32.size
+        position = _INT16.size + _INT32.size
         for _ in range(count):
-            (size,) = _INT16.unpack_from(data, place)
-            place += _INT16.size
-            if size < 0 or place + size > len(data):
+            (size,) = _INT16.unpack_from(data, position)
+            position += _INT16.size
+            if size < 0 or position + size > len(data):
                 return ()
-            names.append(data[place : place + size].decode())
-            place += size
+            names.append(data[position : position + size].decode())
+            position += size
     except (struct.error, UnicodeDecodeError):
         return ()
     return tuple(names)

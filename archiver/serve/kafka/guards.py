@@ -47,26 +47,26 @@ async def fetching(handler: Handler, service: Service, request: Request) -> Answ
 
 async def metadata(handler: Handler, service: Service, request: Request) -> Answer:
     """Metadata needs DESCRIBE of each topic."""
-    wanted = request.body.topics
-    allowed, refused = await split(service, request, wanted or (), Operation.DESCRIBE)
-    asked = with_body(request, topics=wanted and allowed)
-    if wanted and not allowed:  # in version 0 no topics would mean all
+    named = request.body.topics
+    allowed, refused = await split(service, request, named or (), Operation.DESCRIBE)
+    asked = with_body(request, topics=named and allowed)
+    if named and not allowed:  # in version 0 no topics would mean all
         asked = replace(asked, version=max(request.version, _WITH_NO_TOPICS))
-    found = values(await handler(service, asked))
-    told = [each async for each in request.in_turns(found["topics"]) if _is_told(request, each)]
-    return {**found, "topics": [*told, *(_undescribed(request, each) for each in refused)]}
+    answer = values(await handler(service, asked))
+    visible = [topic async for topic in request.in_turns(answer["topics"]) if _is_told(request, topic)]
+    return {**answer, "topics": [*visible, *(_undescribed(request, topic) for topic in refused)]}
 
 
 async def topic_partitions(handler: Handler, service: Service, request: Request) -> Answer:
     """DescribeTopicPartitions needs DESCRIBE of each topic."""
-    wanted = request.body.topics
-    named = wanted or [TopicRequest(name=TopicName(each)) for each in await service.topics.names()]
+    asked = request.body.topics
+    named = asked or [TopicRequest(name=TopicName(name)) for name in await service.topics.names()]
     allowed, refused = await split(service, request, named, Operation.DESCRIBE)
-    told = [_undescribed(request, each) for each in refused] if wanted else []
+    denied = [_undescribed(request, topic) for topic in refused] if asked else []
     if not allowed:  # none at all would mean all of them
-        return {"topics": told, "next_cursor": None}
-    found = values(await handler(service, with_body(request, topics=allowed)))
-    return {**found, "topics": [*found["topics"], *told]}
+        return {"topics": denied, "next_cursor": None}
+    answer = values(await handler(service, with_body(request, topics=allowed)))
+    return {**answer, "topics": [*answer["topics"], *denied]}
 
 
 async def list_offsets(handler: Handler, service: Service, request: Request) -> Answer:
@@ -86,18 +86,18 @@ async def configs(handler: Handler, service: Service, request: Request) -> Answe
     async for resource in request.in_turns(request.body.resources):
         is_allowed = resource.resource_type != _TOPIC or _may_describe(request, resource)
         (allowed if is_allowed else refused).append(resource)
-    found = values(await handler(service, with_body(request, resources=tuple(allowed))))
-    told = [
+    answer = values(await handler(service, with_body(request, resources=tuple(allowed))))
+    denied = [
         {
             "error_code": _DENIED,
             "error_message": None,
-            "resource_type": each.resource_type,
-            "resource_name": each.resource_name,
+            "resource_type": resource.resource_type,
+            "resource_name": resource.resource_name,
             "configs": [],
         }
-        for each in refused
+        for resource in refused
     ]
-    return {**found, "results": [*found["results"], *told]}
+    return {**answer, "results": [*answer["results"], *denied]}
 
 
 async def by_topics(
@@ -105,14 +105,14 @@ async def by_topics(
 ) -> Mapping[str, Any]:
     """Ask a handler for the topics that the principal has this right to; the others are answered with a refusal."""
     allowed, refused = await split(service, request, request.body.topics, operation)
-    found = values(await handler(service, with_body(request, topics=allowed)))
-    return {**found, "topics": [*found["topics"], *map(refusal, refused)]}
+    answer = values(await handler(service, with_body(request, topics=allowed)))
+    return {**answer, "topics": [*answer["topics"], *map(refusal, refused)]}
 
 
 def denied_topic(topic: Any, partitions: Iterable[int], **more: Any) -> Values:
     """A topic of an answer, each partition of which is refused."""
-    told = [{"partition_index": each, "error_code": _DENIED, **more} for each in partitions]
-    return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None), "partitions": told}
+    denied = [{"partition_index": partition, "error_code": _DENIED, **more} for partition in partitions]
+    return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None), "partitions": denied}
 
 
 async def split(
@@ -121,10 +121,10 @@ async def split(
     """Split topics of a request, by name or id, into those that the principal has this right to, and the others."""
     allowed: list[Any] = []
     refused: list[Any] = []
-    async for each in request.in_turns(topics):
-        name = await _name(service, each)
+    async for topic in request.in_turns(topics):
+        name = await _name(service, topic)
         is_allowed = name is None or request.access.topic(name, operation)
-        (allowed if is_allowed else refused).append(each)
+        (allowed if is_allowed else refused).append(topic)
     return tuple(allowed), refused
 
 
@@ -143,8 +143,8 @@ async def _name(service: Service, topic: Any) -> str | None:
     """The name of a topic of a request; None for an id that nobody knows, which tells nothing."""
     topic_id = getattr(topic, "topic_id", None)
     if topic_id is not None:
-        known = await service.topic(None, topic_id)  # as the handler will: it may be known here by then
-        return known.name if known else None
+        topic = await service.topic(None, topic_id)  # as the handler will: it may be known here by then
+        return topic.name if topic else None
     named = getattr(topic, "name", None) or getattr(topic, "topic", None)
     return str(named) if named else None
 
@@ -166,6 +166,6 @@ def _undescribed(request: Request, topic: Any) -> Values:
 
 
 def _listed(topic: Any, number: str) -> Values:
-    partitions = [{number: getattr(each, number), "error_code": _DENIED} for each in topic.partitions]
+    partitions = [{number: getattr(partition, number), "error_code": _DENIED} for partition in topic.partitions]
     named = "name" if hasattr(topic, "name") else "topic"
     return {named: getattr(topic, named), "partitions": partitions}

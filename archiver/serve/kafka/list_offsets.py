@@ -35,36 +35,43 @@ async def list_offsets(service: Service, request: Request) -> Values:
     """ListOffsets. Nothing of an archive is in a second tier, or waits for it: such offsets are none, as in Kafka."""
     topics = []
     repeated = _repeated(request.body.topics)
-    async for each in request.in_turns(request.body.topics):
-        topic = await service.topic(each.name)
+    async for named in request.in_turns(request.body.topics):
+        topic = await service.topic(named.name)
         if topic is None:
-            error = service.without(each.name)
+            error = service.without(named.name)
             partitions: list[Values] = [
-                {"partition_index": one.partition_index, "error_code": error} for one in each.partitions
+                {"partition_index": partition.partition_index, "error_code": error} for partition in named.partitions
             ]
         else:
-            lagging = None if await _looked(service, topic, each.partitions) else _lagging(request)
+            lagging = None if await _looked(service, topic, named.partitions) else _lagging(request)
             partitions = [
-                await _asked(request, topic, one, lagging, is_repeated=(each.name, one.partition_index) in repeated)
-                async for one in request.in_turns(each.partitions)
+                await _asked(
+                    request, topic, partition, lagging, is_repeated=(named.name, partition.partition_index) in repeated
+                )
+                async for partition in request.in_turns(named.partitions)
             ]
-        topics.append({"name": each.name, "partitions": partitions})
+        topics.append({"name": named.name, "partitions": partitions})
     return {"topics": topics}
 
 
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     """OffsetForLeaderEpoch: where an epoch's records end. By it consumers find out whether a log was cut back."""
     topics = []
-    async for each in request.in_turns(request.body.topics):
-        topic = await service.topic(each.topic)
+    async for named in request.in_turns(request.body.topics):
+        topic = await service.topic(named.topic)
         if topic is None:
-            error = service.without(each.topic)
-            partitions: list[Values] = [{"partition": one.partition, "error_code": error} for one in each.partitions]
+            error = service.without(named.topic)
+            partitions: list[Values] = [
+                {"partition": partition.partition, "error_code": error} for partition in named.partitions
+            ]
         else:
             lagging = None if await _looked(service, topic, ()) else ErrorCode.kafka_storage_error
-            asked = request.in_turns(each.partitions)
-            partitions = [await _epoch_end(topic, one.partition, one.leader_epoch, lagging) async for one in asked]
-        topics.append({"topic": each.topic, "partitions": partitions})
+            asked = request.in_turns(named.partitions)
+            partitions = [
+                await _epoch_end(topic, partition.partition, partition.leader_epoch, lagging)
+                async for partition in asked
+            ]
+        topics.append({"topic": named.topic, "partitions": partitions})
     return {"topics": topics}
 
 
@@ -90,7 +97,7 @@ async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any
     An end that goes back would be taken for a log that was cut. Where only beginnings are asked for, none is told.
     """
     ends = not partitions or any(
-        each.timestamp not in _BEGINNINGS or each.partition_index >= topic.partitions for each in partitions
+        asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
     )
     if ends and service.cluster.may_lag:
         return await topic.caught_up()
@@ -115,13 +122,13 @@ async def _found(topic: ServedTopic, partition: int, time: int, lagging: ErrorCo
     if lagging is not None and time not in _BEGINNINGS:
         return answer | {"error_code": lagging}
     try:
-        found = await _place(topic, partition, time)
+        position = await _place(topic, partition, time)
     except ContextError as error:
         _LOG.warning("offsets of %s-%d by time %d can't be found", topic.name, partition, time, exc_info=error)
         return answer | {"error_code": error_of(error)}
-    if found is None:
+    if position is None:
         return answer
-    offset, timestamp, epoch = found
+    offset, timestamp, epoch = position
     return answer | {"offset": offset, "timestamp": timestamp, "leader_epoch": epoch}
 
 
@@ -147,11 +154,11 @@ async def _epoch_end(topic: ServedTopic, partition: int, epoch: int, lagging: Er
     if lagging is not None:
         return answer | {"error_code": lagging}
     try:
-        found, end = await topic.epoch_end(partition, epoch)
+        last_epoch, end = await topic.epoch_end(partition, epoch)
     except ContextError as error:
         _LOG.warning("the end of epoch %d of %s-%d can't be found", epoch, topic.name, partition, exc_info=error)
         return answer | {"error_code": error_of(error)}
-    return answer | {"leader_epoch": found, "end_offset": end}
+    return answer | {"leader_epoch": last_epoch, "end_offset": end}
 
 
 def error_of(error: ContextError) -> ErrorCode:

@@ -64,7 +64,7 @@ def _value(field: Field[Any], inner: type[Any] | None, value: Any) -> Any:
     if inner is not None and value is not None:
         if isinstance(value, Mapping):
             return _entity(inner, value)
-        return tuple(_entity(inner, each) for each in value)
+        return tuple(_entity(inner, element) for element in value)
     match field.metadata.get("kafka_type"):
         case "timedelta_i32" | "timedelta_i64":
             return timedelta(milliseconds=value)
@@ -89,5 +89,5 @@ def _fields(kind: Any) -> tuple[tuple[Field[Any], type[Any] | None], ...]:
 def _structure(kind: Any) -> type[Any] | None:
     if isinstance(kind, type) and is_dataclass(kind):
         return kind
-    inner = [each for each in get_args(kind) if each not in (NoneType, ...)]
+    inner = [argument for argument in get_args(kind) if argument not in (NoneType, ...)]
     return _structure(inner[0]) if inner else None

@@ -32,43 +32,48 @@ _ROW_BYTES: Final = 240
 async def offset_commit(service: Service, request: Request) -> Values:
     """OffsetCommit. It is answered when the offsets are safe."""
     body = request.body
-    asked = [(each, await _topic(service, request, each)) async for each in request.in_turns(body.topics)]
+    asked = [(named, await _topic(service, request, named)) async for named in request.in_turns(body.topics)]
     await _look_for_partitions(service, asked)
     refused = service.coordinator.commit_error(
         body.group_id,
         getattr(body, "member_id", ""),
         getattr(body, "group_instance_id", None),
         getattr(body, "generation_id_or_member_epoch", _NONE),
-        places=[(topic.topic_id, one.partition_index) for each, topic in asked if topic for one in each.partitions],
+        places=[
+            (topic.topic_id, partition.partition_index)
+            for named, topic in asked
+            if topic
+            for partition in named.partitions
+        ],
         version=request.version,
     )
     offsets: dict[tuple[str, int], GroupOffset] = {}
-    told = []
-    for each, topic in asked:
+    answers = []
+    for named, topic in asked:
         partitions = []
-        async for one in request.in_turns(each.partitions):
+        async for partition in request.in_turns(named.partitions):
             error = refused
             if error is ErrorCode.none:
-                error = _absent(service, request, each) if topic is None else _commit_error(service, topic, one)
+                error = _absent(service, request, named) if topic is None else _commit_error(service, topic, partition)
             if error is ErrorCode.none and topic is not None:
-                offsets[topic.name, one.partition_index] = GroupOffset(
+                offsets[topic.name, partition.partition_index] = GroupOffset(
                     topic_id=topic.topic_id,
-                    offset=one.committed_offset,
-                    leader_epoch=getattr(one, "committed_leader_epoch", _NONE),
-                    metadata=one.committed_metadata or "",
+                    offset=partition.committed_offset,
+                    leader_epoch=getattr(partition, "committed_leader_epoch", _NONE),
+                    metadata=partition.committed_metadata or "",
                 )
-            partitions.append({"partition_index": one.partition_index, "error_code": error})
-        told.append({**_named(each), "partitions": partitions})
+            partitions.append({"partition_index": partition.partition_index, "error_code": error})
+        answers.append({**_named(named), "partitions": partitions})
     if offsets:
         try:
             await _keep(service, request, offsets)
         except OffsetBudgetReached as error:
             _LOG.debug("offsets of group %s are refused", body.group_id, exc_info=error)
-            _refuse(told, ErrorCode.invalid_commit_offset_size)
+            _refuse(answers, ErrorCode.invalid_commit_offset_size)
         except ContextError as error:
             _LOG.warning("offsets of group %s can't be kept", body.group_id, exc_info=error)
-            _refuse(told, ErrorCode.coordinator_not_available)
-    return {"topics": told}
+            _refuse(answers, ErrorCode.coordinator_not_available)
+    return {"topics": answers}
 
 
 async def commit_in_time(service: Service, request: Request) -> None:
@@ -108,7 +113,7 @@ async def offset_fetch(service: Service, request: Request) -> Values:
     """OffsetFetch: of one group, or from version 8 on of several."""
     body = request.body
     if request.version >= _WITH_GROUPS:
-        return {"groups": [await _of_member(service, request, each) for each in body.groups]}
+        return {"groups": [await _of_member(service, request, group) for group in body.groups]}
     return await _of_member(service, request, body)
 
 
@@ -121,7 +126,10 @@ async def offset_delete(service: Service, request: Request) -> Values:
         return nothing | {"error_code": ErrorCode.non_empty_group}
     read = subscribed(group, service.topics)
     places = [
-        (each.name, one.partition_index) for each in body.topics if each.name not in read for one in each.partitions
+        (topic.name, partition.partition_index)
+        for topic in body.topics
+        if topic.name not in read
+        for partition in topic.partitions
     ]
     try:
         if group is None and body.group_id not in await service.kept(service.offsets.groups):
@@ -129,20 +137,20 @@ async def offset_delete(service: Service, request: Request) -> Values:
         await service.kept(service.offsets.delete, body.group_id, places)
     except ContextError:
         return nothing | {"error_code": ErrorCode.coordinator_not_available}
-    told = [
+    topics = [
         {
-            "name": each.name,
+            "name": topic.name,
             "partitions": [
                 {
-                    "partition_index": one.partition_index,
-                    "error_code": ErrorCode.group_subscribed_to_topic if each.name in read else ErrorCode.none,
+                    "partition_index": partition.partition_index,
+                    "error_code": ErrorCode.group_subscribed_to_topic if topic.name in read else ErrorCode.none,
                 }
-                for one in each.partitions
+                for partition in topic.partitions
             ],
         }
-        for each in body.topics
+        for topic in body.topics
     ]
-    return {"error_code": ErrorCode.none, "topics": told}
+    return {"error_code": ErrorCode.none, "topics": topics}
 
 
 async def _of_member(service: Service, request: Request, asked: Any) -> dict[str, Any]:
@@ -158,14 +166,14 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
     group_id: str = asked.group_id
     topics: Sequence[Any] | None = asked.topics
     try:
-        known = await service.kept(service.offsets.load, group_id)
+        offsets = await service.kept(service.offsets.load, group_id)
     except ContextError as error:
         _LOG.warning("offsets of group %s can't be read", group_id, exc_info=error)
         return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
-    told = []
+    answers = []
     if topics is None:
         numbers: dict[str, list[int]] = {}
-        for name, number in known:
+        for name, number in offsets:
             numbers.setdefault(name, []).append(number)
         async for name in request.in_turns(sorted(numbers)):
             topic = await service.topic(name)
@@ -173,19 +181,19 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
                 return _away(request, asked, name)
             if topic is not None:
                 named = {"name": name, "topic_id": topic.topic_id}
-                told.append(await _offsets(request, named, topic, numbers[name], known))
+                answers.append(await _offsets(request, named, topic, numbers[name], offsets))
     else:
-        async for each in request.in_turns(topics):
-            topic = await _topic(service, request, each)
-            if topic is None and _is_owed(service, request, each, known):
-                return _away(request, asked, _named(each)["name"] or _named(each)["topic_id"])
-            told.append(await _offsets(request, _named(each), topic, each.partition_indexes, known))
-    return {"group_id": group_id, "error_code": ErrorCode.none, "topics": told}
+        async for topic_asked in request.in_turns(topics):
+            topic = await _topic(service, request, topic_asked)
+            if topic is None and _is_owed(service, request, topic_asked, offsets):
+                return _away(request, asked, _named(topic_asked)["name"] or _named(topic_asked)["topic_id"])
+            answers.append(await _offsets(request, _named(topic_asked), topic, topic_asked.partition_indexes, offsets))
+    return {"group_id": group_id, "error_code": ErrorCode.none, "topics": answers}
 
 
 def _is_owed(service: Service, request: Request, named: Any, known: Any) -> bool:
     """Whether there may be offsets of a topic that isn't open."""
-    has_some = any((_named(named)["name"], one) in known for one in named.partition_indexes)
+    has_some = any((_named(named)["name"], partition) in known for partition in named.partition_indexes)
     return has_some or (request.version >= _BY_ID and _may_be_away(service, request, named))
 
 
@@ -200,12 +208,12 @@ async def _offsets(
 ) -> dict[str, Any]:
     is_unknown = topic is None and request.version >= _BY_ID
     error = ErrorCode.unknown_topic_id if is_unknown else ErrorCode.none
-    told = []
+    answers = []
     async for number in request.in_turns(partitions):
         kept = known.get((topic.name, number)) if topic is not None else None
         if kept is not None and topic is not None and kept.topic_id != topic.topic_id:
             kept = None  # of another topic of this name
-        told.append(
+        answers.append(
             {
                 "partition_index": number,
                 "committed_offset": kept.offset if kept else _NONE,
@@ -214,7 +222,7 @@ async def _offsets(
                 "error_code": error,
             }
         )
-    return {**named, "partitions": told}
+    return {**named, "partitions": answers}
 
 
 async def _topic(service: Service, request: Request, named: Any) -> ServedTopic | None:
@@ -233,10 +241,10 @@ async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, Serv
         return
     behind = {
         topic.topic_id: topic
-        for each, topic in asked
-        if topic is not None and any(one.partition_index >= topic.partitions for one in each.partitions)
+        for named, topic in asked
+        if topic is not None and any(partition.partition_index >= topic.partitions for partition in named.partitions)
     }
-    await asyncio.gather(*(each.caught_up() for each in behind.values()))
+    await asyncio.gather(*(topic.caught_up() for topic in behind.values()))
 
 
 def _absent(service: Service, request: Request, named: Any) -> ErrorCode:

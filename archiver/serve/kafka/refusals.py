@@ -26,7 +26,9 @@ async def produce(_service: Service, request: Request) -> Values:
         {
             "name": getattr(topic, "name", None),
             "topic_id": getattr(topic, "topic_id", None),
-            "partition_responses": [_not_produced(each.index) async for each in request.in_turns(topic.partition_data)],
+            "partition_responses": [
+                _not_produced(partition.index) async for partition in request.in_turns(topic.partition_data)
+            ],
         }
         async for topic in request.in_turns(request.body.topic_data)
     ]
@@ -45,12 +47,12 @@ async def init_producer_id(_service: Service, request: Request) -> Values:
 async def create_topics(_service: Service, request: Request) -> Values:
     """CreateTopics."""
     topics = request.in_turns(request.body.topics)
-    return {"topics": [_REFUSED | {"name": each.name, "topic_id": None, "configs": ()} async for each in topics]}
+    return {"topics": [_REFUSED | {"name": topic.name, "topic_id": None, "configs": ()} async for topic in topics]}
 
 
 async def create_partitions(_service: Service, request: Request) -> Values:
     """CreatePartitions."""
-    return {"results": [_REFUSED | {"name": each.name} async for each in request.in_turns(request.body.topics)]}
+    return {"results": [_REFUSED | {"name": topic.name} async for topic in request.in_turns(request.body.topics)]}
 
 
 async def delete_topics(_service: Service, request: Request) -> Values:
@@ -59,9 +61,9 @@ async def delete_topics(_service: Service, request: Request) -> Values:
     named = (
         [{"name": name, "topic_id": None} for name in request.body.topic_names]
         if topics is None
-        else [{"name": each.name, "topic_id": each.topic_id} for each in topics]
+        else [{"name": topic.name, "topic_id": topic.topic_id} for topic in topics]
     )
-    return {"responses": [_REFUSED | each async for each in request.in_turns(named)]}
+    return {"responses": [_REFUSED | topic async for topic in request.in_turns(named)]}
 
 
 async def delete_records(_service: Service, request: Request) -> Values:
@@ -74,8 +76,8 @@ async def alter_configs(_service: Service, request: Request) -> Values:
     """AlterConfigs and IncrementalAlterConfigs."""
     return {
         "responses": [
-            _REFUSED | {"resource_type": each.resource_type, "resource_name": each.resource_name}
-            async for each in request.in_turns(request.body.resources)
+            _REFUSED | {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+            async for resource in request.in_turns(request.body.resources)
         ]
     }
 
@@ -93,6 +95,6 @@ def _not_produced(partition: int) -> Values:
 
 def _not_deleted(topic: Any) -> list[Values]:
     return [
-        {"partition_index": each.partition_index, "low_watermark": -1, "error_code": ErrorCode.policy_violation}
-        for each in topic.partitions
+        {"partition_index": partition.partition_index, "low_watermark": -1, "error_code": ErrorCode.policy_violation}
+        for partition in topic.partitions
     ]

@@ -67,9 +67,11 @@ def no_offsets(version: int, asked: Any, error: ErrorCode) -> dict[str, Any]:
 
 
 def _topics(asked: Any, error: ErrorCode) -> Iterator[dict[str, Any]]:
-    for each in asked.topics or ():
+    for topic in asked.topics or ():
         yield {
-            "name": getattr(each, "name", None),
-            "topic_id": getattr(each, "topic_id", None),
-            "partitions": [{"partition_index": one, "error_code": error, **_NONE} for one in each.partition_indexes],
+            "name": getattr(topic, "name", None),
+            "topic_id": getattr(topic, "topic_id", None),
+            "partitions": [
+                {"partition_index": partition, "error_code": error, **_NONE} for partition in topic.partition_indexes
+            ],
         }

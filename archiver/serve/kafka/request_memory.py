@@ -59,12 +59,12 @@ class RequestMemory:
     @contextmanager
     def hold(self, payer: str = "") -> Iterator[Held]:
         """Room for a request of a payer, which is given back at the end of the block."""
-        held = Held(self, payer)
+        request = Held(self, payer)
         try:
-            yield held
+            yield request
         finally:
-            if held in self._all.requests:
-                self._give_back(held)
+            if request in self._all.requests:
+                self._give_back(request)
 
     async def room(self, held: Held, size: int) -> None:
         """Wait until a request may grow."""

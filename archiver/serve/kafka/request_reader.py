@@ -61,9 +61,9 @@ class Bytes:
     def number(self, form: struct.Struct) -> Any:
         """Read one number."""
         self._need(form.size)
-        (found,) = form.unpack_from(self._data, self._place)
+        (number,) = form.unpack_from(self._data, self._place)
         self._place += form.size
-        return found
+        return number
 
     def take(self, size: int) -> bytes:
         """Read so many bytes."""
@@ -85,20 +85,20 @@ class Bytes:
         inside = Bytes(self.take(self.varint()), self._room)
         if read is None:
             return None
-        found = read(inside)
+        value = read(inside)
         self._room = inside._room
-        return found
+        return value
 
     def varint(self) -> int:
         """Read an unsigned varint of at most 32 bits."""
-        found = 0
+        number = 0
         for shift in range(0, _MOST_VARINT_BITS, 7):
             self._need(1)
             byte = self._data[self._place]
             self._place += 1
-            found |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             if not byte & 0x80:
-                return found
+                return number
         raise BadRequest("a variable-length number of the frame doesn't end")
 
     def _need(self, size: int) -> None:
@@ -124,13 +124,13 @@ def reader_of(kind: type[Any]) -> _Read:
 
     def read(data: Bytes) -> Any:
         values = dict(defaults)
-        for name, each in plain:
-            values[name] = each(data)
+        for name, read_field in plain:
+            values[name] = read_field(data)
         if is_flexible:
             for _ in data.elements(data.varint()):
-                name, known = tagged.get(data.varint(), ("", None))
-                value = data.tag(known)
-                if known is not None:
+                name, read_field = tagged.get(data.varint(), ("", None))
+                value = data.tag(read_field)
+                if read_field is not None:
                     values[name] = value
         return kind(**values)
 
@@ -154,7 +154,7 @@ def _shape(kind: Any) -> tuple[Any, bool, bool]:
     """The type of a value or of an array's elements, whether it is an array, and whether it may be null."""
     may_be_null = NoneType in get_args(kind)
     if may_be_null:
-        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+        (kind,) = (argument for argument in get_args(kind) if argument is not NoneType)
     if get_origin(kind) is not tuple:
         return kind, False, may_be_null
     return get_args(kind)[0], True, may_be_null
@@ -198,21 +198,21 @@ def _sized(*, is_flexible: bool, length: struct.Struct) -> Callable[[Bytes], byt
 
 def _known(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callable[[Bytes], bytes | None]:
     def checked(data: Bytes) -> bytes | None:
-        found = read(data)
-        if found is None and not may_be_null:
+        value = read(data)
+        if value is None and not may_be_null:
             raise BadRequest("a field of the frame is null, and may not be")
-        return found
+        return value
 
     return checked
 
 
 def _text(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callable[[Bytes], str | None]:
-    known = _known(read, may_be_null=may_be_null)
+    read_bytes = _known(read, may_be_null=may_be_null)
 
     def decoded(data: Bytes) -> str | None:
-        found = known(data)
+        value = read_bytes(data)
         try:
-            return None if found is None else found.decode()
+            return None if value is None else value.decode()
         except UnicodeDecodeError:
             raise BadRequest("a text of the frame isn't UTF-8") from None
 
@@ -220,8 +220,8 @@ def _text(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callab
 
 
 def _uuid(data: Bytes) -> UUID | None:
-    found = UUID(bytes=data.take(16))
-    return found if found.int else None
+    uuid = UUID(bytes=data.take(16))
+    return uuid if uuid.int else None
 
 
 def _clamped(millis: int) -> int:

@@ -34,8 +34,8 @@ async def _run(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
 
     loop = asyncio.get_running_loop()
     parent = multiprocessing.parent_process()
-    for each in _SIGNALS:
-        loop.add_signal_handler(each, ask, each)
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, ask, number)
     if parent is not None:
         loop.add_reader(parent.sentinel, ask, signal.SIGTERM)
 

@@ -91,10 +91,10 @@ class Server:
     async def listen(self, host: str, port: int) -> int:
         """Bind the address, without taking clients yet; return the port. ConfigError where that can't be done."""
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(
+            addresses = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
-            for family, *_, address in dict.fromkeys(found):
+            for family, *_, address in dict.fromkeys(addresses):
                 self._listeners.append(_listener(family, (str(address[0]), port)))
                 port = self._listeners[-1].getsockname()[1]
         except OSError as error:
@@ -106,12 +106,12 @@ class Server:
         """Take clients. ConfigError where another server took the port since."""
         self._service = service
         self._is_accepting = True
-        for each in self._listeners:
+        for listener in self._listeners:
             try:
-                each.listen(_BACKLOG)
+                listener.listen(_BACKLOG)
             except OSError as error:
-                raise _unusable(error, *each.getsockname()[:2]) from error
-            self._accept_from(each)
+                raise _unusable(error, *listener.getsockname()[:2]) from error
+            self._accept_from(listener)
 
     async def end_in_order(self, seconds: float) -> None:
         """Answer those that wait, leave the cluster, and end all connections, for so many seconds at most.
@@ -132,8 +132,8 @@ class Server:
     async def close(self) -> None:
         """End all connections."""
         self._stop_listening()
-        for each in self._open:
-            each.cancel()
+        for task in self._open:
+            task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
         self.loop_time.close()
         self._departures.close()
@@ -145,9 +145,9 @@ class Server:
 
     def _stop_listening(self) -> None:
         self._is_accepting = False
-        for each in self._listeners:
-            asyncio.get_running_loop().remove_reader(each)
-            each.close()
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
         self._listeners.clear()
 
     def _accept_from(self, listener: socket.socket) -> None:
@@ -284,15 +284,15 @@ def _unusable(error: OSError, host: str, port: int) -> ConfigError:
 
 def _listener(family: int, address: tuple[str, int]) -> socket.socket:
     """A bound socket that doesn't listen yet."""
-    found = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        found.setblocking(False)  # noqa: FBT003 - its only way
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SYSTEM_BYTES)  # connections have it too
+        listener.setblocking(False)  # noqa: FBT003 - its only way
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SYSTEM_BYTES)  # connections have it too
         if family == socket.AF_INET6:
-            found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        found.bind(address)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
     except OSError:
-        found.close()
+        listener.close()
         raise
-    return found
+    return listener

@@ -79,7 +79,7 @@ class Watch:
             return {name: len(group.members) for name, group in list(coordinator.groups.items())}
 
         def end(topic: str, partition: int) -> int | None:
-            return next((each.end(partition) for each in topics.open if each.name == topic), None)
+            return next((served.end(partition) for served in topics.open if served.name == topic), None)
 
         self._instruments.read(
             Sources(
@@ -95,7 +95,11 @@ class Watch:
                 nodes=lambda: len(cluster.members.nodes),
                 view=lambda: cluster.members.number,
                 is_leased=lambda: cluster.is_leased,
-                ends=lambda: [(one.name, each, one.end(each)) for one in topics.open for each in range(one.partitions)],
+                ends=lambda: [
+                    (topic.name, partition, topic.end(partition))
+                    for topic in topics.open
+                    for partition in range(topic.partitions)
+                ],
                 lag=GroupLag(self.offsets, end),
                 loop_seconds=lambda: server.loop_time.seconds,
                 turns_waiting=lambda: server.loop_time.waiting,
@@ -117,9 +121,9 @@ class Watch:
             yield f"Groups are not coordinated: {trouble or 'this node has not joined the others'}"
         if self._topics is None:
             return
-        for each in self._topics.open:
-            if each.trouble is not None:
-                yield f"Topic {each.name} is served as it was last seen: {each.trouble}"
+        for topic in self._topics.open:
+            if topic.trouble is not None:
+                yield f"Topic {topic.name} is served as it was last seen: {topic.trouble}"
         for name, trouble in self._topics.troubles.items():
             yield f"Topic {name} can't be opened: {trouble}"
 

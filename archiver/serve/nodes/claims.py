@@ -119,26 +119,26 @@ class Claims:
             standing = await self._claimed_once(group_id, budget, makes=need is Need.GROUP)
         if standing is not Standing.COORDINATOR:
             return standing
-        held = self._held.get(group_id)
-        return Standing.LOADING if held is None else held.claim
+        lease = self._held.get(group_id)
+        return Standing.LOADING if lease is None else lease.claim
 
     def asked(self, group_id: str) -> asyncio.Future[None] | None:
         """Note that a request about a group begins. What is returned is done when this node coordinates it no more.
 
         None if this node doesn't coordinate it.
         """
-        held = self._held.get(group_id)
-        if held is None:
+        lease = self._held.get(group_id)
+        if lease is None:
             return None
-        held.asking += 1
-        return held.ended
+        lease.asking += 1
+        return lease.ended
 
     def answered(self, group_id: str, ended: asyncio.Future[None]) -> None:
         """Note that a request about a group is over; `ended` is what `asked` returned."""
-        held = self._held.get(group_id)
-        if held is not None and held.ended is ended:
-            held.asking -= 1
-            held.asked_at = self._now()
+        lease = self._held.get(group_id)
+        if lease is not None and lease.ended is ended:
+            lease.asking -= 1
+            lease.asked_at = self._now()
 
     async def release_unused(self, unasked_for: float = 0.0, owner: str | None = None) -> int:
         """Give up groups without members that nobody asked for in so many seconds. Return how many there were.
@@ -150,11 +150,11 @@ class Claims:
         since = self._now() - unasked_for
         unused = [
             group_id
-            for group_id, each in self._of(owner)
-            if not each.asking and each.asked_at <= since and not self._is_used(group_id)
+            for group_id, lease in self._of(owner)
+            if not lease.asking and lease.asked_at <= since and not self._is_used(group_id)
         ]
         for start in range(0, len(unused), _RELEASED_AT_ONCE):
-            some = [each for each in unused[start : start + _RELEASED_AT_ONCE] if self._may_leave(each)]
+            some = [group_id for group_id in unused[start : start + _RELEASED_AT_ONCE] if self._may_leave(group_id)]
             task = asyncio.get_running_loop().create_task(self._release(some))
             self._leaving.update(dict.fromkeys(some, task))
             await asyncio.shield(task)
@@ -170,8 +170,8 @@ class Claims:
 
     def lost(self, group_id: str, claim: GroupClaim) -> None:
         """The registry refused a claim. It is made again if the group still is this node's."""
-        held = self._held.get(group_id)
-        if held is not None and held.claim == claim:
+        lease = self._held.get(group_id)
+        if lease is not None and lease.claim == claim:
             self._drop(group_id)
 
     def _of(self, owner: str | None) -> Iterable[tuple[str, _Held]]:
@@ -228,29 +228,29 @@ class Claims:
         return None
 
     def _may_leave(self, group_id: str) -> bool:
-        held = self._held.get(group_id)
-        return held is not None and not held.asking and group_id not in self._leaving and not self._is_used(group_id)
+        lease = self._held.get(group_id)
+        return lease is not None and not lease.asking and group_id not in self._leaving and not self._is_used(group_id)
 
     async def _release(self, groups: list[str]) -> None:
         """Give up groups that nobody asks for. Who asks meanwhile waits, and claims them again."""
         try:
             node_id = self._membership.own.node_id
             await asyncio.get_running_loop().run_in_executor(None, lambda: self._store.release(groups, node_id=node_id))
-            for each in groups:
-                self._drop(each)
+            for group_id in groups:
+                self._drop(group_id)
         finally:
-            for each in groups:
-                del self._leaving[each]
+            for group_id in groups:
+                del self._leaving[group_id]
 
     def _drop(self, group_id: str) -> None:
-        held = self._held.pop(group_id, None)
-        if held is not None:
-            self._owned[held.owner].discard(group_id)
-            if not self._owned[held.owner]:
-                del self._owned[held.owner]
+        lease = self._held.pop(group_id, None)
+        if lease is not None:
+            self._owned[lease.owner].discard(group_id)
+            if not self._owned[lease.owner]:
+                del self._owned[lease.owner]
             self._let_go(group_id)
-            if not held.ended.done():
-                held.ended.set_result(None)
+            if not lease.ended.done():
+                lease.ended.set_result(None)
 
     @staticmethod
     def _now() -> float:

@@ -80,7 +80,7 @@ class Cluster:
     @property
     def others(self) -> Members | None:
         """All nodes but this one, which share its work once they give it up; None where there are none."""
-        nodes = tuple(each for each in self.told.nodes if each.node_id != self.own.node_id)
+        nodes = tuple(node for node in self.told.nodes if node.node_id != self.own.node_id)
         return Members(number=self.told.number, nodes=nodes) if nodes else None
 
     @property
@@ -119,11 +119,11 @@ class Cluster:
 
     async def agree_on(self, groups: Iterable[str]) -> None:
         """Wait, for a heartbeat at most, until all nodes know who coordinates these groups."""
-        told, members = self.told, self.members
+        published, members = self.told, self.members
         if (
-            told != members
+            published != members
             and self.is_leased
-            and any(told.coordinator(each) != members.coordinator(each) for each in groups)
+            and any(published.coordinator(group_id) != members.coordinator(group_id) for group_id in groups)
         ):
             await self._membership.settled(self._patience)
 

@@ -21,11 +21,11 @@ def cluster_id_of(catalog: Mapping[str, str]) -> str:
 def plain_address(uri: str) -> str:
     """The one way to write an address: small letters, no default port, no slash at the end. Names aren't looked up."""
     with suppress(ValueError):  # it has a port that is none: the catalog's client will say so
-        found = urlsplit(uri.strip())
-        port = found.port
-        if found.hostname is not None:
-            host = found.hostname.rstrip(".")
+        parts = urlsplit(uri.strip())
+        port = parts.port
+        if parts.hostname is not None:
+            host = parts.hostname.rstrip(".")
             named = f"[{host}]" if ":" in host else host
-            place = named if port in (None, _PORTS.get(found.scheme)) else f"{named}:{port}"
-            return urlunsplit((found.scheme, place, found.path.rstrip("/"), found.query, ""))
+            host = named if port in (None, _PORTS.get(parts.scheme)) else f"{named}:{port}"
+            return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), parts.query, ""))
     return uri.strip()

@@ -44,10 +44,10 @@ class FencedOffsets(RegistryOffsets):
 
     def load(self, group_id: str) -> CommittedOffsets:
         """All offsets of a group."""
-        found = super().load(group_id)
-        if found:  # clients may ask for any name
-            self._saw(group_id, found)
-        return found
+        offsets = super().load(group_id)
+        if offsets:  # clients may ask for any name
+            self._saw(group_id, offsets)
+        return offsets
 
     def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
         """Forget offsets."""

@@ -165,7 +165,7 @@ class Membership:
     async def _until_known(self) -> None:
         while True:
             seen = await self._call(self._store.who_is_there)
-            is_known = all(each.is_lost or each.seen_view >= seen.number for each in seen.nodes)
+            is_known = all(node.is_lost or node.seen_view >= seen.number for node in seen.nodes)
             if not is_known or seen.nodes:
                 await asyncio.sleep(self._beats.every / _UNSETTLED_PACE)
             if is_known:  # and told: the last one to know says so, and each hears it with the next heartbeat
@@ -212,11 +212,11 @@ class Membership:
 
     def _refused(self, holder: ServeNode) -> None:
         """Wait for the end of a run that isn't there any more; give up if it lives."""
-        known = self._refused_since
-        if known is None or known[0].incarnation != holder.incarnation:
-            known = holder, self._clock()
-        self._refused_since = known
-        if self._clock() - known[1] > _PATIENCE * self._beats.lost_after:
+        refusal = self._refused_since
+        if refusal is None or refusal[0].incarnation != holder.incarnation:
+            refusal = holder, self._clock()
+        self._refused_since = refusal
+        if self._clock() - refusal[1] > _PATIENCE * self._beats.lost_after:
             what = "address: give each its own `advertise`" if self._is_at_this_address(holder) else "id"
             raise ConfigError(
                 f"another node lives with this {what}; each node needs its own `node_id`, or none, to be given one",
@@ -235,15 +235,15 @@ class Membership:
             return False
         self._lease_until = sent + self._beats.lost_after
         is_other = self._take_in(seen)
-        lost = [each for each in seen.nodes if each.is_lost and each.incarnation != run.incarnation]
+        lost = [node for node in seen.nodes if node.is_lost and node.incarnation != run.incarnation]
         is_given_up = await self._call(self._store.give_up_lost) if lost else False
         if is_given_up:
-            _LOG.warning("lost: nodes %s give no sign of life", ", ".join(str(each.node_id) for each in lost))
+            _LOG.warning("lost: nodes %s give no sign of life", ", ".join(str(node.node_id) for node in lost))
             return True
         return is_other
 
     def _take_in(self, seen: ServeView) -> bool:
-        is_settled = all(each.seen_view >= seen.number for each in seen.nodes)
+        is_settled = all(node.seen_view >= seen.number for node in seen.nodes)
         is_other = seen.number != self.members.number
         if is_settled and (is_other or not self.members.is_settled):
             self._settled_at = self._clock()
@@ -281,4 +281,4 @@ class Membership:
 
 
 def _nodes(seen: ServeView) -> tuple[Node, ...]:
-    return tuple(Node(node_id=each.node_id, host=each.host, port=each.port) for each in seen.nodes)
+    return tuple(Node(node_id=node.node_id, host=node.host, port=node.port) for node in seen.nodes)

@@ -91,9 +91,9 @@ class RegistryNodes:
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
         """Take a group over."""
-        wanted = GroupClaim(cluster_id=self._cluster_id, node_id=node_id, epoch=epoch)
-        found = self._opened().group_offsets.claim(group_id, wanted, makes=makes)
-        return wanted if found is Claimed.TAKEN else found
+        claim = GroupClaim(cluster_id=self._cluster_id, node_id=node_id, epoch=epoch)
+        owner = self._opened().group_offsets.claim(group_id, claim, makes=makes)
+        return claim if owner is Claimed.TAKEN else owner
 
     def release(self, groups: Collection[str], *, node_id: int) -> None:
         """Give up claims on groups that have no offsets."""

@@ -46,8 +46,8 @@ class ChunkIndex(Generic[_Chunk]):
         index = bisect_right(starts, offset) - 1
         if index < 0:
             return None
-        found = self._chunks[place, starts[index]]
-        return found if offset < found.next_offset else None
+        chunk = self._chunks[place, starts[index]]
+        return chunk if offset < chunk.next_offset else None
 
     def next_start(self, place: Place, offset: int) -> int | None:
         """Where the next chunk after an offset starts; None if there is none."""
@@ -66,14 +66,14 @@ class ChunkIndex(Generic[_Chunk]):
 
     def pop(self, key: Key) -> _Chunk | None:
         """Take a chunk out; None if none starts there."""
-        found = self._chunks.pop(key, None)
-        if found is not None:
-            place, start = key
-            starts = self._starts[place]
+        chunk = self._chunks.pop(key, None)
+        if chunk is not None:
+            partition, start = key
+            starts = self._starts[partition]
             del starts[bisect_left(starts, start)]
             if not starts:
-                del self._starts[place]
-        return found
+                del self._starts[partition]
+        return chunk
 
     def of_topic(self, topic: str) -> list[Key]:
         """The keys of all chunks of a topic."""

@@ -79,14 +79,14 @@ class Chunk:
         return self._between(before, int(self.ends[end - 1])), following
 
     def _between(self, start: int, end: int) -> tuple[memoryview, ...]:
-        found = []
-        place = 0
+        parts = []
+        position = 0
         for part in self.parts:
-            first, last = max(start - place, 0), min(end - place, len(part))
+            first, last = max(start - position, 0), min(end - position, len(part))
             if first < last:
-                found.append(part[first:last])
-            place += len(part)
-        return tuple(found)
+                parts.append(part[first:last])
+            position += len(part)
+        return tuple(parts)
 
 
 class ChunkCache:
@@ -109,17 +109,17 @@ class ChunkCache:
 
     def find(self, topic: str, partition: int, offset: int) -> Chunk | None:
         """The chunk that has an offset; None if none has."""
-        place = topic, partition
-        found = self._index.find(place, offset)
-        if found is not None:
-            self._used.move_to_end((place, found.start))
-        return found
+        key = topic, partition
+        chunk = self._index.find(key, offset)
+        if chunk is not None:
+            self._used.move_to_end((key, chunk.start))
+        return chunk
 
     def put(self, topic: str, partition: int, chunk: Chunk) -> None:
         """Keep a chunk, and give up those unused for longest."""
-        place = topic, partition
-        self._drop((place, chunk.start))
-        self._used[self._index.put(place, chunk)] = None
+        key = topic, partition
+        self._drop((key, chunk.start))
+        self._used[self._index.put(key, chunk)] = None
         self._bytes += _held(chunk)
         while self._bytes > self._most_bytes and len(self._index) > 1:
             self._drop(next(iter(self._used)))

@@ -75,10 +75,10 @@ class PartitionReader:
             chunk = chunk or self.cache.find(topic.key, partition, offset)
             if chunk is None:
                 return Piece(parts=tuple(parts), next_offset=offset, is_missing=offset < topic.end(partition))
-            found, following = chunk.take(offset, left, must_give=must_give and not parts)
-            parts += found
+            taken, following = chunk.take(offset, left, must_give=must_give and not parts)
+            parts += taken
             self.hits += chunk is not loaded
-            left -= sum(map(len, found))
+            left -= sum(map(len, taken))
             if following < chunk.next_offset:
                 return Piece(parts=tuple(parts), next_offset=following, is_missing=False)
             offset = following
@@ -119,8 +119,8 @@ class PartitionReader:
     async def close(self) -> None:
         """Give up all loads."""
         tasks = list(self._loads.values())
-        for each in tasks:
-            each.cancel()
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _go_on(self, topic: ServedTopic, partition: int, offset: int, left: int) -> None:
@@ -160,18 +160,18 @@ class PartitionReader:
 
     async def _unspilled(self, topic: ServedTopic, partition: int, offset: int, most: int | None) -> Chunk | None:
         """A chunk from disk, whole or what is asked for at a time; None if it isn't there."""
-        found = self.spilled and self.spilled.find(topic.key, partition, offset)
-        if not found:
+        spilled_chunk = self.spilled and self.spilled.find(topic.key, partition, offset)
+        if not spilled_chunk:
             return None
         edition = topic.edition
         try:
-            chunk = await topic.unspilled(found, offset, most)
+            chunk = await topic.unspilled(spilled_chunk, offset, most)
         except OSError as error:
             _LOG.warning(
                 "batches of %s-%d that were put aside are decoded again", topic.name, partition, exc_info=error
             )
             assert self.spilled is not None
-            self.spilled.give_up(topic.key, partition, found)
+            self.spilled.give_up(topic.key, partition, spilled_chunk)
             return None
         if edition != topic.edition:
             return None
@@ -193,9 +193,9 @@ class PartitionReader:
             edition = topic.edition
             self.misses += 1
             until = spilled.next_start(topic.key, partition, offset)
-            for each in await topic.spill(partition, offset, spilled.share, into=spilled, until=until):
+            for chunk in await topic.spill(partition, offset, spilled.share, into=spilled, until=until):
                 if edition == topic.edition:
-                    spilled.put(topic.key, partition, each)
+                    spilled.put(topic.key, partition, chunk)
 
     def _loaded(self, key: _Key, is_slow: bool, done: asyncio.Task[Chunk | None]) -> None:
         del self._loads[key]

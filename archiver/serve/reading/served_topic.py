@@ -134,9 +134,9 @@ class ServedTopic:
     async def start(self, partition: int) -> int:
         """Where the log begins: at the first record, or before it if the archive began there without records."""
         snapshot = self._archive.snapshot
-        known = self._lows.get(partition)
-        if known is not None and known[1] == snapshot.snapshot_id:
-            return known[0]
+        cached = self._lows.get(partition)
+        if cached is not None and cached[1] == snapshot.snapshot_id:
+            return cached[0]
         for _ in range(_ASKED_FOR_BEGINS):
             if self._begins_failed or (self._knows_begins and partition in self._begins):
                 break
@@ -252,7 +252,7 @@ class ServedTopic:
         cursor = BatchCursor(partition=partition, offset=offset)
 
         def spilled() -> list[SpilledChunk]:
-            found: list[SpilledChunk] = []
+            chunks: list[SpilledChunk] = []
             start, left = offset, max_bytes
             try:
                 with closing(batches.run(cursor, min(CHUNK_BYTES, max_bytes), compression=self._compression)) as run:
@@ -260,13 +260,13 @@ class ServedTopic:
                         chunk = Chunk.of(start, fetched)
                         if chunk is None:
                             break
-                        found.append(into.write(chunk))
+                        chunks.append(into.write(chunk))
                         start, left = chunk.next_offset, left - chunk.size
                         if left <= 0 or (until is not None and start >= until):
                             break
             except ContextError as error:
                 _LOG.debug("%s-%d was spilled up to %d only", self.name, partition, start, exc_info=error)
-            return found
+            return chunks
 
         try:
             return await self._workers.batches(spilled, opens=True)
@@ -286,8 +286,8 @@ class ServedTopic:
 
     async def latest_time(self, partition: int) -> tuple[int, int, int] | None:
         """The first offset with the highest timestamp, its timestamp and its leader epoch."""
-        found = await self._workers.lookup(self._archive.latest_time, partition)
-        return None if found is None else await self._workers.lookup(self._described, partition, found[1])
+        latest = await self._workers.lookup(self._archive.latest_time, partition)
+        return None if latest is None else await self._workers.lookup(self._described, partition, latest[1])
 
     async def epoch_end(self, partition: int, epoch: int) -> tuple[int, int]:
         """The largest archived leader epoch up to `epoch`, and where it ends; (-1, -1) for a negative one.
@@ -299,12 +299,12 @@ class ServedTopic:
             return -1, -1
         if epoch >= self.leader_epoch(partition):
             return epoch, NO_END
-        known = self._epoch_ends.get((partition, epoch))
-        if known is None:
-            known = await self._workers.lookup(self._first_above, partition, epoch)
-            self._epoch_ends[partition, epoch] = known
-        before = await self._workers.lookup(self._epoch_before, partition, known) if known else -1
-        return before if before >= 0 else epoch, known
+        end = self._epoch_ends.get((partition, epoch))
+        if end is None:
+            end = await self._workers.lookup(self._first_above, partition, epoch)
+            self._epoch_ends[partition, epoch] = end
+        before = await self._workers.lookup(self._epoch_before, partition, end) if end else -1
+        return before if before >= 0 else epoch, end
 
     async def close(self) -> None:
         """Close all files."""
@@ -349,14 +349,14 @@ class ServedTopic:
         self._begins_may_be_old = False
         partitions = range(self.partitions)  # one that comes meanwhile may be missing in the answer
         try:
-            found = await self._workers.offsets(self._ask_begins)
+            begins = await self._workers.offsets(self._ask_begins)
         except ContextError as error:
             if not self._begins_failed:
                 _LOG.warning("topic %s is taken to begin at its first records", self.name, exc_info=error)
             self._begins_failed = True
             return
-        self._begins |= {**dict.fromkeys(partitions), **found}
-        for partition, begin in found.items():
+        self._begins |= {**dict.fromkeys(partitions), **begins}
+        for partition, begin in begins.items():
             self._ends[partition] = max(begin, self._ends.get(partition, 0))
         self._lows.clear()
         self._knows_begins, self._begins_failed = True, False
@@ -397,11 +397,11 @@ class ServedTopic:
         above = high
         while low < high:
             middle = (low + high) // 2
-            found = self._epoch_at(partition, middle, high)
-            if found is not None and found[1] <= epoch:
-                low = found[0] + 1
+            batch = self._epoch_at(partition, middle, high)
+            if batch is not None and batch[1] <= epoch:
+                low = batch[0] + 1
             else:
-                above = above if found is None else found[0]
+                above = above if batch is None else batch[0]
                 high = middle
         return above
 
@@ -411,11 +411,11 @@ class ServedTopic:
         high = offset
         while low < high:
             middle = (low + high) // 2
-            found = self._epoch_at(partition, middle, offset)
-            if found is None:
+            batch = self._epoch_at(partition, middle, offset)
+            if batch is None:
                 high = middle
             else:
-                best, low = found[1], found[0] + 1
+                best, low = batch[1], batch[0] + 1
         return best
 
     def _epoch_at(self, partition: int, start: int, end: int) -> tuple[int, int] | None:
@@ -437,5 +437,5 @@ def begins_below(file: TableFile, ends: Mapping[int, int]) -> bool:
     """Whether a file may have rows below these ends, as a refill adds: what was read there had a gap."""
     if file.offsets is None or file.partitions is None:
         return True
-    held = range(file.partitions.low, file.partitions.high + 1)
-    return any(file.offsets.low < ends.get(partition, 0) for partition in held)
+    numbers = range(file.partitions.low, file.partitions.high + 1)
+    return any(file.offsets.low < ends.get(partition, 0) for partition in numbers)

@@ -54,14 +54,14 @@ class _File:
                 left, at = left[count:], at + count
 
     def read(self, at: int, size: int) -> memoryview:
-        found = np.empty(size, np.uint8)
-        left = found.data
+        room = np.empty(size, np.uint8)
+        left = room.data
         while left:
             count = os.preadv(self._number, [left], at)
             if count == 0:
                 raise OSError("a file of spilled batches is shorter than what was written to it")
             left, at = left[count:], at + count
-        return found.data
+        return room.data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,13 +125,13 @@ class SpilledChunks:
     @property
     def bytes(self) -> int:
         """The bytes of all files with chunks. Any thread may ask."""
-        return sum(each.size for each in tuple(self._kept))
+        return sum(chunk.size for chunk in tuple(self._kept))
 
     def write(self, chunk: Chunk) -> SpilledChunk:
         """Write a chunk. Nobody finds it before it is put. StorageError where that fails, as on a full disk."""
-        numbers = [np.ascontiguousarray(each, np.int64).data for each in (chunk.ends, chunk.last_offsets)]
+        numbers = [np.ascontiguousarray(offsets, np.int64).data for offsets in (chunk.ends, chunk.last_offsets)]
         size = chunk.size
-        needed = size + sum(each.nbytes for each in numbers) + _OVERHEAD_BYTES
+        needed = size + sum(array.nbytes for array in numbers) + _OVERHEAD_BYTES
         try:
             with self._lock:
                 file = self._writing
@@ -149,9 +149,9 @@ class SpilledChunks:
 
     def put(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
         """Let a chunk be found, and give up the oldest file if there are too many."""
-        place = topic, partition
-        self._drop((place, chunk.start))
-        self._kept.setdefault(chunk.file, {})[self._index.put(place, chunk)] = None
+        key = topic, partition
+        self._drop((key, chunk.start))
+        self._kept.setdefault(chunk.file, {})[self._index.put(key, chunk)] = None
         while len(self._kept) > 1 and self.bytes > self._most_bytes:
             for old in self._kept.pop(next(iter(self._kept))):
                 self._index.pop(old)
@@ -176,11 +176,11 @@ class SpilledChunks:
             self._drop(key)
 
     def _drop(self, key: Key) -> None:
-        found = self._index.pop(key)
-        if found is not None:
-            del self._kept[found.file][key]
-            if not self._kept[found.file]:
-                del self._kept[found.file]
+        chunk = self._index.pop(key)
+        if chunk is not None:
+            del self._kept[chunk.file][key]
+            if not self._kept[chunk.file]:
+                del self._kept[chunk.file]
 
     def _failure(self, error: OSError) -> StorageError:
         return StorageError(

@@ -70,8 +70,8 @@ class ServedTopics:
     @property
     def troubles(self) -> Mapping[str, ContextError]:
         """The topics that the catalog lists and that can't be opened now, each with the reason. For any thread."""
-        found = ((name, last.trouble) for name, last in tuple(self._unopened.items()) if name in self._names)
-        return {name: trouble for name, trouble in found if trouble is not None}
+        troubles = ((name, last.trouble) for name, last in tuple(self._unopened.items()) if name in self._names)
+        return {name: trouble for name, trouble in troubles if trouble is not None}
 
     @property
     def closed(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class ServedTopics:
 
     async def names(self) -> tuple[str, ...]:
         """The names of all topics, in order: of those that are open, and of those that can't be opened now."""
-        return tuple(sorted([*(each.name for each in await self.every()), *self.closed]))
+        return tuple(sorted([*(topic.name for topic in await self.every()), *self.closed]))
 
     def look_around(self) -> None:
         """Look at tables that nobody looked at for a while, and try to open those with trouble. Nobody waits for that.
@@ -117,17 +117,17 @@ class ServedTopics:
 
     async def named(self, name: str) -> ServedTopic | None:
         """The topic of this name; None if it has no archive, or can't be opened now: then `trouble` says why."""
-        known = self._topics.get(name)
-        if known is not None and not isinstance(known.trouble, ArchiveReplaced):
-            return known
-        if known is None and not await self._may_be_there(name):
+        topic = self._topics.get(name)
+        if topic is not None and not isinstance(topic.trouble, ArchiveReplaced):
+            return topic
+        if topic is None and not await self._may_be_there(name):
             return None
         task = self._open_soon(name)
         return None if task is None else await asyncio.shield(task)
 
     def with_id(self, topic_id: UUID) -> ServedTopic | None:
         """The open topic with this id; None if there is none."""
-        return next((each for each in self._topics.values() if each.topic_id == topic_id), None)
+        return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
 
     async def identified(self, topic_id: UUID) -> ServedTopic | None:
         """The topic with this id. Another node may have told of it before this one has seen it: the catalog is asked.
@@ -135,25 +135,25 @@ class ServedTopics:
         That is done once for an id, and at most once an interval. An id that the catalog didn't have then is that of
         a topic which was dropped: clients go on asking for it.
         """
-        found = self.with_id(topic_id)
-        if found is not None or topic_id in self._unknown_ids:
-            return found
+        topic = self.with_id(topic_id)
+        if topic is not None or topic_id in self._unknown_ids:
+            return topic
         if asyncio.get_running_loop().time() - self._listed_at < self._interval:
             return None
         if await asyncio.shield(self._list_soon()):
-            found = self.with_id(topic_id)
-            if found is None and not self.troubles:  # else it may be that of a topic which can't be opened now
+            topic = self.with_id(topic_id)
+            if topic is None and not self.troubles:  # else it may be that of a topic which can't be opened now
                 self._unknown_ids[topic_id] = None
                 if len(self._unknown_ids) > _MOST_IDS:
                     self._unknown_ids.popitem(last=False)
-        return found
+        return topic
 
     async def close(self) -> None:
         """Close all topics."""
         await self._tables_there.close()
-        tasks = [*self._opening.values(), *(each for each in (self._listing, self._round) if each is not None)]
-        for each in tasks:
-            each.cancel()
+        tasks = [*self._opening.values(), *(task for task in (self._listing, self._round) if task is not None)]
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for topic in self._topics.values():
             await topic.close()
@@ -210,9 +210,9 @@ class ServedTopics:
         return self._listing
 
     async def _look_at_unseen(self) -> None:
-        for each in self.open:
-            if each.is_unseen:
-                await asyncio.wait({each.next_look()})
+        for topic in self.open:
+            if topic.is_unseen:
+                await asyncio.wait({topic.next_look()})
 
     async def _list_again(self) -> bool:
         try:
@@ -224,8 +224,8 @@ class ServedTopics:
         return True
 
     def _note_unopened(self, name: str, error: ContextError) -> None:
-        known = self._unopened.get(name)
-        is_told = known is not None and type(known.error) is type(error)
+        before = self._unopened.get(name)
+        is_told = before is not None and type(before.error) is type(error)
         if not is_told and not isinstance(error, ConfigError | NoTable):  # clients may ask for any name
             _LOG.warning("topic %s can't be served", name, exc_info=error)
         until = asyncio.get_running_loop().time() + self._interval

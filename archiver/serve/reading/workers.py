@@ -46,13 +46,13 @@ class Workers:
 
         def timed() -> tuple[_Result, float]:
             began = time.perf_counter()
-            found = function()
-            return found, time.perf_counter() - began
+            result = function()
+            return result, time.perf_counter() - began
 
         async with self._turns.turn(opens=opens):
-            found, seconds = await asyncio.get_running_loop().run_in_executor(self._batches, timed)
+            result, seconds = await asyncio.get_running_loop().run_in_executor(self._batches, timed)
         self.batch_seconds += seconds
-        return found
+        return result
 
     async def lookup(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs

@@ -59,15 +59,15 @@ class Attempts:
         `user` is who the client says it is; None if it shows nothing that could be guessed.
         """
         user = None if user is None else user[:_MOST_NAME]
-        here = self._addresses.setdefault(address, _Address())
+        host = self._addresses.setdefault(address, _Address())
         tried = self._users.setdefault((address, user), _User())
-        here.clients += 1
+        host.clients += 1
         tried.clients += 1
         try:
             if user is not None:
                 await tried.places.acquire()
             try:
-                async with here.places:
+                async with host.places:
                     yield
             except AuthenticationFailed:
                 await self._wait(self._delay(tried))
@@ -76,9 +76,9 @@ class Attempts:
                 if user is not None:
                     tried.places.release()
         finally:
-            here.clients -= 1
+            host.clients -= 1
             tried.clients -= 1
-            if not here.clients:
+            if not host.clients:
                 self._addresses.pop(address, None)
             self._forget((address, user))
 
@@ -95,6 +95,6 @@ class Attempts:
             del self._users[last]
         if len(self._users) <= _MOST_USERS:
             return
-        unused = sorted((each.failed_at, key) for key, each in self._users.items() if not each.clients)
+        unused = sorted((user.failed_at, key) for key, user in self._users.items() if not user.clients)
         for _, key in unused[: max(1, len(unused) // 2)]:
             del self._users[key]

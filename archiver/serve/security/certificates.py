@@ -64,7 +64,7 @@ class ServerCertificates:
         return True
 
     def _states(self) -> list[tuple[int, int, int] | None]:
-        return [_state(each) for each in self._files.by_option.values()]
+        return [_state(file) for file in self._files.by_option.values()]
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
@@ -102,10 +102,10 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
 
 def _state(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        state = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 def principal_of_certificate(der: bytes, name_from: NameFrom = "dn") -> Principal | None:

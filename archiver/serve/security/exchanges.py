@@ -106,8 +106,8 @@ class _Scram:
     async def step(self, message: bytes) -> Step:
         if self._exchange is not None:
             return Step(self._exchange.verdict(message), self._exchange.name)
-        known = await self._users.known()
-        self._exchange = ScramExchange(self._mechanism, lambda name: known.keys_of(name, self._mechanism))
+        users = await self._users.known()
+        self._exchange = ScramExchange(self._mechanism, lambda name: users.keys_of(name, self._mechanism))
         return Step(self._exchange.challenge(message))
 
 

@@ -88,7 +88,7 @@ class Quotas:
         """The seconds that a principal has to wait for its requests and for its bytes, on whichever connection."""
         if not self._quotas:
             return 0.0, 0.0
-        requests, octets = (0.0 if each is None else each.owed(now) for each in self._of(principal, now))
+        requests, octets = (0.0 if bucket is None else bucket.owed(now) for bucket in self._of(principal, now))
         return min(MOST_WAIT, requests), min(MOST_WAIT, octets)
 
     def commit_wait(self, owner: str, size: int, now: float) -> float:
@@ -119,21 +119,21 @@ class Quotas:
         return next((quota for quota in self._quotas if _speaks_for(quota.principal, str(principal))), None)
 
     def _of(self, principal: Principal, now: float) -> tuple[Bucket | None, Bucket | None]:
-        found = self._buckets.get(principal)
-        if found is None:
+        buckets = self._buckets.get(principal)
+        if buckets is None:
             quota = self._quota(principal)
             rates = (quota.requests_per_second, quota.bytes_per_second) if quota else (None, None)
             requests, octets = (Bucket(rate, now) if rate else None for rate in rates)
-            found = self._buckets[principal] = requests, octets
+            buckets = self._buckets[principal] = requests, octets
             self._forget(now)
         self._buckets.move_to_end(principal)
-        return found
+        return buckets
 
     def _forget(self, now: float) -> None:
         """Forget who was away the longest and owes nothing."""
         while len(self._buckets) > _MOST_BUCKETS:
             principal, buckets = next(iter(self._buckets.items()))
-            if not all(each is None or each.is_full(now) for each in buckets):
+            if not all(bucket is None or bucket.is_full(now) for bucket in buckets):
                 return
             del self._buckets[principal]
 

@@ -41,34 +41,34 @@ class ScramExchange:
 
     def challenge(self, message: bytes) -> bytes:
         """Answer the client's first message. AuthenticationFailed where it is none."""
-        found = _FIRST.fullmatch(_text(message))
-        if found is None:
+        matched = _FIRST.fullmatch(_text(message))
+        if matched is None:
             raise AuthenticationFailed(_MALFORMED)
-        self.name = _unescaped(found["name"])
-        authzid = _unescaped((found["authzid"] or "").removeprefix("a="))
+        self.name = _unescaped(matched["name"])
+        authzid = _unescaped((matched["authzid"] or "").removeprefix("a="))
         if authzid not in ("", self.name):
             raise AuthenticationFailed("a client may authenticate for itself only")
         self._keys, self._is_known = self._keys_of(self.name)
-        self._header = found["header"]
-        self._nonce = found["nonce"] + secrets.token_urlsafe(_NONCE_BYTES)
+        self._header = matched["header"]
+        self._nonce = matched["nonce"] + secrets.token_urlsafe(_NONCE_BYTES)
         salt = b64encode(self._keys.salt).decode()
-        self._signed = f"{found['bare']},r={self._nonce},s={salt},i={self._keys.iterations}"
-        return self._signed[len(found["bare"]) + 1 :].encode()
+        self._signed = f"{matched['bare']},r={self._nonce},s={salt},i={self._keys.iterations}"
+        return self._signed[len(matched["bare"]) + 1 :].encode()
 
     def verdict(self, message: bytes) -> bytes:
         """Answer the client's last message: the server's signature. AuthenticationFailed where the proof is wrong."""
-        found = _FINAL.fullmatch(_text(message))
-        if found is None:
+        matched = _FINAL.fullmatch(_text(message))
+        if matched is None:
             raise AuthenticationFailed(_MALFORMED)
-        signed = f"{self._signed},{found['bare']}".encode()
+        signed = f"{self._signed},{matched['bare']}".encode()
         signature = hmac.digest(self._keys.stored_key, signed, self._hash)
-        proof = _bytes(found["proof"])
+        proof = _bytes(matched["proof"])
         if len(proof) != len(signature):
             raise AuthenticationFailed(_MALFORMED)
         client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
         is_right = hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), self._keys.stored_key)
-        is_own = hmac.compare_digest(found["nonce"], self._nonce)
-        is_bound = hmac.compare_digest(_bytes(found["header"]), self._header.encode())
+        is_own = hmac.compare_digest(matched["nonce"], self._nonce)
+        is_bound = hmac.compare_digest(_bytes(matched["header"]), self._header.encode())
         if not (is_right and is_own and is_bound and self._is_known):
             raise AuthenticationFailed("the user or the password is wrong")
         return b"v=" + b64encode(hmac.digest(self._keys.server_key, signed, self._hash))

@@ -109,9 +109,9 @@ class Session:
             raise
         self.access = self._access_of(principal)
         self._exchange, self.is_raw = None, False
-        told, held = self._seconds(step.verified)
-        self._ends_at = asyncio.get_running_loop().time() + held if held else None
-        return Granted(step.answer, is_done=True, seconds=told)
+        stated, kept = self._seconds(step.verified)
+        self._ends_at = asyncio.get_running_loop().time() + kept if kept else None
+        return Granted(step.answer, is_done=True, seconds=stated)
 
     def _same(self, principal: Principal) -> Principal:
         if self.access is not None and self.access.principal != principal:
@@ -129,8 +129,8 @@ class Session:
             ends.append((left, left + verified.grace))
         if not ends:
             return 0.0, 0.0
-        told, held = (max(_LEAST_SECONDS, min(each)) for each in zip(*ends, strict=True))
-        return told, held
+        stated, kept = (max(_LEAST_SECONDS, min(seconds)) for seconds in zip(*ends, strict=True))
+        return stated, kept
 
 
 class OpenDoor:

@@ -45,15 +45,15 @@ class Security:
         self._rules = rules_in(section.acls)
         self.quotas = Quotas(
             Quota(
-                principal=each.principal,
-                requests_per_second=each.requests_per_second,
-                bytes_per_second=each.bytes_per_second,
-                groups=each.groups,
-                member_memory=each.member_memory,
-                offset_groups=each.offset_groups,
-                offset_size=each.offset_size,
+                principal=quota.principal,
+                requests_per_second=quota.requests_per_second,
+                bytes_per_second=quota.bytes_per_second,
+                groups=quota.groups,
+                member_memory=quota.member_memory,
+                offset_groups=quota.offset_groups,
+                offset_size=quota.offset_size,
             )
-            for each in section.quotas
+            for quota in section.quotas
         )
         self.certificates = ServerCertificates(_files(tls)) if tls else None
         self._look_seconds = tls.reload if tls else 0.0
@@ -101,9 +101,9 @@ class Security:
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
-        for each in (self._users, self._keys):
-            if each is not None:
-                await each.close()
+        for source in (self._users, self._keys):
+            if source is not None:
+                await source.close()
         self._threads.shutdown(cancel_futures=True)
         self._loading.shutdown(cancel_futures=True)
         self._registry.close()

@@ -54,15 +54,15 @@ class TokenKeys:
     async def fitting(self, kid: object, algorithm: str) -> list[Any]:
         """The keys that may have signed a token. AuthenticationFailed where there are none."""
         age = asyncio.get_running_loop().time() - self._tried_at
-        found = self._found(kid, algorithm)
-        if age > self._kept_seconds or (not found and age > self._least_seconds):
+        key = self._found(kid, algorithm)
+        if age > self._kept_seconds or (not key and age > self._least_seconds):
             if self._loading is None or self._loading.done():
                 self._loading = asyncio.get_running_loop().create_task(self._load_again())
-            await asyncio.wait({self._loading}, timeout=_PATIENCE if found else _TIMEOUT)
-            found = self._found(kid, algorithm)
-        if not found:
+            await asyncio.wait({self._loading}, timeout=_PATIENCE if key else _TIMEOUT)
+            key = self._found(kid, algorithm)
+        if not key:
             raise AuthenticationFailed("the token is signed with a key that its issuer doesn't have")
-        return found
+        return key
 
     async def close(self) -> None:
         """Give up what is being loaded."""
@@ -72,11 +72,11 @@ class TokenKeys:
 
     def _found(self, kid: object, algorithm: str) -> list[Any]:
         return [
-            each.key
-            for each in self._keys
-            if each.key_type == _KINDS[algorithm[:2]]
-            and each.public_key_use in (None, "sig")
-            and (kid is None or each.key_id == kid)
+            key.key
+            for key in self._keys
+            if key.key_type == _KINDS[algorithm[:2]]
+            and key.public_key_use in (None, "sig")
+            and (kid is None or key.key_id == kid)
         ]
 
     async def _load_again(self) -> None:
@@ -119,10 +119,10 @@ def keys_in(path: Path) -> Sequence[jwt.PyJWK]:
 def parsed(text: bytes, **where: str) -> Sequence[jwt.PyJWK]:
     """The public keys in a JWKS document. ServeError where there are none."""
     try:
-        found = jwt.PyJWKSet.from_dict(json.loads(text)).keys if len(text) <= _MOST_BYTES else []
+        keys = jwt.PyJWKSet.from_dict(json.loads(text)).keys if len(text) <= _MOST_BYTES else []
     except (ValueError, AttributeError, TypeError, RecursionError, jwt.PyJWTError) as error:
         raise ServeError(f"the keys can't be read: {error}", **where) from None
-    keys = [each for each in found if each.key_type != "oct"]
+    keys = [key for key in keys if key.key_type != "oct"]
     if not keys:
         raise ServeError("there are no public keys here", **where)
     return keys

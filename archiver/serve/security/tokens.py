@@ -34,12 +34,12 @@ class Bearer:
     @classmethod
     def parse(cls, message: bytes) -> Bearer:
         """Read the client's message. AuthenticationFailed where it is none."""
-        found = _FIRST.fullmatch(message)
-        pairs = dict(each.split(b"=", 1) for each in found["pairs"].split(b"\x01") if each) if found else {}
+        matched = _FIRST.fullmatch(message)
+        pairs = dict(pair.split(b"=", 1) for pair in matched["pairs"].split(b"\x01") if pair) if matched else {}
         bearer = _BEARER.fullmatch(pairs.get(b"auth", b""))
-        if found is None or bearer is None:
+        if matched is None or bearer is None:
             raise AuthenticationFailed("the message has no bearer token")
-        authzid = (found["authzid"] or b"").removeprefix(b"a=").decode(errors="replace")
+        authzid = (matched["authzid"] or b"").removeprefix(b"a=").decode(errors="replace")
         return cls(bearer["token"].decode(), authzid.replace("=2C", ",").replace("=3D", "="))
 
 

@@ -137,17 +137,17 @@ class ClassicGroup:
             self._taken = None
             self.state = GroupState.STABLE
             self._closes = float("inf")
-            for each in self.members.values():
-                each.assignment = asked.assignments.get(each.member_id, b"")
-                each.seen(now)
-                if each.syncing is not None:
-                    replies.append(self._synced(each.syncing, each))
-                    each.syncing = None
+            for member in self.members.values():
+                member.assignment = asked.assignments.get(member.member_id, b"")
+                member.seen(now)
+                if member.syncing is not None:
+                    replies.append(self._synced(member.syncing, member))
+                    member.syncing = None
         return replies
 
     def _has_room_for(self, asked: Syncing) -> bool:
         is_assignment = bool(asked.assignments) and asked.member_id == self.leader
-        said_by_all = sum(said(each.protocols) for each in self.members.values())
+        said_by_all = sum(said(member.protocols) for member in self.members.values())
         return not is_assignment or said_by_all + sum(map(len, asked.assignments.values())) <= MOST_BYTES
 
     def heartbeat(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
@@ -167,12 +167,12 @@ class ClassicGroup:
         """Let a member go; a static one by its instance id alone."""
         self._taken = None
         if instance_id is not None:
-            known = self._static.get(instance_id)
-            if known is None:
+            owner = self._static.get(instance_id)
+            if owner is None:
                 return ErrorCode.unknown_member_id, []
-            if member_id and member_id != known:
+            if member_id and member_id != owner:
                 return ErrorCode.fenced_instance_id, []
-            member_id = known
+            member_id = owner
         if self._pending.pop(member_id, None) is not None:
             return ErrorCode.none, self._completed_if_all(now)
         if member_id not in self.members:
@@ -184,12 +184,12 @@ class ClassicGroup:
         self._taken = None
         self._pending = {member_id: pending for member_id, pending in self._pending.items() if pending[0] > now}
         replies: list[Reply] = []
-        for each in list(self.members.values()):
-            if each.expires <= now and each.may_expire:
-                replies += self._remove(now, each.member_id)
+        for member in list(self.members.values()):
+            if member.expires <= now and member.may_expire:
+                replies += self._remove(now, member.member_id)
         if self.state is GroupState.COMPLETING and now >= self._closes:
-            for each in [one for one in self.members.values() if not one.has_synced]:
-                replies += self._remove(now, each.member_id)
+            for member in [member for member in self.members.values() if not member.has_synced]:
+                replies += self._remove(now, member.member_id)
         if self.state is GroupState.PREPARING and now >= self._closes:
             return replies + self._completed(now)
         return replies + self._completed_if_all(now)
@@ -211,10 +211,10 @@ class ClassicGroup:
     def member_error(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Whether the group knows a member, as this instance, in this generation."""
         if instance_id is not None:
-            known = self._static.get(instance_id)
-            if known is None:
+            owner = self._static.get(instance_id)
+            if owner is None:
                 return ErrorCode.unknown_member_id
-            if known != member_id:
+            if owner != member_id:
                 return ErrorCode.fenced_instance_id
         if member_id not in self.members:
             return ErrorCode.unknown_member_id
@@ -223,8 +223,8 @@ class ClassicGroup:
     def _join_error(self, now: float, asked: Joining) -> ErrorCode:
         if not asked.protocol_type or not asked.protocols:
             return ErrorCode.inconsistent_group_protocol
-        others = [each for each in self.members.values() if each.member_id != asked.member_id]
-        if sum(each.size for each in others) + said(asked.protocols) > MOST_BYTES:
+        others = [member for member in self.members.values() if member.member_id != asked.member_id]
+        if sum(member.size for member in others) + said(asked.protocols) > MOST_BYTES:
             return ErrorCode.group_max_size_reached
         if others:
             shared = {name for name, _ in asked.protocols}.intersection(*map(_names, others))
@@ -285,10 +285,10 @@ class ClassicGroup:
         """A static member begins, or comes back with a new id after a restart of its process."""
         assert asked.instance_id is not None
         member_id = f"{asked.instance_id}-{uuid4()}"
-        known = self._static.get(asked.instance_id)
-        if known is None:
+        owner = self._static.get(asked.instance_id)
+        if owner is None:
             return self._add(now, ticket, asked, member_id)
-        member = self.members.pop(known)
+        member = self.members.pop(owner)
         replies: list[Reply] = []
         if member.joining is not None:
             replies.append(Joined(ticket=member.joining, error=ErrorCode.fenced_instance_id))
@@ -297,16 +297,16 @@ class ClassicGroup:
         member.member_id, member.joining, member.syncing = member_id, None, None
         self.members[member_id] = member
         self._static[asked.instance_id] = member_id
-        was_leader = self.leader == known
+        was_leader = self.leader == owner
         self.leader = member_id if was_leader else self.leader
         is_same = member.protocols == asked.protocols
         member.take_in(asked)
         if self.state is GroupState.STABLE and is_same:
             member.seen(now)
-            told = self._joined(ticket, member, skips=was_leader)
+            joined = self._joined(ticket, member, skips=was_leader)
             if was_leader and not asked.may_skip:  # a leader would assign anew, and nobody else would ask for it
-                told = self._joined(ticket, member, leader=known)
-            return [*replies, told]
+                joined = self._joined(ticket, member, leader=owner)
+            return [*replies, joined]
         return replies + self._wait(now, ticket, member, asked)
 
     def _prepare(self, now: float) -> list[Reply]:
@@ -316,18 +316,18 @@ class ClassicGroup:
             self._opens = now + self._initial_delay if self.state is GroupState.EMPTY else now
             self.state = GroupState.PREPARING
             self._closes = now
-            for each in self.members.values():
-                if each.syncing is not None:
-                    replies.append(Synced(ticket=each.syncing, error=ErrorCode.rebalance_in_progress))
-                    each.syncing = None
-                    each.seen(now)
+            for member in self.members.values():
+                if member.syncing is not None:
+                    replies.append(Synced(ticket=member.syncing, error=ErrorCode.rebalance_in_progress))
+                    member.syncing = None
+                    member.seen(now)
             self._closes = max(
-                self._opens, now + max((each.rebalance_seconds for each in self.members.values()), default=0.0)
+                self._opens, now + max((member.rebalance_seconds for member in self.members.values()), default=0.0)
             )
         return replies + self._completed_if_all(now)
 
     def _all_joined(self) -> bool:
-        return not self._pending and all(each.joining is not None for each in self.members.values())
+        return not self._pending and all(member.joining is not None for member in self.members.values())
 
     def _completed_if_all(self, now: float) -> list[Reply]:
         is_due = self.state is GroupState.PREPARING and self._all_joined() and now >= self._opens
@@ -338,9 +338,11 @@ class ClassicGroup:
 
         If none came, the wait is repeated until one comes, or the sessions of the static members are over.
         """
-        for each in [one for one in self.members.values() if one.joining is None and one.instance_id is None]:
-            self._forget(each)
-        joined = [each for each in self.members.values() if each.joining is not None]
+        for member in [
+            member for member in self.members.values() if member.joining is None and member.instance_id is None
+        ]:
+            self._forget(member)
+        joined = [member for member in self.members.values() if member.joining is not None]
         if self.members and not joined:
             longest = max(member.rebalance_seconds for member in self.members.values())
             self._closes = now + max(longest, _LEAST_REPEATED)
@@ -350,26 +352,26 @@ class ClassicGroup:
             self.state, self.protocol, self.leader = GroupState.EMPTY, None, None
             self._closes = float("inf")
             return []
-        if self.leader not in {each.member_id for each in joined}:
+        if self.leader not in {member.member_id for member in joined}:
             self.leader = joined[0].member_id
         self.protocol = self._chosen()
         self.state = GroupState.COMPLETING
-        self._closes = now + max(each.rebalance_seconds for each in joined)
+        self._closes = now + max(member.rebalance_seconds for member in joined)
         replies: list[Reply] = []
-        for each in joined:
-            assert each.joining is not None
-            each.has_synced = False
-            replies.append(self._joined(each.joining, each))
-            each.joining, each.is_new = None, False
-            each.seen(now)
+        for member in joined:
+            assert member.joining is not None
+            member.has_synced = False
+            replies.append(self._joined(member.joining, member))
+            member.joining, member.is_new = None, False
+            member.seen(now)
         return replies
 
     def _chosen(self) -> str:
         """The protocol with the most votes. Each votes for the first of its protocols that all know."""
-        shared = set.intersection(*(set(_names(each)) for each in self.members.values()))
+        shared = set.intersection(*(set(_names(member)) for member in self.members.values()))
         votes: dict[str, int] = {}
-        for each in self.members.values():
-            vote = next(name for name in _names(each) if name in shared)
+        for member in self.members.values():
+            vote = next(name for name in _names(member) if name in shared)
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=lambda name: votes[name])
 
@@ -395,7 +397,7 @@ class ClassicGroup:
     def _joined(self, ticket: Ticket, member: Member, *, skips: bool = False, leader: str | None = None) -> Joined:
         is_leader = member.member_id == self.leader and leader is None
         members = tuple(
-            (each.member_id, each.instance_id, each.metadata(self.protocol)) for each in self.members.values()
+            (member.member_id, member.instance_id, member.metadata(self.protocol)) for member in self.members.values()
         )
         return Joined(
             ticket=ticket,

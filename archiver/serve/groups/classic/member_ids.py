@@ -34,12 +34,12 @@ class MemberIds:
         """Whether an id was made here for this group, and its time isn't over."""
         client_id, text = member_id[: -_TEXT_SIZE - 1], member_id[-_TEXT_SIZE:]
         try:
-            found = UUID(text)
+            parsed = UUID(text)
         except ValueError:
             return False
-        body, seal = found.bytes[: _BODY.size], found.bytes[_BODY.size :]
+        body, seal = parsed.bytes[: _BODY.size], parsed.bytes[_BODY.size :]
         is_own = hmac.compare_digest(seal, self._seal(group_id, client_id, body))
-        if not is_own or member_id != f"{client_id}-{found}":
+        if not is_own or member_id != f"{client_id}-{parsed}":
             return False
         until, _ = _BODY.unpack(body)
         return bool(now < until)

@@ -29,31 +29,31 @@ def uniform(wanted: Wanted, partitions: Mapping[UUID, int], previous: Targets) -
     Where all want the same topics, nobody has more than one more than another.
     """
     readers = _readers(wanted, partitions)
-    held = _Held(wanted, readers)
+    holdings = _Held(wanted, readers)
     free = {topic: set(range(partitions[topic])) for topic in readers}
     for member, places in previous.items():
         for topic, number in sorted(places):
             if topic in wanted.get(member, ()) and number in free.get(topic, ()):
                 free[topic].remove(number)
-                held.give(member, topic, number)
+                holdings.give(member, topic, number)
     for topic in sorted(readers, key=lambda each: (len(readers[each]), each)):
-        held.fill(topic, sorted(free[topic]))
-    while any([held.even_out(topic) for topic in readers]):  # noqa: C419 - each topic has its turn
+        holdings.fill(topic, sorted(free[topic]))
+    while any([holdings.even_out(topic) for topic in readers]):  # noqa: C419 - each topic has its turn
         pass
-    return held.targets()
+    return holdings.targets()
 
 
 def in_ranges(wanted: Wanted, partitions: Mapping[UUID, int], _previous: Targets) -> dict[str, frozenset[Place]]:
     """Give each member a range of each topic: the same numbers of all topics that the same members want."""
-    found: dict[str, set[Place]] = {member: set() for member in wanted}
+    assigned: dict[str, set[Place]] = {member: set() for member in wanted}
     for topic, members in _readers(wanted, partitions).items():
         each, more = divmod(partitions[topic], len(members))
         start = 0
         for place, member in enumerate(members):
             end = start + each + (place < more)
-            found[member].update((topic, number) for number in range(start, end))
+            assigned[member].update((topic, number) for number in range(start, end))
             start = end
-    return {member: frozenset(places) for member, places in found.items()}
+    return {member: frozenset(places) for member, places in assigned.items()}
 
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": in_ranges}
@@ -62,12 +62,12 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": in_rang
 
 def _readers(wanted: Wanted, partitions: Mapping[UUID, int]) -> dict[UUID, list[str]]:
     """The members that want each topic, which must be there."""
-    found: dict[UUID, list[str]] = {}
+    readers: dict[UUID, list[str]] = {}
     for member, topics in wanted.items():
         for topic in topics:
             if topic in partitions:
-                found.setdefault(topic, []).append(member)
-    return {topic: found[topic] for topic in sorted(found)}
+                readers.setdefault(topic, []).append(member)
+    return {topic: readers[topic] for topic in sorted(readers)}
 
 
 class _Held:
@@ -84,19 +84,19 @@ class _Held:
 
     def fill(self, topic: UUID, numbers: Iterable[int]) -> None:
         """Give each of a topic's partitions to the member with the fewest."""
-        heap = [(self._counts[member], place, member) for place, member in enumerate(self._readers[topic])]
+        heap = [(self._counts[member], rank, member) for rank, member in enumerate(self._readers[topic])]
         heapq.heapify(heap)
         for number in numbers:
-            count, place, member = heap[0]
+            count, rank, member = heap[0]
             self.give(member, topic, number)
-            heapq.heapreplace(heap, (count + 1, place, member))
+            heapq.heapreplace(heap, (count + 1, rank, member))
 
     def even_out(self, topic: UUID) -> bool:
         """Move partitions of a topic from those that have many to those that have few; whether any moved."""
         holders = self._of[topic]
         moved = False
         while True:
-            most = max((each for each, numbers in holders.items() if numbers), key=self._count, default=None)
+            most = max((member for member, numbers in holders.items() if numbers), key=self._count, default=None)
             least = min(self._readers[topic], key=self._count)
             if most is None or self._counts[most] - self._counts[least] < _UNEVEN:
                 return moved
@@ -106,11 +106,11 @@ class _Held:
             moved = True
 
     def targets(self) -> dict[str, frozenset[Place]]:
-        found: dict[str, set[Place]] = {member: set() for member in self._counts}
+        assigned: dict[str, set[Place]] = {member: set() for member in self._counts}
         for topic, holders in self._of.items():
             for member, numbers in holders.items():
-                found[member].update((topic, number) for number in numbers)
-        return {member: frozenset(places) for member, places in found.items()}
+                assigned[member].update((topic, number) for number in numbers)
+        return {member: frozenset(places) for member, places in assigned.items()}
 
     def _count(self, member: str) -> int:
         return self._counts[member]

@@ -96,52 +96,52 @@ class ConsumerGroup:
         if self.assignment_epoch != self.epoch:
             return ConsumerState.ASSIGNING
         is_settled = all(
-            each.is_away or (each.state is MemberState.STABLE and each.epoch == self.epoch)
-            for each in self.members.values()
+            member.is_away or (member.state is MemberState.STABLE and member.epoch == self.epoch)
+            for member in self.members.values()
         )
         return ConsumerState.STABLE if is_settled else ConsumerState.RECONCILING
 
     def deadline(self) -> float:
         """When `tick` has something to do next."""
-        return min((min(each.expires, each.revokes_by) for each in self.members.values()), default=float("inf"))
+        return min((min(member.expires, member.revokes_by) for member in self.members.values()), default=float("inf"))
 
     def tick(self, now: float) -> None:
         """Let go whose session is over, and who doesn't give up what it must."""
-        for each in [one for one in self.members.values() if min(one.expires, one.revokes_by) <= now]:
-            self._remove(each)
+        for member in [member for member in self.members.values() if min(member.expires, member.revokes_by) <= now]:
+            self._remove(member)
 
     def beat(self, now: float, beat: Beat, topics: Topics) -> Beaten:
         """Take in a heartbeat: a member joins, goes on, leaves, or pauses."""
-        told = _mistake(beat, topics)
-        if told is not None:
-            return told
+        mistake = _mistake(beat, topics)
+        if mistake is not None:
+            return mistake
         if beat.epoch < JOINING_EPOCH:
             return self._leave(now, beat)
         if beat.size and not self._has_room_for(beat):
             return _refused(ErrorCode.group_max_size_reached, f"members of the group name more than {MOST_BYTES} bytes")
-        found = self._joining(beat) if beat.epoch == JOINING_EPOCH else self._known(beat)
-        if isinstance(found, Beaten):
-            return found
-        self._take_in(found, beat)
+        member = self._joining(beat) if beat.epoch == JOINING_EPOCH else self._known(beat)
+        if isinstance(member, Beaten):
+            return member
+        self._take_in(member, beat)
         self._look_at(topics)
         if self.assignment_epoch != self.epoch:
             self._assign()
-        revoking = found.revoking
+        revoking = member.revoking
         reconcile(
-            found,
+            member,
             epoch=self.assignment_epoch,
-            target=self.targets[found.member_id],
+            target=self.targets[member.member_id],
             owned=beat.owned,
             held=self._held,
         )
-        found.expires = now + self._times.session
-        if found.state not in (MemberState.UNREVOKED, MemberState.UNHEARD):
-            found.revokes_by = float("inf")
-        elif found.revoking != revoking or found.revokes_by == float("inf"):
-            found.revokes_by = now + found.rebalance_seconds
+        member.expires = now + self._times.session
+        if member.state not in (MemberState.UNREVOKED, MemberState.UNHEARD):
+            member.revokes_by = float("inf")
+        elif member.revoking != revoking or member.revokes_by == float("inf"):
+            member.revokes_by = now + member.rebalance_seconds
         # An answer may be lost, and not every client says all again then: it is told until it says that it knows.
-        is_told = beat.is_full or beat.epoch != found.epoch or found.assigned != found.owned
-        return Beaten(member_id=found.member_id, epoch=found.epoch, assigned=found.assigned if is_told else None)
+        is_told = beat.is_full or beat.epoch != member.epoch or member.assigned != member.owned
+        return Beaten(member_id=member.member_id, epoch=member.epoch, assigned=member.assigned if is_told else None)
 
     def seen(self, now: float, member_id: str) -> None:
         """Begin a member's session anew, if it is one that is there."""
@@ -157,7 +157,7 @@ class ConsumerGroup:
         error, member = self._asked(member_id, instance_id, epoch)
         if error is not ErrorCode.stale_member_epoch or member is None or epoch > member.epoch:
             return error
-        is_own = all(each in member.assigned and member.since[each] <= epoch for each in places)
+        is_own = all(partition in member.assigned and member.since[partition] <= epoch for partition in places)
         return ErrorCode.none if places and is_own and epoch > JOINING_EPOCH else error
 
     def knows(self, member_id: str, instance_id: str | None, epoch: int) -> bool:
@@ -173,11 +173,11 @@ class ConsumerGroup:
 
     def _has_room_for(self, beat: Beat) -> bool:
         """Whether the group stays within its bounds with what a heartbeat says. What it leaves out stays as it was."""
-        known = self.members.get(self._static.get(beat.instance_id or "", beat.member_id))
-        if known is None:
+        member = self.members.get(self._static.get(beat.instance_id or "", beat.member_id))
+        if member is None:
             return self._size + beat.size <= MOST_BYTES
-        kept = (known.names_size if beat.names is None else 0) + (len(known.pattern) if beat.pattern is None else 0)
-        return self._size - known.size + kept + beat.size <= MOST_BYTES
+        kept = (member.names_size if beat.names is None else 0) + (len(member.pattern) if beat.pattern is None else 0)
+        return self._size - member.size + kept + beat.size <= MOST_BYTES
 
     def _asked(self, member_id: str, instance_id: str | None, epoch: int) -> tuple[ErrorCode, ConsumerMember | None]:
         if instance_id is not None and self._static.get(instance_id, member_id) != member_id:
@@ -190,13 +190,13 @@ class ConsumerGroup:
     def _joining(self, beat: Beat) -> ConsumerMember | Beaten:
         """The member that joins: a new one, or one that begins again and holds nothing."""
         instance = beat.instance_id
-        known = self._static.get(instance) if instance is not None else None
-        if known is not None and known != beat.member_id:
-            before = self.members[known]
+        owner = self._static.get(instance) if instance is not None else None
+        if owner is not None and owner != beat.member_id:
+            before = self.members[owner]
             if not before.is_away:
                 return _refused(
                     ErrorCode.unreleased_instance_id,
-                    f"instance {instance} is another member, {known}, which has not left: stop that process, or wait"
+                    f"instance {instance} is another member, {owner}, which has not left: stop that process, or wait"
                     " until its session is over",
                 )
             return self._replace(before, beat.member_id)
@@ -214,10 +214,10 @@ class ConsumerGroup:
     def _known(self, beat: Beat) -> ConsumerMember | Beaten:
         """The member that a heartbeat is of, if it is where it says."""
         if beat.instance_id is not None:
-            known = self._static.get(beat.instance_id)
-            if known is None:
+            owner = self._static.get(beat.instance_id)
+            if owner is None:
                 return _refused(ErrorCode.unknown_member_id, f"instance {beat.instance_id} is no member of the group")
-            if known != beat.member_id:
+            if owner != beat.member_id:
                 return _refused(
                     ErrorCode.fenced_instance_id, f"another process took the place of instance {beat.instance_id}"
                 )
@@ -236,8 +236,8 @@ class ConsumerGroup:
     def _leave(self, now: float, beat: Beat) -> Beaten:
         member = self.members.get(beat.member_id)
         if beat.instance_id is not None:
-            known = self._static.get(beat.instance_id)
-            if known is not None and known != beat.member_id:
+            owner = self._static.get(beat.instance_id)
+            if owner is not None and owner != beat.member_id:
                 return _refused(
                     ErrorCode.fenced_instance_id, f"another process took the place of instance {beat.instance_id}"
                 )
@@ -291,9 +291,9 @@ class ConsumerGroup:
         """Take in what a heartbeat says of its member."""
         member.client_id, member.host, member.owner = beat.client_id, beat.host, beat.budget.owner
         if beat.owned is not None:
-            known = beat.owned & (member.assigned | member.revoking)
+            owned = beat.owned & (member.assigned | member.revoking)
             # Of what it makes up one is enough to know that it holds something else, and no memory is spent on more.
-            member.owned = known | frozenset(islice(beat.owned - known, 1))
+            member.owned = owned | frozenset(islice(beat.owned - owned, 1))
         member.rack_id = beat.rack_id if beat.rack_id is not None else member.rack_id
         if beat.rebalance_seconds is not None:
             member.rebalance_seconds = beat.rebalance_seconds
@@ -326,24 +326,24 @@ class ConsumerGroup:
         if topics is self._topics:
             return
         self._topics = topics
-        by_id = {each.topic_id: each for each in topics.values()}
-        before = {each: self._seen.get(each) for member in self.members.values() for each in member.topics}
-        for each in self.members.values():
-            self._look_up(each)
-        now = {each: by_id[each] for member in self.members.values() for each in member.topics}
+        by_id = {topic.topic_id: topic for topic in topics.values()}
+        before = {topic: self._seen.get(topic) for member in self.members.values() for topic in member.topics}
+        for member in self.members.values():
+            self._look_up(member)
+        now = {topic: by_id[topic] for member in self.members.values() for topic in member.topics}
         self._seen = by_id
         if before != now:
             self._change()
 
     def _look_up(self, member: ConsumerMember) -> None:
         """Find the topics that a member's subscription means. If its pattern isn't known, its heartbeat does it."""
-        found = wanted(member.names, member.pattern, self._topics, member.rights)
-        if found is not None:
-            member.topics, member.looked_up_in = found, self._topics
+        topics = wanted(member.names, member.pattern, self._topics, member.rights)
+        if topics is not None:
+            member.topics, member.looked_up_in = topics, self._topics
 
     def _preferred(self) -> str:
         """The assignor that most members ask for."""
-        votes = Counter(each.assignor for each in self.members.values() if each.assignor is not None)
+        votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return max(ASSIGNORS, key=lambda name: votes[name]) if votes else _DEFAULT_ASSIGNOR
 
     def _change(self) -> None:
@@ -356,15 +356,15 @@ class ConsumerGroup:
         self.assignor = self._preferred()
         ordered = sorted(self.members.values(), key=lambda each: (each.instance_id or each.member_id, each.member_id))
         self.targets = ASSIGNORS[self.assignor](
-            {each.member_id: each.topics for each in ordered},
-            {topic_id: each.partitions for topic_id, each in self._seen.items()},
+            {member.member_id: member.topics for member in ordered},
+            {topic_id: topic.partitions for topic_id, topic in self._seen.items()},
             self.targets,
         )
         self.assignment_epoch = self.epoch
-        for each in ordered:
-            if each.is_away:
-                self._held.release(each.assigned - self.targets[each.member_id])
-                each.assigned &= self.targets[each.member_id]
+        for member in ordered:
+            if member.is_away:
+                self._held.release(member.assigned - self.targets[member.member_id])
+                member.assigned &= self.targets[member.member_id]
 
 
 def _mistake(beat: Beat, topics: Topics) -> Beaten | None:
@@ -385,8 +385,8 @@ def _mistake(beat: Beat, topics: Topics) -> Beaten | None:
     if text is not None:
         return _refused(ErrorCode.invalid_request, text)
     if beat.assignor is not None and beat.assignor not in ASSIGNORS:
-        known = ", ".join(ASSIGNORS)
-        return _refused(ErrorCode.unsupported_assignor, f"assignor {beat.assignor} isn't known, only {known}")
+        names = ", ".join(ASSIGNORS)
+        return _refused(ErrorCode.unsupported_assignor, f"assignor {beat.assignor} isn't known, only {names}")
     trouble = pattern_error(beat.pattern, topics) if beat.pattern else None
     return None if trouble is None else _refused(ErrorCode.invalid_regular_expression, trouble)
 

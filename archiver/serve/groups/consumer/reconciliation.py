@@ -58,10 +58,10 @@ def reconcile(
         member.state = MemberState.UNREVOKED
         return
     held.release(revoking)
-    free = frozenset(each for each in target - kept if held.is_free(each))
+    free = frozenset(partition for partition in target - kept if held.is_free(partition))
     held.hold(free)
     member.assigned = kept | free
-    member.since = {each: member.since.get(each, epoch) for each in member.assigned}
+    member.since = {partition: member.since.get(partition, epoch) for partition in member.assigned}
     member.state = MemberState.STABLE if member.assigned == target else MemberState.UNRELEASED
     if member.epoch != epoch:
         member.previous_epoch, member.epoch = member.epoch, epoch

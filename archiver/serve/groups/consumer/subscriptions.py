@@ -83,10 +83,10 @@ def matching(pattern: str, names: Collection[str]) -> Matched:
     texts = pa.array(list(names) or [""], pa.string())
     try:
         pc.match_substring_regex(_NO_TEXT, pattern=pattern)  # else a bracket could end the group around it
-        found = pc.match_substring_regex(texts, pattern=rf"\A(?:{pattern})\z").to_pylist()
+        matches = pc.match_substring_regex(texts, pattern=rf"\A(?:{pattern})\z").to_pylist()
     except pa.ArrowInvalid as error:
         return Matched(error=str(error))
-    return Matched(frozenset(name for name, is_matched in zip(names, found, strict=False) if is_matched))
+    return Matched(frozenset(name for name, is_matched in zip(names, matches, strict=False) if is_matched))
 
 
 def pattern_error(pattern: str, topics: Topics) -> str | None:
@@ -101,13 +101,13 @@ def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights |
     Named ones have to be seen, as in Kafka, and matched ones to be read: `rights` says which are. None: all of them.
     None if it is not known what the pattern matches.
     """
-    found = {topics[each].topic_id for each in names if each in topics and (rights is None or rights.sees(each))}
+    topic_ids = {topics[name].topic_id for name in names if name in topics and (rights is None or rights.sees(name))}
     if pattern:
         matched = _matched(pattern, topics)
         if matched is None:
             return None
-        found |= {topics[name].topic_id for name in matched.names if rights is None or rights.reads(name)}
-    return frozenset(found)
+        topic_ids |= {topics[name].topic_id for name in matched.names if rights is None or rights.reads(name)}
+    return frozenset(topic_ids)
 
 
 def _matched(pattern: str, topics: Topics) -> Matched | None:
