@@ -1,10 +1,9 @@
-"""Servers that give an archive to readers who know nothing of it.
+"""Servers that give an archive to unmodified clients.
 
-`reading` gives whole batches of archived topics out of memory that all readers share; it knows no protocol. `groups`
-knows who reads what, and how far each has come. `nodes` knows the other servers of the archive, and which of them
-coordinates a group. `security` knows who may come in, and what they may do. `kafka` speaks the Kafka protocol with
-clients. `processes` runs several on one machine, and `heap` has it give
-freed memory back. Nothing here writes a table, and nothing needs Kafka or Spark.
+`reading` serves whole batches from shared memory and knows no protocol. `groups` holds consumer groups and their
+offsets. `nodes` connects several servers to a cluster. `security` authenticates and authorizes clients. `kafka`
+implements the Kafka protocol. `processes` runs several servers on one machine, and `heap` returns freed memory to the
+system. Serving writes no table, and needs neither Kafka nor Spark.
 """
 
 __all__ = ["heap", "kafka", "processes"]

@@ -1,8 +1,8 @@
-"""Tells the allocators of a server's process to use freed memory again, and to give the rest of it back.
+"""Make the allocators of a server reuse freed memory, and return the rest of it to the system.
 
-Batches, columns and files' bytes come and go in pieces of a megabyte, in several threads. Most live for milliseconds,
-some as long as a slow client takes them. If each piece came from the system anew, touching its pages would take as long
-as decoding. If freed ones were kept between those in use, they would add up to gigabytes.
+Batches, columns and files come and go in pieces of a megabyte, in several threads; some live as long as a slow client
+takes them. Without reuse, touching new pages takes as long as decoding. Without returning, freed pieces between used
+ones add up to gigabytes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _HEAPS: Final = 2
 
 
 def share_one_allocator() -> None:
-    """Have Arrow use the C library's allocator, and that few heaps. Call it before Arrow is loaded.
+    """Use the C library's allocator in Arrow, with few arenas. Call this before Arrow is loaded.
 
-    Pieces of 16 MiB or more come from the system and go back to it. `ARROW_DEFAULT_MEMORY_POOL` is left as it is where
-    somebody has set it.
+    Pieces of 16 MiB or more go back to the system at once. A given `ARROW_DEFAULT_MEMORY_POOL` is kept.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     with suppress(OSError, AttributeError):  # another C library

@@ -1,7 +1,7 @@
-"""Several processes that work as one server: each a node of the cluster, started again when it dies, ended together.
+"""Several processes as one server: each is a node of the cluster, restarted when it dies; all end together.
 
-One process serves with one core beside its threads. As nodes with ports of their own, processes share the work as
-machines do, and each group has one coordinator.
+A process serves with one core beside its threads. As nodes with their own ports, processes share the work as machines
+do, and each group has one coordinator.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LEAST_CACHE: Final = 1 << 20
 _FIRST_DELAY: Final = 1.0
 _MOST_DELAY: Final = 30.0
 _STEADY_SECONDS: Final = 60.0
-"""Who lived for so long starts again after the shortest delay."""
+"""A process that lived this many seconds restarts after the shortest delay."""
 _GRACE_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.5
 _HIGHEST_PORT: Final = 0xFFFF
 
 
 def share(config: Config, index: int, count: int) -> Mapping[str, str]:
-    """What differs for one of `count` processes, as variables of the environment that replace the configuration's keys.
+    """Environment variables that replace configuration keys in one of `count` processes.
 
-    Memory is divided: the sums are those of the configuration. Ports and node ids follow each other.
+    Memory is divided; ports and node ids are numbered.
     """
     serve = config.serve
     keys = {
@@ -97,7 +97,10 @@ class Processes:
         self._signal = 0
 
     def run(self) -> int:
-        """Start all, and keep them running. Return the signal that ended it, or minus the code of a start in vain."""
+        """Start all processes and keep them running.
+
+        Return the signal that ended it, or minus the exit code of a failed start.
+        """
         before = {number: signal.signal(number, self._asked) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             while not self._signal:
@@ -114,7 +117,7 @@ class Processes:
 
     @property
     def pids(self) -> tuple[int | None, ...]:
-        """The ids of the processes that run, None for those that don't."""
+        """The ids of the processes; None for a process that isn't running."""
         return tuple(None if slot.process is None else slot.process.pid for slot in self._places)
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
@@ -130,7 +133,7 @@ class Processes:
                 place.starts += 1
 
     def _look(self) -> bool:
-        """Take note of those that ended. Whether all have to end."""
+        """Note the processes that ended. True if all must end."""
         now = time.monotonic()
         for number, place in enumerate(self._places):
             process = place.process

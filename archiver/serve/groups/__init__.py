@@ -1,10 +1,10 @@
-"""Consumer groups: who is in them, who reads what, and how far each has come. Knows no archive and no protocol's bytes.
+"""Consumer groups: members, assignments and committed offsets. Knows neither archives nor a protocol's bytes.
 
-- `budgets`: what one client may take of memory and of the registry
-- `classic`: groups whose members join, sync, and assign by themselves
-- `consumer`: groups whose members send heartbeats, and that assign (KIP-848)
-- `coordinator`: all groups, with the clock and the requests that wait
-- `heard_time`: a clock that stands still while members can't be heard
+- `budgets`: memory and registry space per client
+- `classic`: the classic protocol (join, sync, the leader assigns)
+- `consumer`: the protocol of KIP-848 (heartbeats, the group assigns)
+- `coordinator`: all groups, with the clock and the waiting requests
+- `heard_time`: a clock that stops while members can't be heard
 - `offsets`: committed offsets, kept in the registry
 """
 

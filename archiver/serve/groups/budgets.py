@@ -23,9 +23,9 @@ GROUP_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBudget:
-    """What `owner` may take: a principal, or the address of a client that is anonymous.
+    """Limits of `owner`: a principal, or the address of an anonymous client.
 
-    `groups` and `member_bytes` are those of one node, `offset_groups` and `offset_bytes` those of a cluster.
+    `groups` and `member_bytes` count per node, `offset_groups` and `offset_bytes` per cluster.
     """
 
     owner: str = ""

@@ -1,11 +1,10 @@
-"""All groups of a server: gives them the time, and their answers to the requests that wait.
+"""All groups of a server, with the clock and the requests that wait.
 
-A group has one protocol as long as it has members; an empty one takes that of the next member. Members live in memory.
-After a restart of the server nobody is known; clients join again, and go on at the offsets that they committed.
+A group has one protocol while it has members; an empty group takes the protocol of its next member. Members live in
+memory: after a restart they join again, and continue at their committed offsets.
 
-Nobody's session runs out because the server is slow: time passes for groups only while members can be heard, and a
-member is there while its commit or its question for offsets is worked on. Its heartbeats wait behind these: requests of
-a connection are answered in turn.
+Time passes for groups only while members can be heard, so a slow server expires no session. A member also stays while
+its OffsetCommit or OffsetFetch is worked on, since its heartbeats wait behind that request.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 LEAST_SESSION: Final = 1.0
 MOST_SESSION: Final = 1800.0
 _MOST_ID_BYTES: Final = 2000
-"""An entry of the registry's index has room for so much, and a topic."""
+"""The largest entry of the registry's index, less the topic's share of it."""
 _WITH_MEMBER_EPOCHS: Final = 9
 """The first version of OffsetCommit and OffsetFetch that members of a group with epochs may use."""
 
 
 def is_group_id(group_id: str) -> bool:
-    """Whether a group can have this id. What the registry couldn't keep is refused before it is asked."""
+    """Whether the registry can keep a group of this id."""
     return 0 < len(group_id.encode()) <= _MOST_ID_BYTES and "\0" not in group_id
 
 
@@ -124,7 +123,7 @@ class Coordinator:
         return self._member_ids.holds(group_id, member_id, self._now())
 
     async def sync(self, group_id: str, asked: Syncing) -> Synced:
-        """Ask for an assignment. The answer comes when the leader has assigned."""
+        """Handle SyncGroup. The answer comes when the leader has assigned."""
         group = self.classic(group_id)
         if group is None:
             return Synced(ticket=0, error=ErrorCode.unknown_member_id)
@@ -201,7 +200,7 @@ class Coordinator:
         places: Collection[Place] = (),
         version: int = _WITH_MEMBER_EPOCHS,
     ) -> ErrorCode:
-        """Whether offsets may be committed. Who is in no group may commit where nobody is."""
+        """Return the error for an OffsetCommit. Clients outside of a group may commit while it has no members."""
         if not is_group_id(group_id):
             return ErrorCode.invalid_group_id
         match self._groups.get(group_id):
@@ -218,7 +217,7 @@ class Coordinator:
                 return group.commit_error(self._now(), member_id, instance_id, generation)
 
     def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether offsets may be asked for by who says that it is this member."""
+        """Return the error for an OffsetFetch that names this member."""
         if not is_group_id(group_id):
             return ErrorCode.invalid_group_id
         group = self.consumer(group_id)
@@ -228,10 +227,9 @@ class Coordinator:
     def asking(
         self, group_id: str, member_id: str, instance_id: str | None = None, generation: int | None = None
     ) -> Iterator[None]:
-        """While a request of a member is worked on, its session goes on, and begins anew when it is answered.
+        """Keep a member's session open while its request is worked on, and reset it afterwards.
 
-        Of a member only that the group knows as such: one that asks with an old generation is none, whatever it does.
-        A request needn't say its generation.
+        Only for members that the group knows in this generation. A request needn't name its generation.
         """
         before = self._groups.get(group_id)
         if before is None or (generation is not None and not before.knows(member_id, instance_id, generation)):
@@ -252,7 +250,7 @@ class Coordinator:
                 group.seen(self._now(), member_id)
 
     def forget(self, group_id: str) -> None:
-        """Let a group go to another coordinator. Whoever waits is told elsewhere."""
+        """Give up a group: another node coordinates it. Waiting requests are answered NOT_COORDINATOR."""
         self._groups.pop(group_id, None)
         self._memory.drop(group_id)
         timer = self._timers.pop(group_id, None)
@@ -282,7 +280,7 @@ class Coordinator:
         return ticket, answer
 
     def _reply(self, group: ClassicGroup, replies: Iterable[Reply]) -> None:
-        """Answer who waits, and look again when the group has something to do."""
+        """Answer waiting requests, and schedule the group's next tick."""
         for reply in replies:
             answer = self._waiting.get(reply.ticket)
             if answer is not None and not answer.done():
@@ -290,7 +288,7 @@ class Coordinator:
         self._wake(group)
 
     def _wake(self, group: AnyGroup) -> None:
-        """Look at a group again when it has something to do; forget it when nobody is in it."""
+        """Schedule the group's next tick. Forget the group if it has no members."""
         timer = self._timers.pop(group.group_id, None)
         if timer is not None:
             timer.cancel()

@@ -1,6 +1,8 @@
-"""The time in which members can be heard. It stands still while the event loop does, or the server may not answer.
+"""A clock of the time in which members can be heard.
 
-Who is silent because nobody listens loses no part of its session by that.
+It stops while the event loop is blocked, or the server may not answer.
+
+No session expires because the server doesn't listen.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Final
 
 _PULSE: Final = 0.25
 _LATE: Final = 0.25
-"""A pulse that comes so much later than it should says that the loop stood still."""
+"""A pulse this many seconds late means that the loop was blocked."""
 
 
 class HeardTime:

@@ -23,7 +23,7 @@ class OffsetStore(Protocol):
         """All offsets of a group."""
 
     def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
-        """Forget a group's offsets, or those of some partitions; return how many there were."""
+        """Delete a group's offsets, or the offsets of some partitions. Return how many there were."""
 
     def groups(self) -> tuple[str, ...]:
         """The groups that have offsets."""
@@ -32,7 +32,7 @@ class OffsetStore(Protocol):
         """Note that groups have members."""
 
     def expired(self, age: float) -> tuple[str, ...]:
-        """The groups with offsets that had no members and committed nothing for so many seconds."""
+        """Return the groups with offsets that had no members and no commit for this many seconds."""
 
     def expire(self, group_id: str, age: float) -> int:
         """Forget the offsets of such a group; return how many there were."""
@@ -62,7 +62,7 @@ class RegistryOffsets:
         self._opened().group_offsets.use(self._cluster_id, groups)
 
     def expired(self, age: float) -> tuple[str, ...]:
-        """The groups with offsets that had no members and committed nothing for so many seconds."""
+        """Return the groups with offsets that had no members and no commit for this many seconds."""
         return self._opened().group_offsets.expired(self._cluster_id, age=timedelta(seconds=age))
 
     def close(self) -> None:

@@ -1,15 +1,14 @@
-"""The Kafka protocol over archived topics, for clients that know nothing of it (docs/serve.md).
+"""The Kafka protocol over archived topics, for unmodified clients (docs/serve.md).
 
 - bytes: `request_reader`, `messages` (answers of any version), `frames`, `fetch_response` (packed by hand)
-- answers, one module for each trade: `versions`, `cluster`, `list_offsets`, `fetch` with `fetch_sessions`, `pace`
-  and `pauses`, `configs`, `refusals`; `group_requests` and `offset_requests` for groups, `coordination` before them,
-  `group_upkeep` beside them
-- `apis` says which versions of which API are answered, and by what
-- `connection` and `server` speak with clients, `endpoint` puts it all together for a configuration, and `running`
-  serves until a signal comes
+- answers: `cluster`, `list_offsets`, `fetch` with `fetch_sessions`, `pace` and `pauses`, `configs`, `refusals`;
+  `group_requests` and `offset_requests` for groups, `coordination` before them, `group_upkeep` beside them
+- `apis`: the versions of each API, and what answers them
+- `connection` and `server` speak with clients, `endpoint` assembles a server from a configuration, `running` serves
+  until a signal comes
 
-Messages are kio's classes. What a version of a message lacks is left out in `messages`, so a handler never asks for
-versions, unless they differ in meaning.
+Messages are kio's classes. `messages` leaves out the fields that a version lacks, so handlers look at versions only if
+their meaning differs.
 """
 
 __all__ = ["endpoint", "running"]

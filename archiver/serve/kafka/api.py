@@ -1,4 +1,4 @@
-"""An API of Kafka as this server answers it: its versions, who answers, and what its requests need."""
+"""A Kafka API as this server answers it: versions, handler, guard, and what its requests need."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from archiver.wire.api_keys import ApiKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """An API with the first and last version that is answered, and the guard that says who may ask for what.
+    """An API with its first and last version, its handler, and the guard that authorizes its requests.
 
-    What its requests need, by the parts of the server that ask for it:
+    The traits, by the part of the server that reads them:
 
-    - connections: `waits` for other clients, so its request gives its memory back first; `before_login` may be asked by
-      clients that haven't shown who they are
-    - quotas: `is_timely` requests are answered at once whatever their client owes
-    - groups: only those with `of_groups` go to the group's coordinator. `of_members` needs the members alone,
-      `of_offsets` the offsets alone; `is_slow` waits for the registry; what it did `is_kept` in the registry, whatever
-      becomes of the node; `ends_groups` can't be done to a group without members and offsets
-    - the start: `of_readers` is needed before a client's first record, so it is loaded ahead
+    - connections: `waits` for other clients, so the request gives its memory back first; `before_login` is allowed
+      before authentication
+    - quotas: `is_timely` requests are answered at once, whatever their client owes
+    - groups: `of_groups` goes to the group's coordinator; `of_members` needs the members alone, `of_offsets` the
+      offsets alone; `is_slow` waits for the registry; `is_kept` finishes even if the client or the node goes;
+      `ends_groups` applies only to groups with members or offsets
+    - the start: `of_readers` is needed before a client's first record, and is loaded ahead
     """
 
     key: ApiKey

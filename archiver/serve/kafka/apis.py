@@ -230,7 +230,7 @@ APIS: Final[Mapping[int, Api]] = {
 }
 """All APIs by their keys."""
 BEFORE_AUTHENTICATION: Final = frozenset(api.key for api in APIS.values() if api.before_login)
-"""What a client may ask for before it has shown who it is."""
+"""The APIs that are allowed before authentication."""
 
 
 def load_for_readers() -> None:
@@ -242,7 +242,7 @@ def load_for_readers() -> None:
 
 
 def api_of(head: Head) -> Api | None:
-    """The API that answers a request; None for one that is not known in this version."""
+    """Return the API of a request; None if it isn't known in this version."""
     api = APIS.get(head.api_key)
     return api if api is not None and api.knows(head.version) else None
 
@@ -328,9 +328,9 @@ def _summary(
 
 
 def fallback(head: Head) -> list[bytes | memoryview] | None:
-    """The answer to a version of ApiVersions that is too new, by which clients find one that both know.
+    """Answer a version of ApiVersions that is too new, so that the client can choose another.
 
-    None for any other API: its client has asked for what was never advertised.
+    None for any other API: it was never advertised.
     """
     if head.api_key != ApiKey.API_VERSIONS:
         return None

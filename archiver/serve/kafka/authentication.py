@@ -51,7 +51,7 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
 
 
 async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
-    """One message without a header. BadRequest, which closes the connection, is how a failure is told then."""
+    """Handle one message without a header. Raises BadRequest, which closes the connection, if authentication fails."""
     try:
         async with service.attempts.one(client.host, client.login.user_in(message)):
             return (await client.login.authenticate(message)).answer

@@ -51,7 +51,7 @@ class ClosingLog:
             minute.why = str(why)
 
     def _end_minute(self) -> None:
-        """Write how many lines were left out: of the addresses with the most of them, and of all others together."""
+        """Write how many lines were left out, by address for the addresses with the most of them."""
         hosts = sorted(((minute.left_out, host, minute.why) for host, minute in self._hosts.items()), reverse=True)
         rest = self._all.left_out
         for number, (left_out, host, why) in enumerate(hosts):

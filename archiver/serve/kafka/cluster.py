@@ -1,4 +1,4 @@
-"""What there is, and where: Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator."""
+"""Metadata, DescribeCluster, DescribeTopicPartitions and FindCoordinator."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from archiver.serve.reading import ServedTopic
 
 _BROKERS: Final = 1
 _LATER_EPOCH: Final = 1 << 30
-"""The leader epoch of every partition. Java takes metadata with an older epoch than that of its committed offset for
-stale, and waits for other metadata: the archive may lag behind the cluster that the offset is of."""
+"""The leader epoch of every partition.
+
+Java takes metadata with an older epoch than its committed offset for stale, and waits for newer metadata: the archive
+may lag behind the offset's cluster.
+"""
 _MOST_PARTITIONS: Final = 2000
 _AWAY_SECONDS: Final = 0.5
-"""How long a client waits to hear that a topic can't be opened. librdkafka that joins a group asks again at once."""
+"""Seconds before a client is answered that a topic can't be opened. librdkafka that joins a group repeats at once."""
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
 
@@ -36,7 +39,7 @@ async def metadata(service: Service, request: Request) -> Values:
     if any(_is_away(topic) for topic in topics):
         request.client.turns.end_long_work()
         await late(_AWAY_SECONDS, service.ending)
-    members = service.cluster.told  # after all that was waited for: nodes may have come and gone meanwhile
+    members = service.cluster.told  # after all waits, in which nodes may have come and gone
     return {
         "brokers": [_broker(node) for node in members.nodes],
         "cluster_id": service.cluster.cluster_id,
@@ -47,7 +50,7 @@ async def metadata(service: Service, request: Request) -> Values:
 
 
 async def describe_cluster(service: Service, request: Request) -> Values:
-    """DescribeCluster: the nodes. There are no controllers to ask for."""
+    """DescribeCluster: the nodes. There are no controllers."""
     members = service.cluster.told
     kind = getattr(request.body, "endpoint_type", _BROKERS)
     error = ErrorCode.none if kind == _BROKERS else ErrorCode.mismatched_endpoint_type
@@ -64,7 +67,7 @@ async def describe_cluster(service: Service, request: Request) -> Values:
 
 
 async def describe_topic_partitions(service: Service, request: Request) -> Values:
-    """DescribeTopicPartitions: as Metadata, in pages of at most so many partitions."""
+    """DescribeTopicPartitions: like Metadata, in pages of a limited number of partitions."""
     service.topics.look_around()
     names = sorted({topic.name for topic in request.body.topics}) or await service.topics.names()
     cursor = request.body.cursor
@@ -118,7 +121,7 @@ def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
 
 
 def _coordinating(service: Service, key: str) -> Members | None:
-    """The nodes that share a group's coordination; without the registry, the others, who may have it."""
+    """The nodes that share a group's coordination; without the registry, the other nodes, which may have it."""
     cluster = service.cluster
     return cluster.others if cluster.standing(key) is Standing.UNKNOWN else cluster.told
 
@@ -128,7 +131,7 @@ def _broker(node: Node) -> dict[str, Any]:
 
 
 def _controller(members: Members) -> int:
-    """A node that stands for the controller: the same for all who ask, whichever node they ask."""
+    """The node shown as the controller: the same on all nodes."""
     return members.nodes[0].node_id
 
 

@@ -1,7 +1,7 @@
-"""DescribeConfigs and client telemetry: what clients and tools ask on the side.
+"""DescribeConfigs and client telemetry.
 
-MirrorMaker and admin tools read a topic's settings before they copy it. An archive keeps everything, so the settings
-are those of such a topic. No metrics of clients are wanted; without an answer Java clients complain in their log.
+MirrorMaker and admin tools read a topic's settings before they copy it: an archive keeps everything. No client metrics
+are collected; without an answer Java clients log complaints.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_BROKERS: Final = {"auto.create.topics.enable": "false", "delete.topic.enable
 _DEFAULT: Final = 5
 _STRING: Final = 2
 _PUSH_MILLIS: Final = 300_000
-"""As at a broker. librdkafka counts microseconds in 32 bits: above 2,147 s it asks again at once, and for ever."""
+"""As at a broker. librdkafka counts microseconds in 32 bits: above 2,147 s it repeats at once, without an end."""
 
 
 async def describe_configs(service: Service, request: Request) -> Values:
@@ -66,7 +66,7 @@ async def _described(service: Service, resource: Any) -> Values:
             settings = _OF_TOPICS
         case 4:  # a broker
             settings = _OF_BROKERS
-        case 8 | 16 | 32:  # a broker's loggers, metrics of clients, a group: none has settings of its own here
+        case 8 | 16 | 32:  # a broker's loggers, client metrics and groups have no settings here
             settings = {}
         case _:
             text = "an archive has settings of topics and of its node only"

@@ -25,18 +25,18 @@ _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS: Final = 2.0
 """How long the last answer may take to be sent when the server ends."""
 _READ_AT_ONCE: Final = 8 << 10
-"""Longer requests, which may have many elements, are read in a thread: meanwhile others have their turn."""
+"""Longer requests, which may have many elements, are decoded in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What a client may do: the bytes of a request, and the seconds that it may be idle, or take for a part of a frame.
+    """Limits of a client: bytes of a request, and seconds of idling and for a part of a frame.
 
-    A part is 64 KiB that it sends, or 256 KiB of an answer that it takes: slow clients go on, those that stop don't.
-    A whole frame has to come at 128 KiB a second. An answer that takes memory of its own, unlike records, has to be
-    taken at `answer_bytes_per_second`: other answers wait for its room, for `answer_seconds` at most. Before a client
-    has shown who it is, its requests are small and few, and it has `handshake_seconds` in all. The work for a client
-    that sends no more is given up after `half_closed_seconds`.
+    A part is 64 KiB of a request, or 256 KiB of an answer. A whole request must arrive at 128 KiB a second. An answer
+    that takes memory, unlike records, must be taken at `answer_bytes_per_second`; other answers wait for its room for
+    at most `answer_seconds`, and so do requests for long work. Before authentication, requests are small and few, and
+    take `handshake_seconds` in all. Work for a client that closed its half of the connection ends after
+    `half_closed_seconds`.
     """
 
     most_request_bytes: int
@@ -148,7 +148,7 @@ class Connection:
             await self._end()
 
     async def _log_in(self) -> None:
-        """Answer what a client may ask before it has shown who it is, if it has to."""
+        """Answer the requests that are allowed before authentication, if the client must authenticate."""
         login, most = self._client.login, self._limits.most_unauthenticated_requests
         for _ in range(most):
             if login.access is not None or not await self._next():
@@ -165,7 +165,7 @@ class Connection:
             asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, serving.cancel)
 
     async def _next(self) -> bool:
-        """Answer the next request. False where there is none, or none that may follow."""
+        """Answer the next request. False if there is none, or none may follow."""
         with self._memory.hold(self._turns.name) as held:
             frame = await self._frame(held)
             if frame is None:
@@ -180,7 +180,7 @@ class Connection:
         await self._write(parts)
         if self._is_ending:
             return False
-        if wait:  # what the client sends meanwhile stays in its own memory
+        if wait:  # what the client sends during that stays in its memory
             await asyncio.sleep(wait)
         return not self._client.login.is_over
 

@@ -1,4 +1,4 @@
-"""Groups that assign by themselves (KIP-848): heartbeats of their members, and what tools ask about them."""
+"""Requests of groups with the protocol of KIP-848: heartbeats, and descriptions for tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEAD: Final = "Dead"
 
 
 async def consumer_group_heartbeat(service: Service, request: Request) -> Values:
-    """ConsumerGroupHeartbeat: a member joins, goes on, leaves, and learns what it may read."""
+    """ConsumerGroupHeartbeat: a member joins, continues or leaves, and gets its assignment."""
     body = request.body
     names = body.subscribed_topic_names
     topics = await service.group_topics.known(service.topics, names or ())
@@ -55,7 +55,7 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
 
 
 async def consumer_group_describe(service: Service, request: Request) -> Values:
-    """ConsumerGroupDescribe. Of groups that have another protocol, or no members, tools ask DescribeGroups."""
+    """ConsumerGroupDescribe. For other groups, tools use DescribeGroups."""
     names = names_by_id(service.topics)
     return {
         "groups": [_described(service, group_id, names) async for group_id in request.in_turns(request.body.group_ids)]

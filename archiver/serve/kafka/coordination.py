@@ -1,7 +1,7 @@
-"""Requests about groups are answered by the node that coordinates the group, and by no other.
+"""Requests about groups are answered only by the node that coordinates the group.
 
-This is asked once, before any handler sees the request. A request about several groups is answered for those that are
-this node's; the others get the error by which clients look for their coordinator.
+This is checked before any handler sees the request. Of a request about several groups, this node answers for its
+groups; the remaining ones get the error that makes clients look for their coordinator.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Answer: TypeAlias = Values | list[bytes | memoryview]
 _WITH_IDS_FIRST: Final = 4
 """From this version on, JoinGroup gives a member its id first."""
 _GROUPS_FROM: Final = 8
-"""From this version on, OffsetFetch asks for several groups."""
+"""From this version on, OffsetFetch names several groups."""
 _MOST_ELEMENTS: Final = 250_000
-"""How many partitions or members one answer about groups has, and those of one group more."""
+"""The most partitions or members of one answer about groups, beside those of its last group."""
 _ERRORS: Final[Mapping[Standing, ErrorCode]] = {
     Standing.OTHER: ErrorCode.not_coordinator,
     Standing.LOADING: ErrorCode.coordinator_load_in_progress,
@@ -42,7 +42,7 @@ _OVER_BUDGET: Final = "the principal has begun as many groups as it may: stop me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Several:
-    """Where a request has its groups, where the answer has them, and what an entry of the answer needs."""
+    """The field of a request that has its groups, the field of the answer, and what an entry of the answer needs."""
 
     asked: str
     told: str
@@ -97,7 +97,7 @@ async def answered(api: Api, service: Service, request: Request) -> Answer:
 
 
 def _asking(api: Api, service: Service, request: Request) -> AbstractContextManager[object]:
-    """Let sessions of members go on while their request is worked on. OffsetFetch needn't say whose it is."""
+    """Keep sessions of members open while their request is worked on. OffsetFetch needn't name its member."""
     group_id, member_id = getattr(request.body, "group_id", ""), getattr(request.body, "member_id", "")
     if not api.is_slow:
         group = service.coordinator.groups.get(group_id)
@@ -138,7 +138,7 @@ async def _by_coordinator(service: Service, request: Request, api: Api, group_id
     if request.api_key == ApiKey.OFFSET_COMMIT:
         await commit_in_time(service, request)
 
-    def work() -> Awaitable[Answer]:  # in a task of its own, whose time is the client's too
+    def work() -> Awaitable[Answer]:  # in a task of its own, whose time counts as the client's
         return request.client.turns.run(_handled(api, service, request))
 
     budget = service.budget(request)
@@ -169,7 +169,7 @@ def _need(api: Api, service: Service, request: Request) -> Need:
     key, body = api.key, request.body
     if api.of_offsets:
         return Need.OFFSETS
-    if key == ApiKey.JOIN_GROUP:  # who asks for an id, or says one that nobody was given, begins no group
+    if key == ApiKey.JOIN_GROUP:  # a request for an id, or with an id that the group didn't give, begins no group
         is_given = bool(body.member_id) and service.coordinator.may_join(body.group_id, body.member_id)
         begins = request.version < _WITH_IDS_FIRST or getattr(body, "group_instance_id", None) is not None
         return Need.GROUP if is_given or (begins and not body.member_id) else Need.MEMBERS
@@ -191,7 +191,7 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
         group_id = group if isinstance(group, str) else group.group_id
         error = ErrorCode.none
         if size > _MOST_ELEMENTS:
-            error = ErrorCode.coordinator_load_in_progress  # clients ask again for those groups only
+            error = ErrorCode.coordinator_load_in_progress  # clients repeat the request for these groups only
         elif several.claims:  # each on its own: a claim is one group's
             about = _about(request, several, (group,))
             done = await _by_coordinator(service, about, api, group_id)
@@ -236,7 +236,7 @@ def _told(answer: Answer, several: _Several) -> Sequence[Any]:
 
 
 async def _listed(service: Service, request: Request, api: Api) -> Answer:
-    """Each node lists its own groups; clients ask all nodes."""
+    """ListGroups: each node lists its groups; clients send it to all nodes."""
     if not service.cluster.is_leased:
         return {"error_code": ErrorCode.coordinator_not_available, "groups": ()}
     listed = await api.handler(service, request)

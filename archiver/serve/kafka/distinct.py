@@ -42,7 +42,7 @@ _NAMES: Final[Mapping[int, tuple[str, Callable[[Any], Hashable]]]] = {
 def without_repeats(request: Request) -> Request:
     """Return the request with each name once, in the order of their first mention.
 
-    OffsetFetch of a group that is named several times asks once, for all topics that were named with it.
+    If OffsetFetch names a group several times, the topics of all mentions are joined.
     """
     if request.api_key == ApiKey.OFFSET_FETCH:
         return _with(request, "groups", _each_group_once(getattr(request.body, "groups", ())))

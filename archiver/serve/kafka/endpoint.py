@@ -51,7 +51,7 @@ _DRAIN_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where the server listens, where clients connect to, the node's id, and how many topics there are."""
+    """The listen address, the address for clients, the node's id, and the number of topics."""
 
     listen: str
     advertise: str
@@ -100,7 +100,7 @@ class Endpoint:
     """Serves the archived topics of a configuration to Kafka clients."""
 
     def __init__(self, config: Config) -> None:
-        """ConfigError where addresses can't work."""
+        """Raises ConfigError if addresses can't work."""
         self._config = config
         self._section = config.serve
         self._listen = Address.parse(self._section.listen, "serve.listen")
@@ -116,9 +116,9 @@ class Endpoint:
         self._security = Security(config, is_loopback=self._listen.is_loopback)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Listening], None] = lambda _: None) -> None:
-        """Serve until `stop` is set; `ready` is called once clients are taken.
+        """Serve until `stop` is set; `ready` is called once clients are accepted.
 
-        Raises the catalog's errors if it can't be asked for topics at the start. Later it may be away.
+        Raises the catalog's errors if topics can't be listed at the start. Later the catalog may be away.
         """
         section = self._section
         spilled = self._spilled()
@@ -219,7 +219,7 @@ class Endpoint:
         )
 
     def _spilled(self) -> SpilledChunks | None:
-        """Room on disk for slow readers. ConfigError where a folder that is named for it can't be used."""
+        """Disk space for slow readers. Raises ConfigError if a configured folder can't be used."""
         size, named = self._section.disk_cache, self._section.disk_cache_folder
         if not size:
             return None

@@ -1,9 +1,8 @@
-"""Fetch: batches from the offsets that a client asks for, at once if there are any, else when there are.
+"""Fetch: batches from the requested offsets, at once if there are any, else when they come.
 
-Batches in memory are answered with right away, while those of other partitions are still being decoded: they come with
-the next request. A client that waits at the end of an archive waits for its next commits. So does one that has read
-further at another node than this one has seen: it is told to try again, never that its offset is out of range. For that
-it would skip records, or read all of them again.
+Batches in memory are sent right away; the partitions that are still being decoded follow with the next request. A
+client at the end of an archive waits for its next commits. So does a client that has read further at another node than
+this one has seen: OFFSET_OUT_OF_RANGE would make it skip records, or read all of them again.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ _PACKED_AT_ONCE: Final = 2000
 _MOST_LOADS: Final = 4
 """How many chunks are decoded at a time for one request."""
 _ENDING_SECONDS: Final = 0.1
-"""A server that ends answers at once, but clients that come back until it is gone don't ask it without a pause."""
+"""A server that ends answers at once; clients that return until it is gone are slowed to this."""
 _PATIENCE_SECONDS: Final = 10.0
 """How long a request with nothing to answer waits for batches that are being decoded."""
 _MOST_WAIT_SECONDS: Final = 60.0
 _MOVES_AFTER: Final = 10.0
-"""Once all nodes have agreed for so many seconds on who leads what, clients of others are sent to their leader."""
+"""Seconds for which all nodes must agree on the leaders before clients are sent to the leader."""
 
 
 @dataclass(slots=True)
@@ -59,7 +58,7 @@ class _Source:
     edition: int = -1
     """The edition of the topic that `loaded` is of."""
     is_dry: bool = False
-    """Whether nothing came where there should be more; then the request waits for others."""
+    """Whether records are missing that are being decoded: then the request waits for the remaining partitions."""
 
     @property
     def partition(self) -> int:
@@ -75,12 +74,12 @@ class _Source:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it is asked for from beyond the end."""
+        """Whether the offset is beyond the end."""
         return not self.error and self.wanted.offset > self.end
 
 
 class _Looks:
-    """Looks at tables for one request: at most one at a topic, however many partitions it is asked about."""
+    """Refreshes tables for one request: at most once per topic, however many partitions it names."""
 
     def __init__(self) -> None:
         self._done: set[ServedTopic] = set()
@@ -99,7 +98,7 @@ class _Looks:
 
 @dataclass(slots=True)
 class _Round:
-    """What is in memory for a request, and where it isn't."""
+    """The batches in memory for a request, and the offsets that aren't."""
 
     found: dict[Place, tuple[memoryview, ...]] = field(default_factory=dict)
     following: list[tuple[_Source, int]] = field(default_factory=list)
@@ -235,7 +234,7 @@ async def _sources(service: Service, request: Request, begun: Begun, topics: _To
 
 
 async def _looked_up(service: Service, source: _Source, topic: ServedTopic, looks: _Looks) -> ErrorCode:
-    """Find out where the log of a partition begins, and whether this node can answer for it."""
+    """Find where the log of a partition begins, and whether this node can answer for it."""
     partition, offset = source.partition, source.wanted.offset
     if partition >= topic.partitions and service.cluster.may_lag:
         await looks.now(topic)
@@ -253,7 +252,7 @@ async def _looked_up(service: Service, source: _Source, topic: ServedTopic, look
         return error_of(error)
     if offset >= source.log_start:
         return ErrorCode.none
-    # A client whose offset is out of range may go on at the end: never say so where the begin isn't known.
+    # A client whose offset is out of range may continue at the end: never answer that if the begin isn't known.
     may_be_there = topic.may_begin_before(partition, offset)
     return ErrorCode.kafka_storage_error if may_be_there else ErrorCode.offset_out_of_range
 
@@ -263,7 +262,7 @@ def _leads(service: Service, topic: ServedTopic, partition: int) -> bool:
 
 
 async def _gathered(service: Service, request: Request, sources: list[_Source], *, is_slow: bool | None) -> _Round:
-    """What there is to answer with, once it is enough, or the client has waited as long as it wanted to."""
+    """Collect batches until they suffice, or the client has waited for its `max_wait`."""
     loop = asyncio.get_running_loop()
     body = request.body
     budget = min(max(body.max_bytes, 0), service.most_response_bytes())
@@ -345,7 +344,7 @@ def _counts_as_slow(source: _Source, is_slow: bool | None) -> bool:
 
 
 def _looks(sources: list[_Source]) -> set[asyncio.Future[Any]]:
-    """The next looks at the tables of all topics that are asked for."""
+    """The next refreshes of the tables of all requested topics."""
     return {source.topic.next_look() for source in sources if source.topic is not None}
 
 

@@ -1,7 +1,7 @@
-"""The Fetch response, packed by hand: batches go to the socket as they lie in memory.
+"""The Fetch response, packed by hand: batches go to the socket without a copy.
 
-Versions 4 to 18. Until 6 there is no session, until 4 no log start, until 10 no preferred replica, from 12 on lengths
-are varints and there are tags, from 13 on topics have ids. What is told of partitions is the same in all.
+Versions 4 to 18. Sessions from 7 on, log start from 5, preferred replica from 11, varint lengths and tags from 12,
+topic ids from 13. The fields of a partition are the same in all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _INT32: Final = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPartition:
-    """What is told of a partition. The last stable offset is the high watermark: nothing of an archive is undecided."""
+    """A partition of the response.
+
+    The last stable offset is the high watermark: an archive has no open transactions.
+    """
 
     partition: int
     error: ErrorCode = ErrorCode.none
@@ -76,7 +79,7 @@ def _partition(version: int, found: FetchedPartition, *, committed: bool) -> byt
     packed = _PARTITION.pack(found.partition, found.error, found.high_watermark, found.high_watermark)
     if version >= _WITH_LOG_START:
         packed += _INT64.pack(found.log_start)
-    # who reads uncommitted records expects no list of aborted transactions, who reads committed ones an empty list
+    # the list of aborted transactions is null for read_uncommitted, and empty for read_committed
     packed += _count(version, 0 if committed else -1)
     return packed + _NO_REPLICA if version >= _WITH_REPLICA else packed
 
@@ -90,7 +93,7 @@ def _topic(version: int, topic: str | UUID | None) -> bytes:
 
 
 def _count(version: int, count: int) -> bytes:
-    """The length of an array; -1 for one that is null."""
+    """The length of an array; -1 for null."""
     return _varint(count + 1) if version >= _FLEXIBLE else _INT32.pack(count)
 
 

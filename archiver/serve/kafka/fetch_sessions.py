@@ -1,9 +1,7 @@
-"""Fetch sessions (KIP-227): what a client fetches, remembered, so that it sends only what changes.
+"""Fetch sessions (KIP-227): the server remembers what a client fetches, and the client sends only changes. No I/O.
 
-A session lives as long as its connection: a client that connects again begins a new one, as it does after any error.
-Partitions beyond a bound are fetched without a session, so that a small request never asks for work without end. So are
-topics that can't be read, and everything if there is no free slot: such a client names all that it fetches each time.
-No I/O.
+A session ends with its connection. Partitions beyond a bound and topics that can't be read are fetched without a
+session, and so is everything if there is no free slot: such a client names all partitions each time.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ _NO_SESSION: Final = 0
 
 @dataclass(slots=True)
 class Wanted:
-    """What is fetched of a partition, and what the client was last told of it."""
+    """The fetch position of a partition, and what the client was last sent about it."""
 
     offset: int
     max_bytes: int
@@ -48,7 +46,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class FetchSession:
-    """The partitions of a session, those that wait longest first. `epoch` is the one that the next request has."""
+    """The partitions of a session, the longest waiting first. `epoch` is the next request's."""
 
     number: int
     by_id: bool
@@ -58,7 +56,7 @@ class FetchSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """What to fetch for one request. `is_incremental` says that the answer leaves out what is as it was told."""
+    """The partitions of one request. With `is_incremental`, the answer leaves out unchanged ones."""
 
     partitions: Mapping[Place, Wanted]
     session: FetchSession | None = None
@@ -72,7 +70,7 @@ class Begun:
     def tells(self, place: Place, state: tuple[int, int], *, has_news: bool) -> bool:
         """Whether a partition is part of the answer; `state` is its high watermark and log start.
 
-        `has_news` says that there are records or an error. What is told once isn't told again.
+        `has_news`: it has records or an error.
         """
         wanted = self.partitions[place]
         told = has_news or not self.is_incremental or wanted.told != state
@@ -151,7 +149,7 @@ class FetchSessions:
     """The session of one connection: beginning another one ends it."""
 
     def __init__(self, slots: SessionSlots | None = None, payer: str = "") -> None:
-        """`slots` are those of all connections. `payer` is whose share of them this connection uses."""
+        """`slots` belong to all connections. `payer` is the client whose share of them this connection uses."""
         self._slots = slots or SessionSlots()
         self._session: FetchSession | None = None
         self.payer = payer
@@ -166,9 +164,9 @@ class FetchSessions:
         forgotten: Iterable[Place] = (),
         is_kept: bool = True,
     ) -> Begun | ErrorCode:
-        """Take in a request; say what to fetch for it, or which error to answer with.
+        """Handle a request: return the partitions to fetch for it, or an error.
 
-        `is_kept` says that all topics can be read: others are not remembered.
+        `is_kept`: all topics can be read. Otherwise the partitions aren't remembered.
         """
         if epoch in (INITIAL, FINAL):
             self.forget(session_id)

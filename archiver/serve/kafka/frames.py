@@ -21,7 +21,7 @@ _HEAD: Final = struct.Struct(">hhi")
 _CLIENT: Final = struct.Struct(">h")
 _MOST_CLIENT_ID: Final = 256
 _MOST_ELEMENTS_OF_STRANGERS: Final = 64
-"""What a client may ask for before it has shown who it is has no arrays: this leaves room for tagged fields."""
+"""Elements of a request before authentication. Such requests have no arrays: this is for tagged fields."""
 _LEAST_BYTES_A_SECOND: Final = 128 << 10
 _SLICE_BYTES: Final = 256 << 10
 _JOINED_BYTES: Final = 4 << 10
@@ -43,9 +43,9 @@ class Head:
 async def read_size(
     reader: asyncio.StreamReader, least_bytes: int, most_bytes: int, *, idle_seconds: float
 ) -> int | None:
-    """Read the length of the next frame; None where the client ended the connection between frames, or was idle.
+    """Read the length of the next frame; None if the client closed the connection between frames, or was idle.
 
-    BadRequest where it is beyond the limits, before any more of it is read.
+    Raises BadRequest if the length is out of bounds, before more is read.
     """
     try:
         async with asyncio.timeout(idle_seconds):
@@ -93,7 +93,7 @@ def head_of(frame: bytes) -> Head:
 
 
 def request_of(head: Head, frame: bytes, client: Client) -> Request:
-    """Read a request of a version that is known. BadRequest where the bytes aren't one."""
+    """Decode a request of a known version. Raises BadRequest if the bytes are malformed."""
     kind = request_kind(head.api_key, head.version)
     data = Bytes(frame, _MOST_ELEMENTS_OF_STRANGERS if client.login.access is None else MOST_ELEMENTS)
     data.take(_HEAD.size)
@@ -114,7 +114,10 @@ def request_of(head: Head, frame: bytes, client: Client) -> Request:
 
 
 def response_head(head: Head) -> bytes:
-    """The header of the response to a request. That of ApiVersions never has tags: its client knows no versions yet."""
+    """The header of a response.
+
+    ApiVersions responses use the untagged header, because the client has not negotiated a version.
+    """
     number = struct.pack(">i", head.correlation_id)
     is_flexible = response_kind(head.api_key, head.version).__header_schema__.__flexible__
     return number + b"\0" if is_flexible and head.api_key != ApiKey.API_VERSIONS else number
@@ -125,8 +128,8 @@ async def write_frame(
 ) -> None:
     """Write a frame: what the system has room for at once, the rest slice by slice.
 
-    No more than one slice is copied, or encrypted, for a client that is slow. TimeoutError where the client doesn't
-    take a slice in time.
+    At most one slice is copied or encrypted for a slow client. Raises TimeoutError if the client doesn't take a slice
+    in time.
     """
     transport = writer.transport
     frame = _unsent(transport, [_LENGTH.pack(sum(map(len, parts))), *parts])
@@ -138,9 +141,9 @@ async def write_frame(
 
 
 def _unsent(transport: asyncio.WriteTransport, parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """What is left of these parts when the system has taken what it has room for, in one call and without a copy.
+    """Send what the system has room for, in one call and without a copy; return the rest.
 
-    All of them where they have to be encrypted, or others wait to be sent before them.
+    Nothing is sent if the connection is encrypted, or earlier bytes wait to be sent.
     """
     plain = transport.get_extra_info("socket")
     is_encrypted = transport.get_extra_info("sslcontext") is not None

@@ -1,6 +1,6 @@
-"""What tools ask about groups of both protocols: DescribeGroups, ListGroups, DeleteGroups.
+"""DescribeGroups, ListGroups and DeleteGroups, for groups of both protocols.
 
-A group without members is its offsets: either protocol may go on with them, so it is listed as a classic one.
+A group without members is listed as a classic one: it is only offsets, and either protocol may continue with them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WITH_NOT_FOUND: Final = 6
 
 
 async def describe_groups(service: Service, request: Request) -> Values:
-    """DescribeGroups: groups with members, and those that only have offsets."""
+    """DescribeGroups: groups with members, and groups that only have offsets."""
     kept = await _kept(service)
     names = None if kept is None else frozenset(kept)
     groups = service.coordinator.groups

@@ -1,4 +1,4 @@
-"""What a principal needs to ask an API about groups. As `guards`: a group that may not be seen is the same as none."""
+"""The rights that requests about groups need. As in `guards`, a hidden group is answered like a missing one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def describe_groups(handler: Handler, service: Service, request: Request) 
 
 
 async def list_groups(handler: Handler, service: Service, request: Request) -> Answer:
-    """ListGroups tells of the groups that the principal has DESCRIBE of."""
+    """ListGroups lists the groups that the principal may DESCRIBE."""
     answer = values(await handler(service, request))
     groups = request.in_turns(answer["groups"])
     visible = [group async for group in groups if _may(request, group["group_id"], Operation.DESCRIBE)]
@@ -206,7 +206,7 @@ def _unfetched(topic: Any, error: ErrorCode = ErrorCode.topic_authorization_fail
 
 
 async def _fetchable(service: Service, request: Request, topics: Any) -> tuple[Any, list[Any]]:
-    """The topics to ask for; None, which means all, stays None."""
+    """The topics that the principal may fetch offsets of; None, which means all, stays None."""
     return (None, []) if topics is None else await split(service, request, topics, Operation.DESCRIBE)
 
 

@@ -29,7 +29,7 @@ class GroupTopics:
         self._being_matched: dict[str, asyncio.Task[None]] = {}
 
     async def known(self, served: ServedTopics, names: Collection[str]) -> Topics:
-        """The topics that can be read. Those with these names are opened if they aren't open."""
+        """The topics that can be read. Topics with these names are opened if necessary."""
         now = asyncio.get_running_loop().time()
         unopened = [name for name in names if name not in self._topics]
         if not unopened and now - self._looked_at < _LOOK_SECONDS:
@@ -42,7 +42,7 @@ class GroupTopics:
         for topic in await served.every():
             topics[topic.name] = KnownTopic(topic.topic_id, topic.partitions)
             if not topic.partitions:
-                topic.next_look()  # nobody can fetch from it, so nobody else looks whether it got records
+                topic.next_look()  # it can't be fetched from, so no fetch looks whether it got records
         if topics != dict(self._topics):
             self._topics = MatchedTopics(topics)
         return self._topics

@@ -1,4 +1,4 @@
-"""Notes which groups are in use, gives up claims that nobody needs, and forgets offsets that nobody used for long."""
+"""Notes which groups are in use, gives up unused claims, and expires offsets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from archiver.serve.nodes import Cluster, Need, Standing
 _LOG = logging.getLogger(__name__)
 _EVERY: Final = 60.0
 _OFTEN: Final = 10
-"""In the time after which offsets expire, their groups are noted to be in use so many times at least."""
+"""Groups in use are noted at least this many times within the retention of offsets."""
 _UNASKED_FOR: Final = 300.0
 GRACE: Final = 1800.0
-"""For so long after the start nothing expires: members come back, and the longest session is as long."""
+"""Seconds after the start in which nothing expires: members return, and the longest session lasts as long."""
 
 
 class GroupUpkeep:
@@ -61,7 +61,7 @@ class GroupUpkeep:
             await self._cluster.release_unused(_UNASKED_FOR)
             if self._clock() - self._began >= self._grace:
                 await self._expire()
-        except Exception as error:  # noqa: BLE001 - whatever it is, serving goes on
+        except Exception as error:  # noqa: BLE001 - serving continues after any error
             if not self._is_failing:
                 _LOG.warning("groups can't be looked after", exc_info=error)
             self._is_failing = True

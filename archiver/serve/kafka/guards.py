@@ -1,7 +1,7 @@
-"""What a principal needs to ask an API about topics: each guard stands before a handler, and sees its answer too.
+"""The rights that requests about topics need: each guard precedes a handler, and filters its answer.
 
-What a principal may not see is answered as Kafka does: the same error whether it is there or not, and nothing at all
-where a client asks for everything. A handler is asked only for what is left.
+As in Kafka, a hidden topic is answered with the same error whether it exists or not, and is left out if a client
+requests everything. Handlers get only what is allowed.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Guard: TypeAlias = Callable[[Handler, Service, Request], Awaitable[Answer]]
 
 _TOPIC: Final = 2
 _WITH_NO_TOPICS: Final = 1
-"""From this version on, Metadata can ask for no topic."""
+"""From this version on, Metadata can name no topic."""
 _DENIED: Final = ErrorCode.topic_authorization_failed
 
 
 async def anybody(handler: Handler, service: Service, request: Request) -> Answer:
-    """Whoever may come in may ask this: it tells of no topic and no group."""
+    """No right needed: the answer shows no topic and no group."""
     return await handler(service, request)
 
 
 async def nobody(handler: Handler, service: Service, request: Request) -> Answer:
-    """A write: the handler refuses it, whoever asks, and whether there is such a topic or not."""
+    """A write: the handler refuses it for all clients, whether the topic exists or not."""
     return await handler(service, request)
 
 
 async def fetching(handler: Handler, service: Service, request: Request) -> Answer:
-    """Fetch needs READ of each topic. The handler asks for it itself: its answer is packed."""
+    """Fetch needs READ of each topic. The handler checks that: it packs its answer itself."""
     return await handler(service, request)
 
 
@@ -103,7 +103,7 @@ async def configs(handler: Handler, service: Service, request: Request) -> Answe
 async def by_topics(
     handler: Handler, service: Service, request: Request, operation: Operation, refusal: Callable[[Any], Values]
 ) -> Mapping[str, Any]:
-    """Ask a handler for the topics that the principal has this right to; the others are answered with a refusal."""
+    """Call a handler with the topics that the principal has this right to; refuse the remaining ones."""
     allowed, refused = await split(service, request, request.body.topics, operation)
     answer = values(await handler(service, with_body(request, topics=allowed)))
     return {**answer, "topics": [*answer["topics"], *map(refusal, refused)]}
@@ -118,7 +118,7 @@ def denied_topic(topic: Any, partitions: Iterable[int], **more: Any) -> Values:
 async def split(
     service: Service, request: Request, topics: Iterable[Any], operation: Operation
 ) -> tuple[tuple[Any, ...], list[Any]]:
-    """Split topics of a request, by name or id, into those that the principal has this right to, and the others."""
+    """Split topics of a request, by name or id, into allowed and refused ones."""
     allowed: list[Any] = []
     refused: list[Any] = []
     async for topic in request.in_turns(topics):
@@ -140,7 +140,7 @@ def values(found: Answer) -> dict[str, Any]:
 
 
 async def _name(service: Service, topic: Any) -> str | None:
-    """The name of a topic of a request; None for an id that nobody knows, which tells nothing."""
+    """The name of a topic of a request; None for an unknown id, which reveals nothing."""
     topic_id = getattr(topic, "topic_id", None)
     if topic_id is not None:
         topic = await service.topic(None, topic_id)  # as the handler will: it may be known here by then
@@ -158,7 +158,7 @@ def _may_describe(request: Request, resource: Any) -> bool:
 
 
 def _undescribed(request: Request, topic: Any) -> Values:
-    """A topic that may not be seen. Kafka tells neither the name that goes with an id, nor the id of a name."""
+    """A topic that may not be seen. As in Kafka, neither the name of an id nor the id of a name is shown."""
     topic_id = getattr(topic, "topic_id", None)
     may_lack_name = getattr(request.body, "topics", None) is not None and request.version >= 12  # noqa: PLR2004
     name = topic.name if topic_id is None else None if may_lack_name else ""

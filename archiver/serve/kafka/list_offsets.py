@@ -24,7 +24,7 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 _KNOWN_SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
-"""The first version that may ask for these."""
+"""The first version in which each of these is allowed."""
 _BEGINNINGS: Final = (EARLIEST, EARLIEST_LOCAL)
 _NONE: Final = -1
 _WITH_NOT_AVAILABLE: Final = 5
@@ -55,7 +55,7 @@ async def list_offsets(service: Service, request: Request) -> Values:
 
 
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
-    """OffsetForLeaderEpoch: where an epoch's records end. By it consumers find out whether a log was cut back."""
+    """OffsetForLeaderEpoch: the end of an epoch. Consumers detect a truncated log by it."""
     topics = []
     async for named in request.in_turns(request.body.topics):
         topic = await service.topic(named.topic)
@@ -92,9 +92,9 @@ async def _asked(
 
 
 async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
-    """Look at the table. False where clients may know more of it from another node than this one can find out.
+    """Refresh the table. False if clients may know more of it from another node, and this one can't find out.
 
-    An end that goes back would be taken for a log that was cut. Where only beginnings are asked for, none is told.
+    An end that goes back would look like a truncated log. Requests for beginnings only need no end.
     """
     ends = not partitions or any(
         asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
@@ -106,7 +106,7 @@ async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any
 
 
 def _knows(request: Request, time: int) -> bool:
-    """Whether a version has a meaning for a time. Who is told of no offset would take that for an answer."""
+    """Whether a version defines this timestamp. A client would take "no offset" for an answer."""
     return time >= EARLIEST or request.version >= _KNOWN_SINCE.get(time, math.inf)
 
 
@@ -133,7 +133,7 @@ async def _found(topic: ServedTopic, partition: int, time: int, lagging: ErrorCo
 
 
 async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, int, int] | None:
-    """Offset, timestamp and leader epoch; None where there is no such record."""
+    """Offset, timestamp and leader epoch; None if there is no such record."""
     match time:
         case _ if time == LATEST:
             return topic.end(partition), _NONE, topic.leader_epoch(partition)
@@ -162,5 +162,5 @@ async def _epoch_end(topic: ServedTopic, partition: int, epoch: int, lagging: Er
 
 
 def error_of(error: ContextError) -> ErrorCode:
-    """What clients are told: to try again where that may help, else that the server failed. Neither skips records."""
+    """The error for a client: to retry if that may help, else a server error. With neither it skips records."""
     return ErrorCode.kafka_storage_error if error.retryable else ErrorCode.unknown_server_error

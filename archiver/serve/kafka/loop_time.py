@@ -1,10 +1,9 @@
-"""The event loop's time, shared fairly by those who cause work: principals, and addresses that have not logged in.
+"""Fair shares of the event loop's time, for principals and for addresses of clients that have not logged in.
 
-Start-time fair queueing at two levels: of all payers with requests, the one that has used the least time has the next
-turn, and of its connections the one that has used the least; those that pipeline requests come last. In one pass of the
-loop, turns take some milliseconds at most; then sockets, timers and other tasks are looked at. While nothing else
-waits, one payer may use the whole loop for reading records. For other requests each payer has a budget, a share of the
-time: who is over it waits.
+Start-time fair queueing at two levels: of all payers with requests, the one that used the least time has the next turn,
+and of its connections the one that used the least; pipelined requests come last. Turns take some milliseconds of one
+pass of the loop; then sockets, timers and other tasks run. If no other payer waits, one may use the whole loop for
+records. For other requests each payer has a budget, a share of the time, and waits if it exceeds that.
 """
 
 from __future__ import annotations
@@ -187,7 +186,7 @@ class LoopTime:
             asyncio.get_running_loop().call_soon(self._give_turns)
 
     def _give_turns(self) -> None:
-        """Begin another pass of the loop: give turns to who has used the least."""
+        """Begin another pass of the loop: give turns to the payers that used the least."""
         self._pass_seconds = 0.0
         self._pass_turns = 0
         while self._ready and self._pass_turns < _TURNS_AT_ONCE and self._pass_seconds < SLICE_SECONDS:
@@ -207,7 +206,7 @@ class LoopTime:
                 self._queue(payer)
         self._is_scheduled = False
         if self._ready:
-            self._schedule()  # after those that have a turn now: they may want another one
+            self._schedule()  # after the clients that have a turn now: they may need another one
 
     def _begin(self, payer: Payer, client: ClientTurns, start: float) -> None:
         payer.start = max(payer.start, self._start)
@@ -277,7 +276,7 @@ class ClientTurns:
         self.expected_seconds = 0.0
         self.prepaid = 0.0
         self.is_pipelined = False
-        """Whether the request came before the answer to the one before: within a payer, others go first."""
+        """Whether the request came before the previous answer: within a payer, other requests go first."""
 
     def pay_as(self, name: str) -> None:
         """Have another payer pay from now on."""
@@ -311,7 +310,7 @@ class ClientTurns:
         self._time.charge(self, seconds, budget=self._has_budget)
 
     async def begin(self, size: int = 0) -> None:
-        """Wait for a turn for the next request, which has so many bytes."""
+        """Wait for a turn for the next request of this many bytes."""
         self.suspended()
         self.expected_seconds = size * _SECONDS_A_BYTE if size > _LARGE else 0.0
         self.last_seconds = self._request_seconds
@@ -336,7 +335,7 @@ class ClientTurns:
         await self._turn()
 
     async def each(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Go through elements of a request. Other clients have their turns meanwhile."""
+        """Iterate over elements of a request. Other clients get turns during that."""
         for number, element in enumerate(elements, 1):
             yield element
             if number % _ELEMENTS_A_LOOK == 0 and self.is_over:
@@ -352,7 +351,7 @@ class ClientTurns:
             self._long_work_of = None
 
     def end(self) -> None:
-        """End with the connection. Work that goes on after it, as a commit does, gets turns, but no long work."""
+        """End with the connection. Work that continues, as a commit does, gets turns, but no long work."""
         self._has_ended = True
         self.end_long_work()
 
@@ -431,6 +430,6 @@ def _timed(work: Callable[[], Any]) -> _Ran:
     began = time.thread_time()
     try:
         value, error = work(), None
-    except Exception as raised:  # noqa: BLE001 - raised again where the work is waited for
+    except Exception as raised:  # noqa: BLE001 - raised again by the waiting request
         value, error = None, raised
     return value, error, time.thread_time() - began

@@ -77,9 +77,9 @@ async def offset_commit(service: Service, request: Request) -> Values:
 
 
 async def commit_in_time(service: Service, request: Request) -> None:
-    """Wait if the client of an OffsetCommit writes more than the registry has time for.
+    """Delay an OffsetCommit whose client writes more than the registry has time for.
 
-    That comes before the commit has its place among those of the group: commits of other clients don't wait for it.
+    That precedes its place in the group's queue: commits of other clients don't wait for it.
     """
     size = 0
     for topic in request.body.topics:
@@ -118,7 +118,7 @@ async def offset_fetch(service: Service, request: Request) -> Values:
 
 
 async def offset_delete(service: Service, request: Request) -> Values:
-    """OffsetDelete: those of topics that no member of the group reads."""
+    """OffsetDelete: for topics that no member of the group reads."""
     body = request.body
     nothing: dict[str, Any] = {"topics": []}
     group = service.coordinator.groups.get(body.group_id)
@@ -198,7 +198,7 @@ def _is_owed(service: Service, request: Request, named: Any, known: Any) -> bool
 
 
 def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
-    """Refuse to give any offsets. Who is told that there are none of a topic would begin anew, or at the end."""
+    """Refuse all offsets. Without offsets for one topic, a client would start at its begin, or at the end."""
     _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", asked.group_id, topic)
     return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
 
@@ -248,7 +248,7 @@ async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, Serv
 
 
 def _absent(service: Service, request: Request, named: Any) -> ErrorCode:
-    """What a client is told that commits offsets of a topic that isn't open."""
+    """The error for commits of a topic that isn't open."""
     if _may_be_away(service, request, named):
         return ErrorCode.coordinator_load_in_progress  # clients commit again after this one
     return ErrorCode.unknown_topic_id if request.version >= _BY_ID else ErrorCode.unknown_topic_or_partition

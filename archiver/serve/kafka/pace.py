@@ -18,15 +18,15 @@ class Pace:
         self._size = 0
 
     def asked(self, now: float) -> int | None:
-        """How many bytes the client will take within `SOON_SECONDS`, if it goes on as it did; call it when it asks.
+        """Return how many bytes the client takes within `SOON_SECONDS`; call it when a request comes.
 
-        It takes an answer, and does what it does with it, before it asks again. What it waits for the server doesn't
-        count. None where its last answer had no records, or there was none.
+        A client takes an answer and processes it before it requests more. Waits for the server don't count. None if its
+        last answer had no records, or there was none.
         """
         if not self._size:
             return None
         return round(self._size * SOON_SECONDS / max(now - self._answered_at, _LEAST_SECONDS))
 
     def answered(self, size: int, now: float) -> None:
-        """Note that the client has an answer to take, with so many bytes of records."""
+        """Note that the client was sent this many bytes of records."""
         self._size, self._answered_at = size, now

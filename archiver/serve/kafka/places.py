@@ -1,8 +1,8 @@
-"""The places of a server: how many connections there may be, and who gives way when all are taken.
+"""The places of a server: the number of connections, and which one gives way when all are taken.
 
-Strangers are connections whose clients have not logged in, or, if clients needn't, have not sent a request. They get
-half of the places. When there is no place for another client, the oldest stranger gives way, of the address that has
-the most of them: so nobody who only connects keeps others out.
+Strangers are connections that have not authenticated or, if that isn't required, have not sent a request. They get half
+of the places. If a new client finds no place, the oldest stranger of the address with the most strangers gives way:
+clients that only connect keep no client out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Places:
     """Counts connections by address. Use it from one event loop."""
 
     def __init__(self, most: int, most_per_address: int | None) -> None:
-        """Without `most_per_address`, an address gets half of the places, and who has logged in doesn't count."""
+        """Without `most_per_address`, an address gets half of the places, and authenticated clients don't count."""
         self._most = most
         self._most_strangers = max(1, most // _STRANGERS)
         self._most_per_address = most_per_address or max(1, most // _STRANGERS)
@@ -58,7 +58,7 @@ class Places:
         self._stranger_count += 1
 
     def show(self, task: Task, *, is_principal: bool) -> None:
-        """Note that a connection's client has logged in, or has sent a request where it needn't."""
+        """Note that a client has logged in, or has sent a request if it needn't."""
         address = self._taken.get(task)
         if address is None:
             return

@@ -1,7 +1,7 @@
-"""Requests that would write: all are refused with an error that no client takes for a passing one.
+"""Requests that write: all are refused with an error that no client retries.
 
-They are advertised all the same: librdkafka fetches only from a broker that knows Produce, and a refusal tells more
-than an unknown API.
+They are advertised, because librdkafka fetches only from a broker that knows Produce, and a refusal says more than an
+unknown API.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Answers to OffsetFetch without offsets, such that no client takes them for none, and none waits for ever.
+"""Answers to OffsetFetch without offsets, which no client takes for "no offsets", and on which none waits without end.
 
-librdkafka gives up for good on errors by which it looks for another coordinator: it asks no more for these partitions,
-and its consumer neither reads them nor lets go of them. It asks again, and then whom it knows as the coordinator, for
-those partitions only that the answer names as asked for with an old epoch. On COORDINATOR_LOAD_IN_PROGRESS it asks the
-same node again, unless its assignment has changed meanwhile. Others look at the error of the whole answer first.
+On errors that make it look for another coordinator, librdkafka gives up for good: it repeats the request only for
+partitions answered with an old epoch, and neither reads the remaining ones nor releases them. On
+COORDINATOR_LOAD_IN_PROGRESS it repeats it at the same node, unless its assignment has changed. Other clients look at
+the error of the whole answer first.
 
-So a node without the registry says NOT_COORDINATOR where there are other nodes, which may have it, and
-COORDINATOR_LOAD_IN_PROGRESS where it is the only one. With versions 1 and 7, librdkafka before 2.4 asks, which knows of
-no way on from either: it stays.
+So a node without the registry answers NOT_COORDINATOR if there are other nodes, which may have it, and
+COORDINATOR_LOAD_IN_PROGRESS if it is alone. With versions 1 and 7, which librdkafka before 2.4 sends, neither error
+helps: that client stays.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ async def no_offsets_here(
 
 
 def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[ErrorCode, float]:
-    """What such a node says of a group, and after how many seconds.
+    """The error that such a node gives for a group, and the seconds to wait before it.
 
-    librdkafka asks again at once, also while it looks for the coordinator, and tells its user each time.
+    librdkafka repeats at once, also while it looks for the coordinator, and reports each error to its user.
     """
     if error is ErrorCode.coordinator_not_available and has_others and version not in _STAYING:
         return ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
@@ -50,7 +50,7 @@ def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[E
 
 
 async def late(seconds: float, ending: asyncio.Future[None]) -> None:
-    """Wait so long, or until the server ends."""
+    """Wait for this many seconds, or until the server ends."""
     if seconds:
         await asyncio.wait({ending}, timeout=seconds)
 

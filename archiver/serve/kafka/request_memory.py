@@ -1,6 +1,6 @@
-"""Memory for large requests, shared by all connections: who sends one waits until there is room for more of it.
+"""Memory for large requests, shared by all connections: a request waits until there is room for more of it.
 
-A principal, or an address that has not logged in, gets a share of it only.
+A principal, or an address that has not logged in, gets only a share of it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 SMALL: Final = 64 << 10
-"""Requests of at most so many bytes never wait: connections are bounded."""
+"""Requests of at most this many bytes never wait: the number of connections is bounded."""
 _SHARE: Final = 4
 """One payer gets a quarter of the memory."""
 
 
 @dataclass(slots=True, eq=False)
 class _Holders:
-    """Those who hold memory, the oldest first, and how much it is."""
+    """The requests that hold memory, the oldest first, with their bytes."""
 
     requests: dict[Held, None] = field(default_factory=dict)
     bytes: int = 0
@@ -38,12 +38,12 @@ class Held:
         self.bytes = 0
 
     async def grow(self, size: int) -> None:
-        """Wait until there is room for so many bytes more."""
+        """Wait until there is room for this many bytes more."""
         await self._memory.room(self, size)
 
 
 class RequestMemory:
-    """So many bytes of requests at a time. Use it from one event loop."""
+    """A number of bytes for requests. Use it from one event loop."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes

@@ -42,7 +42,7 @@ _INT8, _INT16, _INT32, _INT64 = (_NUMBERS[name] for name in ("int8", "int16", "i
 
 
 class Bytes:
-    """The bytes of a frame, read from front to back. Every read raises BadRequest where they end too early."""
+    """The bytes of a frame, read from front to back. Every read raises BadRequest if they end too early."""
 
     __slots__ = ("_data", "_end", "_place", "_room")
 
@@ -66,13 +66,13 @@ class Bytes:
         return number
 
     def take(self, size: int) -> bytes:
-        """Read so many bytes."""
+        """Read this many bytes."""
         self._need(size)
         start, self._place = self._place, self._place + size
         return self._data[start : self._place]
 
     def elements(self, count: int) -> range:
-        """Begin an array of so many elements, each of at least one byte. BadRequest where it has too many."""
+        """Begin an array of this many elements, each of at least one byte. Raises BadRequest if there are too many."""
         if count > self.left:
             raise BadRequest("an array of the frame is longer than the frame", elements=count, left=self.left)
         if count > self._room:
@@ -81,7 +81,7 @@ class Bytes:
         return range(count)
 
     def tag(self, read: _Read | None) -> Any:
-        """Read the value of a tagged field, whose elements count with all others; skip it where nothing reads it."""
+        """Read a tagged field, whose elements count like others; skip it if `read` is None."""
         inside = Bytes(self.take(self.varint()), self._room)
         if read is None:
             return None

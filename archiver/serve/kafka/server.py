@@ -1,4 +1,4 @@
-"""Listens for clients, at most so many at a time, in all and from one address."""
+"""Listens for clients, within limits for all and for an address."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _READ_BYTES: Final = 32 << 10
 """What a connection keeps of requests that it has not read yet: twice as much, and what the system gives it at once."""
 _SYSTEM_BYTES: Final = 64 << 10
 _TLS_SECONDS: Final = 0.001
-"""About what a TLS handshake takes in the loop, where it isn't measured."""
+"""The approximate loop time of a TLS handshake, which isn't measured."""
 _LEAST_HANDSHAKE: Final = 0.01
 _PAUSE_SECONDS: Final = 0.5
 _SHUTDOWN_SECONDS: Final = 2.0
 
 
 class Door(Protocol):
-    """Knows who comes in."""
+    """Authenticates clients."""
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """The TLS context for a new connection; None where there is no TLS."""
+        """The TLS context for a new connection; None without TLS."""
 
     def session(self, certificate: bytes | None) -> Session:
         """The session of a new connection, whose client showed this certificate, if any."""
@@ -89,7 +89,7 @@ class Server:
         return self._service.session_slots.sessions
 
     async def listen(self, host: str, port: int) -> int:
-        """Bind the address, without taking clients yet; return the port. ConfigError where that can't be done."""
+        """Bind the address, without accepting clients yet; return the port. Raises ConfigError if that fails."""
         try:
             addresses = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -103,7 +103,7 @@ class Server:
         return port
 
     async def start(self, service: Service) -> None:
-        """Take clients. ConfigError where another server took the port since."""
+        """Accept clients. Raises ConfigError if another server took the port since `listen`."""
         self._service = service
         self._is_accepting = True
         for listener in self._listeners:
@@ -114,11 +114,11 @@ class Server:
             self._accept_from(listener)
 
     async def end_in_order(self, seconds: float) -> None:
-        """Answer those that wait, leave the cluster, and end all connections, for so many seconds at most.
+        """Answer waiting requests, leave the cluster, and end all connections, within this many seconds.
 
-        Who waits for records gets those that there are, who commits hears that it is done, and who waits in a group is
-        sent to another node. Clients are taken until the other nodes know that this one leaves: until then they send
-        clients here, and some give up where nobody listens.
+        Fetches get the records that there are, commits are confirmed, group members are sent to another node, and
+        answers that take long are dropped. Clients are accepted until the other nodes know that this one leaves: until
+        then they send clients here, and some give up if no server listens.
         """
         self._end_connections()
         if not self._service.ending.done():
@@ -225,7 +225,7 @@ class Server:
                 ssl_handshake_timeout=max(_LEAST_HANDSHAKE, until - loop.time()) if context else None,
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS if context else None,
             )
-        except OSError as error:  # also those of TLS, and its time-out
+        except OSError as error:  # also errors and time-outs of TLS
             self.closing_log.write(address, f"it isn't let in: {error or 'it said nothing'}")
             return
         try:

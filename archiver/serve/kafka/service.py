@@ -52,7 +52,7 @@ class Service:
     spreads_answers: bool = True
     """Whether clients that pause while their queue is full are answered no faster than they take records."""
     ending: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    """Done when the server ends: who waits for records is answered with those that there are."""
+    """Done when the server ends: waiting fetches are answered with the records that there are."""
 
     async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
         """The topic by its id if one is given, else by its name."""
@@ -65,10 +65,10 @@ class Service:
         return self.quotas.group_budget(request.access.principal, request.client.host)
 
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
-        """What a client is told of a topic that `topic` didn't find by its name: `away` if it can't be opened now.
+        """The error for a topic that `topic` didn't find by its name: `away` if it can't be opened now.
 
-        A consumer gives up a topic that doesn't exist, and keeps one without a leader. If a topic can never be opened,
-        who reads others beside it had better go on without it.
+        A consumer drops a topic that doesn't exist, and keeps one without a leader. A topic that can never be opened
+        must not keep it from its other topics.
         """
         return away if self.topics.is_away(name) else ErrorCode.unknown_topic_or_partition
 
@@ -84,7 +84,7 @@ class Client:
     sessions: FetchSessions
     pace: Pace = field(default_factory=Pace)
     pauses: Pauses | None = None
-    """Of a client that pauses while its queue is full, where it said by its first request that it may."""
+    """For clients that pause while their queue is full, by the software name of their first request."""
     member: tuple[str, str] | None = None
     """The group and the id of the member that sends its heartbeats here."""
 
@@ -104,7 +104,7 @@ class Client:
 
 
 def payer_of(host: str) -> str:
-    """Return who pays for clients of an address that have not logged in."""
+    """Return the payer for an address's clients that have not logged in."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -135,5 +135,5 @@ class Request:
         return access
 
     def in_turns(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Go through elements of the request. If there are many, other clients have their turns meanwhile."""
+        """Iterate over elements of the request. If there are many, other clients get turns."""
         return self.client.turns.each(elements)

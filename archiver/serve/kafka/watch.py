@@ -1,4 +1,4 @@
-"""Metrics, health and the access log of an endpoint: opened before it, and told its parts once they are there."""
+"""Metrics, health and the access log of an endpoint. Created before it, and given its parts later."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Watch:
     """What operators see of an endpoint. Use as a context manager within its event loop."""
 
     def __init__(self, section: ServeSection) -> None:
-        """ConfigError where the access log can't be written."""
+        """Raises ConfigError if the access log can't be written."""
         self._address = section.metrics
         self._instruments = ServeInstruments()
         self._health = ServeHealth(self._troubles)
@@ -45,7 +45,7 @@ class Watch:
         self.offsets = KnownOffsets()
 
     def __enter__(self) -> Self:
-        """Begin. ConfigError where the address can't be listened on."""
+        """Begin. Raises ConfigError if the metrics address can't be used."""
         if self._log is not None:
             self._open.enter_context(self._log)
         if self._address is not None:

@@ -1,14 +1,14 @@
-"""Several servers as one cluster: who is there, who leads a partition, and who coordinates a group. Knows no protocol.
+"""Several servers as one cluster: nodes, leaders of partitions, coordinators of groups. Knows no protocol.
 
 - `members`: the nodes of a view, and how partitions and groups are spread over them
-- `membership`: this node's heartbeats and its lease; takes in views
-- `claims`: the groups that this node coordinates, each with its fence in the registry
-- `turns`: what is kept of a group, in the order in which it was asked for
-- `joint_commits`: commits of a group that wait for each other, kept together
-- `node_store`: the calls of both, answered by the registry
-- `fenced_offsets`: offsets of groups that only their coordinator commits
-- `cluster_ids`: the id that nodes of one catalog have in common
-- `cluster`: all of it, as answers to requests see it
+- `membership`: this node's heartbeats, lease and views
+- `claims`: the groups that this node coordinates, each fenced in the registry
+- `turns`: the order of a group's writes
+- `joint_commits`: waiting commits of a group, kept together
+- `node_store`: the registry calls of membership and claims
+- `fenced_offsets`: offsets that only the group's coordinator commits
+- `cluster_ids`: the id that nodes of one catalog share
+- `cluster`: all of it, for the handlers of requests
 """
 
 from archiver.serve.nodes.claims import Need, Standing

@@ -1,9 +1,9 @@
-"""The groups that this node coordinates. Each is claimed in the registry first, which refuses the commits of others.
+"""The groups that this node coordinates. Each is claimed in the registry, which refuses commits of other nodes.
 
-Only groups that have members or offsets are claimed, or that get some: names that clients make up leave nothing behind.
+Only groups that have or get members or offsets are claimed: invented names leave nothing behind.
 
-Three things keep a group from having two coordinators at a time: a view is settled before anything of it is claimed, a
-node without its lease answers nothing, and a commit carries the claim's epoch, which the registry compares.
+Three rules keep a group from having two coordinators: a view is settled before its groups are claimed, a node without
+its lease answers nothing, and a commit carries the claim's epoch, which the registry compares.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _MOST_CLAIMS: Final = 50_000
 _RELEASED_AT_ONCE: Final = 1000
 _A_MOMENT: Final = 1.0
 _CLAIMS_AT_ONCE: Final = 2
-"""Fewer than the store has connections: heartbeats go on while many groups are taken over."""
+"""Fewer than the store has connections: heartbeats continue while many groups are taken over."""
 
 
 class Standing(Enum):
-    """What this node is to a group."""
+    """This node's relation to a group."""
 
     COORDINATOR = "it coordinates it"
     OTHER = "another node does"
@@ -92,7 +92,7 @@ class Claims:
         return len(self._held)
 
     def standing(self, group_id: str) -> Standing:
-        """What this node is to a group at this moment, without asking anybody."""
+        """This node's relation to a group now, without I/O."""
         if not self._membership.is_leased:
             return Standing.UNKNOWN
         members = self._membership.members
@@ -103,9 +103,9 @@ class Claims:
     async def claimed(
         self, group_id: str, need: Need = Need.GROUP, budget: GroupBudget | None = None
     ) -> GroupClaim | Standing:
-        """Coordinate a group if it is this node's to do; what this node is to it otherwise.
+        """Claim a group if this node coordinates it; else return this node's relation to it.
 
-        A group that is begun counts in the `budget` of the client that begins it, until it is given up.
+        A group that begins counts in the `budget` of its client until it is given up.
         """
         standing = self.standing(group_id)
         if standing is Standing.LOADING:
@@ -141,11 +141,10 @@ class Claims:
             lease.asked_at = self._now()
 
     async def release_unused(self, unasked_for: float = 0.0, owner: str | None = None) -> int:
-        """Give up groups without members that nobody asked for in so many seconds. Return how many there were.
+        """Give up groups without members that no request named for this many seconds. Return how many there were.
 
-        With `owner`, only those that this owner began.
-
-        In the registry, a claim on a group that has offsets stays: it says when the group had members last.
+        With `owner`, only groups that this owner began. In the registry, the claim on a group with offsets stays: it
+        says when the group last had members.
         """
         since = self._now() - unasked_for
         unused = [
@@ -180,7 +179,7 @@ class Claims:
         return [(group_id, self._held[group_id]) for group_id in self._owned.get(owner, ())]
 
     async def _claimed_once(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> Standing:
-        """Claim a group, once for all who ask meanwhile."""
+        """Claim a group, once for all concurrent requests."""
         task = self._claiming.get(group_id)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._claim(group_id, budget, makes=makes))
@@ -232,7 +231,7 @@ class Claims:
         return lease is not None and not lease.asking and group_id not in self._leaving and not self._is_used(group_id)
 
     async def _release(self, groups: list[str]) -> None:
-        """Give up groups that nobody asks for. Who asks meanwhile waits, and claims them again."""
+        """Give up unused groups. Requests that come during that wait, and claim them again."""
         try:
             node_id = self._membership.own.node_id
             await asyncio.get_running_loop().run_in_executor(None, lambda: self._store.release(groups, node_id=node_id))

@@ -1,4 +1,4 @@
-"""The cluster as answers to requests see it: the nodes to tell of, and the groups that this one may answer for."""
+"""The cluster for handlers of requests: the nodes that clients see, and the groups that this node answers for."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _Answer = TypeVar("_Answer")
 _KEEPING_SECONDS: Final = 10.0
 """How long a node that leaves waits for what is being kept. What isn't by then was never acknowledged."""
 _LAGS_FOR: Final = 60.0
-"""For so many seconds after another node went, its clients may come with what it has seen."""
+"""Seconds after a node went in which its clients may bring offsets that it had seen."""
 
 
 class Cluster:
-    """This node, the others, and what each of them does. Use it from one event loop."""
+    """This node, the other nodes, and their work. Use it from one event loop."""
 
     def __init__(
         self,
@@ -74,18 +74,18 @@ class Cluster:
 
     @property
     def told(self) -> Members:
-        """The nodes that clients are told of: the last ones that all nodes agreed on since this one came."""
+        """The nodes that clients see: the last view that all nodes agreed on since this one joined."""
         return self._membership.told
 
     @property
     def others(self) -> Members | None:
-        """All nodes but this one, which share its work once they give it up; None where there are none."""
+        """All other nodes, which take over this node's work; None if it is alone."""
         nodes = tuple(node for node in self.told.nodes if node.node_id != self.own.node_id)
         return Members(number=self.told.number, nodes=nodes) if nodes else None
 
     @property
     def trouble(self) -> ContextError | None:
-        """Why the other nodes can't be asked for, if so."""
+        """Why the other nodes aren't known, if so."""
         return self._membership.trouble
 
     @property
@@ -95,7 +95,7 @@ class Cluster:
 
     @property
     def settled_for(self) -> float:
-        """How long all nodes have agreed on who leads what, in seconds; negative infinity if they don't."""
+        """For how many seconds all nodes have agreed on the leaders; negative infinity if they don't."""
         return self._membership.settled_for
 
     @property
@@ -107,13 +107,13 @@ class Cluster:
     def may_lag(self) -> bool:
         """Whether clients may have seen more of a topic at another node than this one has.
 
-        A node without a lease may know of no others though there are some.
+        A node without a lease may miss the existence of other nodes.
         """
         is_recent = self._clock() - self._others_seen_at < _LAGS_FOR
         return self._has_others or is_recent or not self.is_leased
 
     async def start(self) -> Self:
-        """Join the other nodes. ConfigError where that can never be."""
+        """Join the other nodes. Raises ConfigError if that can never work."""
         await self._membership.start()
         return self
 
@@ -128,7 +128,7 @@ class Cluster:
             await self._membership.settled(self._patience)
 
     async def ended(self) -> None:
-        """Wait until this node can't go on, and raise why."""
+        """Wait until this node fails, and raise the reason."""
         await self._membership.ended()
 
     async def close(self) -> None:
@@ -142,7 +142,7 @@ class Cluster:
         await self._membership.close()
 
     def standing(self, group_id: str) -> Standing:
-        """What this node is to a group."""
+        """This node's relation to a group."""
         return self._claims.standing(group_id)
 
     def refused(self, group_id: str, claim: GroupClaim) -> None:
@@ -159,12 +159,11 @@ class Cluster:
         need: Need = Need.GROUP,
         budget: GroupBudget | None = None,
     ) -> _Answer | Standing:
-        """Do something as the coordinator of a group; what this node is to the group instead, if it isn't that.
+        """Work as the coordinator of a group; return this node's relation to it if it isn't that.
 
-        Work that waits is given up when the group moves, or nobody waits for its answer. With `is_kept` it goes on to
-        its end, after all such work that was asked for before, and what was done holds also if the lease ended
-        meanwhile: the registry has it, or refused it. Work that `joins` comes already when that before has passed on.
-        A group that is begun so counts in the client's `budget`.
+        Work is cancelled when the group moves or the request ends. `is_kept` work finishes, after all earlier such work
+        of the group, and holds even if the lease ends: the registry has accepted or refused it. Work that `joins`
+        starts when earlier work has passed on. A group that begins counts in the client's `budget`.
         """
         if is_kept:
             turn = self._turns.take(group_id)
@@ -194,7 +193,7 @@ class Cluster:
         return answer if standing is Standing.COORDINATOR else standing
 
     async def release_unused(self, unasked_for: float) -> int:
-        """Give up groups that have no members and that nobody asked for in so many seconds; how many there were."""
+        """Give up groups without members that no request named for this many seconds. Return how many there were."""
         return await self._claims.release_unused(unasked_for)
 
     async def _kept(

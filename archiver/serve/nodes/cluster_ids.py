@@ -1,4 +1,4 @@
-"""The id of a cluster: that of the catalog whose tables it serves, however its address is written."""
+"""The id of a cluster: the id of its catalog, however the catalog's address is written."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ CLAIM: Final[ContextVar[GroupClaim | None]] = ContextVar("claim", default=None)
 
 
 class FencedOffsets(RegistryOffsets):
-    """Offsets in the registry. Who has no claim on the group, or an old one, gets CoordinatorDeposed."""
+    """Offsets in the registry. Raises CoordinatorDeposed without a current claim on the group."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class FencedOffsets(RegistryOffsets):
         on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
         saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
     ) -> None:
-        """`on_refused` is called where a claim didn't hold, `saw` with offsets that do. Both from a worker's thread."""
+        """Worker threads call `on_refused` with claims that did not hold, and `saw` with valid offsets."""
         super().__init__(dsn, cluster_id, answers_within=answers_within)
         self._on_refused = on_refused
         self._saw = saw
@@ -45,7 +45,7 @@ class FencedOffsets(RegistryOffsets):
     def load(self, group_id: str) -> CommittedOffsets:
         """All offsets of a group."""
         offsets = super().load(group_id)
-        if offsets:  # clients may ask for any name
+        if offsets:  # clients may send any name
             self._saw(group_id, offsets)
         return offsets
 
@@ -59,7 +59,7 @@ class FencedOffsets(RegistryOffsets):
             raise
 
     def expire(self, group_id: str, age: float) -> int:
-        """Forget the offsets of a group that had no members and committed nothing for so many seconds."""
+        """Delete the offsets of a group that had no members and no commit for this many seconds."""
         claim = self._claim(group_id)
         try:
             return self._opened().group_offsets.expire(

@@ -1,8 +1,8 @@
-"""Commits of one group that wait for each other are kept together, in one transaction, in the order in which they came.
+"""Waiting commits of one group are kept together, in one transaction, in the order in which they came.
 
-Members commit at about the same time, and each transaction takes the database as long as one commit does. One after the
-other, those of a large group would take so long that the heartbeats behind them come too late. Commits that are too
-much together are kept one by one: a commit is refused only for what it brings itself.
+Members commit at about the same time, and a transaction takes about the same time for one commit or many. One after the
+other, the commits of a large group would delay its heartbeats. If the sum exceeds a budget, commits are kept one by
+one: each is refused only for its own size.
 """
 
 from __future__ import annotations
@@ -53,10 +53,7 @@ class JointCommits:
         self._keeping: dict[str, asyncio.Task[None]] = {}
 
     async def commit(self, keep: Keep, group_id: str, offsets: CommittedOffsets, *, owner: str = "") -> None:
-        """Keep offsets, after those that were asked for before, with those that wait. Raises what `keep` does.
-
-        Only commits of the same owner are kept together.
-        """
+        """Keep offsets, after earlier ones, together with waiting ones of the same owner. Raises what `keep` raises."""
         part = self._joined(keep, group_id, offsets, owner)
         if group_id not in self._keeping:
             self._keeping[group_id] = asyncio.get_running_loop().create_task(self._keep(group_id))
@@ -69,7 +66,7 @@ class JointCommits:
         if not waiting or not waiting[-1].joins(claim, owner, offsets):
             waiting.append(_Batch(claim, owner, keep))
         part = _Part(offsets, asyncio.get_running_loop().create_future())
-        part.kept.add_done_callback(_look_at)  # nobody may be there any more to hear of it
+        part.kept.add_done_callback(_look_at)  # the request may be gone
         waiting[-1].parts.append(part)
         waiting[-1].offsets.update(offsets)
         return part
@@ -97,7 +94,7 @@ class JointCommits:
         """Keep offsets; return what went wrong. If this is cancelled, all who wait for the batch are."""
         try:
             await batch.keep(group_id, offsets)
-        except Exception as error:  # noqa: BLE001 - each that waits is told
+        except Exception as error:  # noqa: BLE001 - raised for each waiting request
             return error
         except BaseException:
             _cancel(batch.parts)
@@ -120,6 +117,6 @@ def _cancel(parts: Iterable[_Part]) -> None:
 
 
 def _look_at(done: asyncio.Future[None]) -> None:
-    """Keep asyncio from logging an error that nobody was there to hear of."""
+    """Keep asyncio from logging an error that no request waits for."""
     if not done.cancelled():
         done.exception()

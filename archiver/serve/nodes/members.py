@@ -1,7 +1,7 @@
-"""The nodes of a view, and how partitions and groups are spread over them: the same on every node that has the view.
+"""The nodes of a view, and how partitions and groups are spread over them: the same on every node with this view.
 
-Each key goes to the node whose hash with the key is highest (rendezvous hashing). Where a node goes, only what it had
-moves; where one comes, it takes an equal share of everybody's.
+Rendezvous hashing: a key goes to the node whose hash with the key is highest. If a node goes, only its keys move; if
+one comes, it takes an equal share from all nodes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST_REPLICAS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Node:
-    """A node as clients see it. `host` and `port` are where they connect to."""
+    """A node as clients see it, with the address for clients."""
 
     node_id: int
     host: str
@@ -27,7 +27,7 @@ class Node:
 class Members:
     """The live nodes of a view, by id.
 
-    `is_settled` says that each of them knows the view, and has stopped to coordinate what it gives to others.
+    `is_settled`: each node knows the view, and no longer coordinates what the view gives to other nodes.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Members:
     is_settled: bool = False
 
     def leaders(self, topic_id: UUID, partition: int) -> tuple[Node, ...]:
-        """The nodes that clients are sent to for a partition, the one that leads it first."""
+        """The nodes for a partition, its leader first."""
         return self._ranked(b"partition" + topic_id.bytes + partition.to_bytes(4, "big", signed=True))[:_MOST_REPLICAS]
 
     def coordinator(self, group_id: str) -> Node:

@@ -1,14 +1,13 @@
-"""This node among the others: its heartbeats, the lease that they give it, and the views that it takes in.
+"""This node in its cluster: heartbeats, the lease that they give, and views.
 
-A heartbeat that the registry took in is a lease: for `lost_after` seconds from before it was sent, no other node gives
-this one up. The lease is judged by this machine's own clock, the age of heartbeats by the database's: clocks need not
-agree. Who comes or goes makes another view. A node that has taken a view in says so with its next heartbeat, and
-coordinates nothing of others from then on; a view in which all nodes have said so is settled.
+A heartbeat that the registry accepted is a lease: for `lost_after` seconds from before it was sent, no other node gives
+this one up. The lease is judged by this machine's clock, the age of heartbeats by the database's: clocks need not
+agree. A node that comes or goes makes another view. A node confirms a view with its next heartbeat, and coordinates
+nothing of other nodes from then on; a view that all nodes confirmed is settled.
 
-Clients are told of the last settled view, or of the first one that this node saw since it joined. If each node told of
-the newest that it knows, a client would hear of a node from one, and from the next that there is none. librdkafka then
-closes that node's connection, and with it loses what it asked there: a consumer whose question for its topic was lost
-joins its group minutes later.
+Clients see the last settled view, or the first one since this node joined. With the newest known views, a client would
+learn of a node from one node, and of its absence from the next: librdkafka then closes that connection and loses the
+request that it sent there, and the consumer joins its group minutes later.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _Result = TypeVar("_Result")
 
 _LOG = logging.getLogger(__name__)
 _UNSETTLED_PACE: Final = 20
-"""How many times faster heartbeats are while a view isn't settled: for so short a time nodes tell of different ones."""
+"""How many times faster heartbeats are while a view isn't settled: nodes show different views then."""
 _PATIENCE: Final = 3
 """For how many times `lost_after` an id that another run holds is waited for."""
 _LEAVE_SECONDS: Final = 3.0
@@ -44,7 +43,7 @@ _FIRST_ID: Final = 1
 
 
 def boot_clock() -> float:
-    """Seconds that also pass while the machine sleeps, if its system can tell."""
+    """Seconds that also pass while the machine sleeps, if its system has such a clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
@@ -96,7 +95,7 @@ class Membership:
 
     @property
     def is_joined(self) -> bool:
-        """Whether the others count this node in, as far as it knows."""
+        """Whether other nodes count this node in, as far as it knows."""
         return self._run is not None
 
     @property
@@ -110,10 +109,10 @@ class Membership:
         return self._clock() - self._settled_at if self.is_leased and self.members.is_settled else float("-inf")
 
     async def start(self) -> None:
-        """Join the cluster, and wait until the others tell clients so.
+        """Join the cluster, and wait until the other nodes show this one to clients.
 
-        Returns also where that has to wait for the registry, for this address's last run, or for a node that gives no
-        sign of life. ConfigError where another node has the id.
+        Returns early if that waits for the registry, for the previous run at this address, or for a silent node. Raises
+        ConfigError if another node has the id.
         """
         await self._step()
         while self.trouble is None and self._refused_since and not self._is_at_this_address(self._refused_since[0]):
@@ -123,19 +122,19 @@ class Membership:
         self._task = asyncio.get_running_loop().create_task(self._keep_on())
 
     async def ended(self) -> None:
-        """Wait until the node can't go on, and raise why."""
+        """Wait until the node fails, and raise the reason."""
         assert self._task is not None
         await asyncio.shield(self._task)
 
     async def settled(self, seconds: float) -> bool:
-        """Wait for so long until all nodes know the view; whether they do."""
+        """Wait at most this many seconds until all nodes know the view. True if they do."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
         return self.members.is_settled
 
     async def close(self) -> None:
-        """Leave the cluster: stop to coordinate, then tell the others, and wait until they know.
+        """Leave the cluster: stop coordinating, announce it, and wait until the other nodes know.
 
         Until then they send clients here.
         """
@@ -160,7 +159,7 @@ class Membership:
             await asyncio.sleep(pace)
             await self._step()
         if self.members.is_settled and len(self.members.nodes) > 1:
-            await asyncio.sleep(pace)  # the others hear of it with their next heartbeat
+            await asyncio.sleep(pace)  # the other nodes learn of it with their next heartbeat
 
     async def _until_known(self) -> None:
         while True:
@@ -168,7 +167,7 @@ class Membership:
             is_known = all(node.is_lost or node.seen_view >= seen.number for node in seen.nodes)
             if not is_known or seen.nodes:
                 await asyncio.sleep(self._beats.every / _UNSETTLED_PACE)
-            if is_known:  # and told: the last one to know says so, and each hears it with the next heartbeat
+            if is_known:  # and shown: the last one to know says so, and each node learns it with its next heartbeat
                 return
 
     async def _keep_on(self) -> None:
@@ -182,7 +181,7 @@ class Membership:
             if self._run is None:
                 await self._join()
             if self._run is not None and await self._beat(self._run):
-                await self._beat(self._run)  # the others wait to hear that the view was taken in
+                await self._beat(self._run)  # the other nodes wait for the confirmation
         except ConfigError:
             raise
         except ContextError as error:
@@ -248,7 +247,7 @@ class Membership:
         if is_settled and (is_other or not self.members.is_settled):
             self._settled_at = self._clock()
         self.members = Members(number=seen.number, nodes=_nodes(seen), is_settled=is_settled)
-        if is_settled or self._is_new:  # who comes knows of all others, and what it told before may be old
+        if is_settled or self._is_new:  # a joining node knows all other nodes, and what it showed before may be old
             self.told, self._is_new = self.members, False
         if is_settled:
             self._settled.set()

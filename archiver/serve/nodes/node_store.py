@@ -1,4 +1,4 @@
-"""What nodes of a cluster tell each other, through a store that all reach: the registry of their configuration."""
+"""What nodes of a cluster tell one another, through the registry of their configuration."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _LOG = logging.getLogger(__name__)
 
 
 class NodeStore(Protocol):
-    """Where nodes find each other. Slow: call it in a thread. Any call may raise the registry's errors."""
+    """The nodes' shared store. Slow: call it in a thread. Any call may raise the registry's errors."""
 
     def propose(self, *, host: str, port: int) -> int:
         """The id for a node at an address."""
 
     def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
-        """Become a live node. Where another run lives under the id, it is returned."""
+        """Become a live node. Returns another live run with this id, if there is one."""
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
-        """A sign of life. None where this run was given up by others."""
+        """Send a heartbeat. None if other nodes gave this run up."""
 
     def give_up_lost(self) -> bool:
         """Give up nodes without a sign of life. Whether there were any."""
@@ -31,7 +31,7 @@ class NodeStore(Protocol):
         """Go in order."""
 
     def who_is_there(self) -> ServeView:
-        """Who is there, and what each knows of the others."""
+        """The nodes, and the view that each knows."""
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
         """Take a group over; why that can't be otherwise. Without `makes`, a group that isn't known isn't begun."""
@@ -86,7 +86,7 @@ class RegistryNodes:
         self._opened().serve_nodes.leave(self._cluster_id, node_id=node.node_id, incarnation=node.incarnation)
 
     def who_is_there(self) -> ServeView:
-        """Who is there, and what each knows of the others."""
+        """The nodes, and the view that each knows."""
         return self._opened().serve_nodes.view(self._cluster_id)
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:

@@ -1,4 +1,4 @@
-"""Work on one group, one at a time, in the order in which it was asked for: an older commit never follows a later."""
+"""Writes of one group, one at a time, in the order of their requests: an older commit never follows a later one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 PASS_ON: Final[ContextVar[Callable[[], None]]] = ContextVar("pass_on", default=lambda: None)
-"""Lets the next one come who may join the work at hand. Whoever calls it sees to the order from then on."""
+"""Lets the next write start if it may join the current one. The caller keeps the order from then on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Finds the chunk that has an offset of a partition. Who keeps chunks, in memory or on disk, says which to give up."""
+"""Finds the chunk with an offset of a partition. The caller decides which chunks to drop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 Place: TypeAlias = tuple[str, int]
 """A topic, by its key, and a partition."""
 Key: TypeAlias = tuple[Place, int]
-"""Where a chunk belongs, and the offset at which it starts."""
+"""The partition of a chunk, and its first offset."""
 
 
 class Spanning(Protocol):
@@ -50,13 +50,13 @@ class ChunkIndex(Generic[_Chunk]):
         return chunk if offset < chunk.next_offset else None
 
     def next_start(self, place: Place, offset: int) -> int | None:
-        """Where the next chunk after an offset starts; None if there is none."""
+        """The first offset of the next chunk after an offset; None if there is none."""
         starts = self._starts.get(place, [])
         index = bisect_right(starts, offset)
         return starts[index] if index < len(starts) else None
 
     def put(self, place: Place, chunk: _Chunk) -> Key:
-        """Add a chunk where none starts yet; return its key."""
+        """Add a chunk unless one starts there already; return its key."""
         key = place, chunk.start
         assert key not in self._chunks
         self._chunks[key] = chunk

@@ -1,6 +1,6 @@
 """Encoded batches of a range of offsets, and a cache of them that is bounded in bytes.
 
-What is served is always whole batches, so a chunk remembers where each of its batches ends.
+Only whole batches are served, so a chunk knows the end of each batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from archiver.wire import gap_batch
 from archiver.wire.gap import MOST_OFFSETS
 
 CHUNK_BYTES: Final = 1 << 20
-"""How much is decoded at once, about. A batch above it is a chunk of its own."""
+"""The approximate bytes that are decoded at once. A larger batch is a chunk by itself."""
 _OVERHEAD_BYTES: Final = 1024
 """What a chunk takes beside its batches, about. It keeps many tiny chunks from taking more than the cache may."""
 
@@ -62,10 +62,10 @@ class Chunk:
         return int(self.ends[-1])
 
     def take(self, offset: int, max_bytes: int, *, must_give: bool) -> tuple[tuple[memoryview, ...], int]:
-        """The batches from the one with `offset` on that fit into `max_bytes`, and the offset after them.
+        """Return the batches from the one with `offset` on that fit into `max_bytes`, and the offset after them.
 
-        With `must_give` the first batch is given even if it is larger. Nothing and `next_offset` where no batch
-        reaches as far as `offset`; nothing and `offset` where none fits.
+        With `must_give` the first batch is returned even if it is larger. Nothing and `next_offset` if no batch reaches
+        `offset`; nothing and `offset` if none fits.
         """
         first = int(np.searchsorted(self.last_offsets, offset, side="left"))
         if first == len(self.last_offsets):

@@ -1,4 +1,4 @@
-"""Where the archives of partitions begin, by the registry."""
+"""The begins of archived partitions, from the registry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONNECTIONS: Final = 2
 
 
 class PartitionBegins:
-    """Asks a registry, which is opened when it is first needed. Safe to share between threads."""
+    """Reads a registry, which is opened on first use. Thread-safe."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -21,7 +21,7 @@ class PartitionBegins:
         self._registry: RegistryReader | None = None
 
     def of(self, archive: TopicArchive) -> Mapping[int, int]:
-        """Where each partition begins that was seen in Kafka, also without records. Raises the registry's errors."""
+        """The begin of each partition that was seen in Kafka, also without records. Raises the registry's errors."""
         registry = self._opened()
         row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)
         return {} if row is None else registry.starts.known(row)

@@ -1,4 +1,4 @@
-"""Batches from any offset of any topic: out of the cache, else decoded once for all who ask at the same time."""
+"""Batches from any offset of any topic: from the cache, else decoded once for all concurrent readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[ServedTopic, int, int, int, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Whole batches from an offset on, and where to go on. `is_missing` says that what follows isn't in memory yet."""
+    """Whole batches from an offset on, and the next offset. `is_missing`: what follows isn't in memory yet."""
 
     parts: tuple[memoryview, ...]
     next_offset: int
@@ -37,10 +37,10 @@ class PartitionReader:
     def __init__(
         self, cache: ChunkCache, *, read_ahead: int, most_loads: int, spilled: SpilledChunks | None = None
     ) -> None:
-        """After each read, so many bytes are decoded ahead, unless `most_loads` chunks are being decoded already.
+        """After each read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
 
-        What slow readers will ask for is `spilled`, if that is there. `hits` counts chunks that were given out of
-        memory, `spilled_hits` those that were on disk, `misses` those that were decoded.
+        `spilled` has chunks for slow readers. `hits` counts chunks from memory, `spilled_hits` from disk, `misses`
+        decoded ones.
         """
         self.cache = cache
         self.spilled = spilled
@@ -86,10 +86,10 @@ class PartitionReader:
     def load(
         self, topic: ServedTopic, partition: int, offset: int, *, slow_takes: int | None = None
     ) -> asyncio.Task[Chunk | None]:
-        """Decode a chunk from an offset on, and keep it. All who ask for the same share the work.
+        """Decode a chunk from an offset on and keep it, once for all concurrent readers.
 
-        A reader that is slow says how many bytes it takes at a time. It gets them from disk; there, more is put ready.
-        Without a disk, it shares the work with all others.
+        A slow reader gives the bytes that it takes at a time. It is served from disk, where more is prepared; without a
+        disk it shares the work with all readers.
         """
         if self.spilled is None:
             slow_takes = None
@@ -103,9 +103,9 @@ class PartitionReader:
         return task
 
     def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
-        """Decode what a reader that goes on at an offset will ask for soon: about `wanted` bytes.
+        """Decode what a reader at an offset needs soon: about `wanted` bytes.
 
-        Less than a chunk isn't worth it: by the time such a reader comes, others may have put it out of the cache.
+        Less than a chunk isn't worth it: until the reader returns, other chunks may have replaced it.
         """
         if wanted >= CHUNK_BYTES:  # else the reader is slow
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
@@ -148,8 +148,8 @@ class PartitionReader:
             await self._spill(topic, partition, offset)
             chunk = await self._unspilled(topic, partition, offset, slow_takes)
         if chunk is not None and slow_takes is not None:
-            return chunk  # no memory is kept for a reader that comes back late, and asks for other batches then
-        while chunk is None or edition != topic.edition:  # what was removed meanwhile isn't given
+            return chunk  # keeps no memory for a reader that returns late for other batches
+        while chunk is None or edition != topic.edition:  # removed records aren't served
             self.misses += 1
             edition = topic.edition
             chunk = await topic.chunk(partition, offset, CHUNK_BYTES)
@@ -159,7 +159,7 @@ class PartitionReader:
         return chunk
 
     async def _unspilled(self, topic: ServedTopic, partition: int, offset: int, most: int | None) -> Chunk | None:
-        """A chunk from disk, whole or what is asked for at a time; None if it isn't there."""
+        """A chunk from disk, whole or a part at a time; None if it isn't there."""
         spilled_chunk = self.spilled and self.spilled.find(topic.key, partition, offset)
         if not spilled_chunk:
             return None
@@ -179,9 +179,9 @@ class PartitionReader:
         return chunk
 
     async def _spill(self, topic: ServedTopic, partition: int, offset: int) -> None:
-        """Put ready on disk what slow readers will ask for from an offset on.
+        """Prepare on disk what slow readers need from an offset on.
 
-        It is done once at a time for a partition: others may find what they need afterwards.
+        One at a time per partition: other readers may find their chunks afterwards.
         """
         spilled = self.spilled
         if spilled is None:
@@ -201,4 +201,4 @@ class PartitionReader:
         del self._loads[key]
         self._slow_loads -= is_slow
         if not done.cancelled():
-            done.exception()  # whoever waited has it; a read-ahead's error comes again when it is asked for
+            done.exception()  # its readers have the error; a read-ahead's error comes again when the chunk is read

@@ -1,6 +1,6 @@
-"""One archived topic as a server sees it: ends that never go back, and batches whatever becomes of the files.
+"""One archived topic as a server sees it: ends never go back, and batches are right whatever happens to the files.
 
-The methods that read are slow and belong into a worker's thread; `refreshed` and the properties are for the event loop.
+Reading methods are slow and belong into a worker's thread; `refreshed` and the properties are for the event loop.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _HURRIED_SECONDS: Final = 0.1
-"""The least time between two looks at a table, however many ask for one."""
+"""The least seconds between two refreshes of a table, however many are requested."""
 _UNSEEN_SECONDS: Final = 30.0
-"""How old a look at a table gets while clients ask about the topic, and fetch from other nodes only."""
+"""The most seconds between refreshes while clients use the topic, but fetch from other nodes only."""
 _ASKED_FOR_BEGINS: Final = 2
-"""The first question may have been on its way before a partition was seen, and so not know where that one begins."""
+"""The first query may precede a new partition, and then lacks its begin."""
 _EARLY: Final = 0.75
 """The part of the interval after which a fetch begins another look. Readers of what is in memory rarely wait then."""
 _BEGINS_SECONDS: Final = 1.0
 """How long the registry is waited for when a topic is opened."""
 NO_END: Final = (1 << 63) - 1
-"""Stands for the end of a leader epoch that may go on: no position is beyond it."""
+"""The end of a leader epoch that may continue: no position is beyond it."""
 _ONE_RECORD: Final = replace(ON_THE_WIRE, is_streamed=False)
 _IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
 """The namespace of topic ids for archives that don't know their topic's own."""
@@ -59,12 +59,11 @@ class ServedTopic:
         begins: Callable[[], Mapping[int, int]] = dict,
         on_rewrite: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """The table is looked at again at most every `interval` seconds, and only while somebody asks.
+        """The table is refreshed at most every `interval` seconds, and only while it is used.
 
-        `begins` says where the archive of each partition begins, which may be before its first record. Where it fails,
-        it is asked again with the next look.
-        `on_rewrite` is called with the topic's `key` when records that were given may no longer be in the table; then
-        `edition` counts on. `trouble` is why the last look failed.
+        `begins` returns the begin of each partition's archive, which may precede its first record; if it fails, it is
+        repeated with the next refresh. `on_rewrite` is called with the topic's `key` when served records may have left
+        the table; then `edition` increases. `trouble` is the last refresh's error.
         """
         self.name = archive.topic
         self.key = f"{archive.topic} in {archive.table_uuid}"
@@ -101,13 +100,13 @@ class ServedTopic:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether nobody looked at the table for a while, so that it may have got partitions since."""
+        """Whether the table wasn't refreshed for a while, so that it may have new partitions."""
         age = asyncio.get_running_loop().time() - self._looked_at
         return age >= max(self._interval, _UNSEEN_SECONDS)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether many wait for files to be opened: then who comes first had better decode for those after it."""
+        """Whether many readers wait for files to be opened: then decode for the readers behind as well."""
         return self._workers.is_crowded
 
     @property
@@ -116,7 +115,7 @@ class ServedTopic:
         return max(self._ends, default=-1) + 1
 
     def end(self, partition: int) -> int:
-        """The offset after the last archived one, or where a partition without any begins. It never goes back."""
+        """The offset after the last archived one, or the begin of an empty partition. It never goes back."""
         return self._ends.get(partition, 0)
 
     def may_have_records(self, partition: int, offset: int) -> bool:
@@ -132,7 +131,7 @@ class ServedTopic:
         return self._epochs.get(partition, -1)
 
     async def start(self, partition: int) -> int:
-        """Where the log begins: at the first record, or before it if the archive began there without records."""
+        """The log start: the first record, or the archive's begin if that precedes it."""
         snapshot = self._archive.snapshot
         cached = self._lows.get(partition)
         if cached is not None and cached[1] == snapshot.snapshot_id:
@@ -146,7 +145,7 @@ class ServedTopic:
             self._lows[partition] = begin or 0, snapshot.snapshot_id
             return begin or 0
         low, _ = await self._workers.lookup(self._archive.watermarks, partition)
-        # Where the archive began, there may be no record. Where retention moved the start, there is none before it.
+        # There may be no record at the archive's begin. If retention moved the start, there is none before it.
         low = low if begin is None else max(min(low, begin), self._archive.first_offset(partition))
         self._lows[partition] = low, snapshot.snapshot_id
         return low
@@ -157,7 +156,7 @@ class ServedTopic:
             await asyncio.wait({self._asked_begins()}, timeout=_BEGINS_SECONDS)
 
     def learn_begins(self) -> None:
-        """Ask where the partitions begin, if nobody did. Nobody waits for that until a client reads."""
+        """Query the begins of partitions, unless that was done. Runs in the background."""
         if not (self._knows_begins or self._begins_failed):
             self._asked_begins()
 
@@ -176,10 +175,10 @@ class ServedTopic:
         return asyncio.get_running_loop().time() - self._seen_at >= _EARLY * self._interval
 
     async def recent(self) -> None:
-        """Wait for a look at the table if the last one began longer than the interval ago; begin it before that.
+        """Wait for a refresh if the last one is older than the interval.
 
-        So what others removed from the table is given for no longer. If the catalog is away, or takes longer than the
-        interval, what was last seen is given.
+        This bounds how long records are served that were removed from the table. If the catalog is away, or slower than
+        the interval, the last snapshot is served.
         """
         now = asyncio.get_running_loop().time()
         age = now - self._seen_at
@@ -196,7 +195,7 @@ class ServedTopic:
             await asyncio.wait({look}, timeout=left)
 
     async def caught_up(self) -> bool:
-        """Look at the table, not before this moment; whether that worked. Then nobody has seen more of the topic."""
+        """Refresh the table from now on. True if that worked: then no client has seen more of the topic."""
         asked = asyncio.get_running_loop().time()
         while self._look_began < asked:
             self._hurry.set()
@@ -204,14 +203,14 @@ class ServedTopic:
         return self.trouble is None
 
     def note_ahead(self, partition: int, offset: int) -> None:
-        """Tell, once for each offset, that a client asks for what is beyond the end."""
+        """Log, once per offset, that a client requests an offset beyond the end."""
         if self._ahead.get(partition) != offset:
             self._ahead[partition] = offset
             end = self.end(partition)
             _LOG.warning("%s-%d ends at %d, and a client waits for offset %d", self.name, partition, end, offset)
 
     def was_ahead(self, partition: int, offset: int) -> bool:
-        """Whether a client was told already that this offset is beyond the end."""
+        """Whether a client was answered that this offset is beyond the end."""
         return self._ahead.get(partition) == offset
 
     def next_look(self) -> asyncio.Task[None]:
@@ -239,14 +238,14 @@ class ServedTopic:
             else:
                 return Chunk.of(offset, fetched)
             finally:
-                self._note(self._archive.snapshot)  # a file that was gone made the archive look for others
+                self._note(self._archive.snapshot)  # the archive replaced a file that was gone
 
     async def spill(
         self, partition: int, offset: int, max_bytes: int, *, into: SpilledChunks, until: int | None
     ) -> list[SpilledChunk]:
         """Decode from an offset on and write it to disk: about `max_bytes`, or up to the offset `until` or the end.
 
-        The files are opened once for all of it. An error stops it where it is; it comes again when that is asked for.
+        The files are opened once. An error ends it early, and comes again when that part is read.
         """
         batches = self._batches
         cursor = BatchCursor(partition=partition, offset=offset)
@@ -274,7 +273,7 @@ class ServedTopic:
             self._note(self._archive.snapshot)
 
     async def unspilled(self, chunk: SpilledChunk, offset: int, most_bytes: int | None) -> Chunk:
-        """What `spill` wrote: all of it, or so many bytes from an offset on. Raises OSError."""
+        """Read what `spill` wrote: all of it, or this many bytes from an offset on. Raises OSError."""
         if most_bytes is None:
             return await self._workers.batches(partial(chunk.read, chunk.start, chunk.size))
         return await self._workers.batches(partial(chunk.read, offset, most_bytes))
@@ -290,10 +289,10 @@ class ServedTopic:
         return None if latest is None else await self._workers.lookup(self._described, partition, latest[1])
 
     async def epoch_end(self, partition: int, epoch: int) -> tuple[int, int]:
-        """The largest archived leader epoch up to `epoch`, and where it ends; (-1, -1) for a negative one.
+        """The largest archived leader epoch up to `epoch`, and its end; (-1, -1) for a negative one.
 
-        An epoch below all archived ones ends where they begin, as in Kafka: its records were retired, not cut off.
-        The newest one, and those that may still be archived, have no end: who is beyond the archive's end waits there.
+        An epoch below all archived ones ends at their begin, as in Kafka: its records were retired, not truncated. The
+        newest epoch, and epochs that may still be archived, have no end: clients beyond the archive's end wait.
         """
         if epoch < 0:
             return -1, -1
@@ -340,14 +339,14 @@ class ServedTopic:
             self._asked_begins()
 
     def _asked_begins(self) -> asyncio.Task[None]:
-        """The question where partitions begin. All who wait for its answer share it."""
+        """The query for the begins of partitions, shared by all that wait for it."""
         if self._learning is None or self._learning.done():
             self._learning = asyncio.get_running_loop().create_task(self._learn_begins())
         return self._learning
 
     async def _learn_begins(self) -> None:
         self._begins_may_be_old = False
-        partitions = range(self.partitions)  # one that comes meanwhile may be missing in the answer
+        partitions = range(self.partitions)  # a partition that comes during that may be missing in the answer
         try:
             begins = await self._workers.offsets(self._ask_begins)
         except ContextError as error:

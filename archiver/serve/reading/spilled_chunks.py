@@ -1,8 +1,7 @@
-"""Chunks on a local disk, for readers that take their time: what they will ask for next is decoded once and waits here.
+"""Chunks on a local disk, for slow readers: what they read next is decoded once and waits here.
 
-The files have no names: nobody else can open them, and they are gone when the process ends, also after a crash. A file
-is written once, from its start on. Its room is given back when its chunks were given up and nobody reads it any more,
-so what is read is always what was written.
+The files have no names: no other process opens them, and they vanish with the process. A file is written once, from its
+start on, and its space is freed when its chunks were dropped and no reader has it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from archiver.serve.reading.chunk_index import ChunkIndex, Key
 from archiver.serve.reading.chunks import Chunk
 
 _FILES: Final = 16
-"""Of so many files the oldest one is given up for another."""
+"""At this many files, the oldest one is dropped for another."""
 _LEAST_FILE: Final = 1 << 20
 _SHARES: Final = 64
 _MOST_SHARE: Final = 16 << 20
@@ -38,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class _File:
-    """A file without a name. It is closed when nobody refers to it."""
+    """A file without a name, closed with its last reference."""
 
     def __init__(self, folder: Path) -> None:
         file = tempfile.TemporaryFile(dir=folder, prefix="archiver-", buffering=0)  # noqa: SIM115 - closed by finalize
@@ -66,7 +65,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpilledChunk:
-    """Where a chunk lies: its batches, then where each ends, then the last offset of each."""
+    """The position of a chunk: its batches, then the end of each, then the last offset of each."""
 
     start: int
     next_offset: int
@@ -93,13 +92,13 @@ class SpilledChunk:
 
 
 class SpilledChunks:
-    """At most `most_bytes` of chunks in files; the oldest are given up for others.
+    """At most `most_bytes` of chunks in files; the oldest are dropped.
 
-    `write` and what is found may be used in any thread, all else in one event loop.
+    `write` and returned chunks may be used in any thread, everything else in one event loop.
     """
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
-        """StorageError where the folder can't be used."""
+        """Raises StorageError if the folder can't be used."""
         self._folder = folder
         self._most_bytes = most_bytes
         self._file_bytes = max(_LEAST_FILE, most_bytes // _FILES)
@@ -124,11 +123,11 @@ class SpilledChunks:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all files with chunks. Any thread may ask."""
+        """The bytes of all files with chunks. Thread-safe."""
         return sum(chunk.size for chunk in tuple(self._kept))
 
     def write(self, chunk: Chunk) -> SpilledChunk:
-        """Write a chunk. Nobody finds it before it is put. StorageError where that fails, as on a full disk."""
+        """Write a chunk, which isn't found before it is put. Raises StorageError if that fails, as on a full disk."""
         numbers = [np.ascontiguousarray(offsets, np.int64).data for offsets in (chunk.ends, chunk.last_offsets)]
         size = chunk.size
         needed = size + sum(array.nbytes for array in numbers) + _OVERHEAD_BYTES
@@ -161,7 +160,7 @@ class SpilledChunks:
         return self._index.find((topic, partition), offset)
 
     def next_start(self, topic: str, partition: int, offset: int) -> int | None:
-        """Where the next chunk after an offset starts; None if there is none."""
+        """The first offset of the next chunk after an offset; None if there is none."""
         return self._index.next_start((topic, partition), offset)
 
     def give_up(self, topic: str, partition: int, chunk: SpilledChunk) -> None:

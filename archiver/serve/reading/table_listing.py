@@ -1,4 +1,4 @@
-"""Which tables the catalog has, at most a few seconds old: clients may ask for any name."""
+"""The names of the catalog's tables, at most a few seconds old: clients may send any name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TableListing:
     """The names of all tables. Use it from one event loop."""
 
     def __init__(self, tables: TableSource, workers: Workers, *, interval: float) -> None:
-        """The catalog is asked at most once in `interval` seconds, also if it doesn't answer."""
+        """The catalog is listed at most once in `interval` seconds, also if it doesn't answer."""
         self._tables = tables
         self._workers = workers
         self._interval = interval
@@ -24,9 +24,9 @@ class TableListing:
         self._listing: asyncio.Task[None] | None = None
 
     async def has_table(self, topic: str) -> bool:
-        """Whether a topic may have a table. Raises what the catalog answered last if it can't be asked.
+        """Whether a topic may have a table. Raises the catalog's last error if it can't be listed.
 
-        ConfigError if no table can have the topic's name.
+        Raises ConfigError if no table can have the topic's name.
         """
         name = self._tables.table_of(topic)
         if asyncio.get_running_loop().time() - self._listed_at >= self._interval:

@@ -26,7 +26,7 @@ _MOST_UNOPENED: Final = 1024
 _LISTED_SECONDS: Final = 30.0
 _MOST_IDS: Final = 1024
 _WITHOUT_ARCHIVE: Final = (ConfigError, NoTable, NotOurTable)
-"""What opening a topic raises that has no archive. The name of one that no table can have is a ConfigError."""
+"""Errors of opening a topic without an archive. ConfigError: no table can have this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class ServedTopics:
         return tuple(sorted(set(self.troubles).difference(self._topics)))
 
     def trouble(self, name: str) -> ContextError | None:
-        """Why a topic that isn't open couldn't be opened. None if it is open, has no archive, or wasn't asked for."""
+        """Why a topic couldn't be opened. None if it is open, has no archive, or wasn't requested."""
         last = self._unopened.get(name)
         return None if last is None else last.trouble
 
@@ -95,7 +95,7 @@ class ServedTopics:
         await asyncio.gather(*(self.named(name) for name in self._names))
 
     async def every(self) -> tuple[ServedTopic, ...]:
-        """All topics that are open. From time to time the catalog is asked for others. Nobody waits for that."""
+        """All open topics. From time to time the catalog is listed again, in the background."""
         is_due = asyncio.get_running_loop().time() - self._listed_at > _LISTED_SECONDS
         if is_due:
             self._list_soon()
@@ -103,13 +103,14 @@ class ServedTopics:
         return self.open
 
     async def names(self) -> tuple[str, ...]:
-        """The names of all topics, in order: of those that are open, and of those that can't be opened now."""
+        """The names of all topics, sorted: open ones, and ones that can't be opened now."""
         return tuple(sorted([*(topic.name for topic in await self.every()), *self.closed]))
 
     def look_around(self) -> None:
-        """Look at tables that nobody looked at for a while, and try to open those with trouble. Nobody waits for that.
+        """Refresh idle tables and retry the ones that failed to open. Runs in the background.
 
-        Clients fetch from the leader of a partition. A node that leads none of a topic hears of it in other requests.
+        Clients fetch from the leader of a partition. A node that leads no partition of a topic sees it in other
+        requests.
         """
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._look_at_unseen())
@@ -130,10 +131,10 @@ class ServedTopics:
         return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
 
     async def identified(self, topic_id: UUID) -> ServedTopic | None:
-        """The topic with this id. Another node may have told of it before this one has seen it: the catalog is asked.
+        """The topic with this id. Another node may have shown it before this one saw it: the catalog is listed.
 
-        That is done once for an id, and at most once an interval. An id that the catalog didn't have then is that of
-        a topic which was dropped: clients go on asking for it.
+        Once per id, and at most once an interval. An id that isn't listed then is a dropped topic's: clients keep
+        requesting it.
         """
         topic = self.with_id(topic_id)
         if topic is not None or topic_id in self._unknown_ids:
@@ -142,7 +143,7 @@ class ServedTopics:
             return None
         if await asyncio.shield(self._list_soon()):
             topic = self.with_id(topic_id)
-            if topic is None and not self.troubles:  # else it may be that of a topic which can't be opened now
+            if topic is None and not self.troubles:  # else it may be the id of a topic that can't be opened now
                 self._unknown_ids[topic_id] = None
                 if len(self._unknown_ids) > _MOST_IDS:
                     self._unknown_ids.popitem(last=False)
@@ -177,7 +178,7 @@ class ServedTopics:
         return is_there
 
     def _open_soon(self, name: str) -> asyncio.Task[ServedTopic | None] | None:
-        """Open a topic, once for all who ask meanwhile. None if that was tried a moment ago."""
+        """Open a topic, once for all concurrent requests. None if that failed less than the interval ago."""
         loop = asyncio.get_running_loop()
         last = self._unopened.get(name)
         if last is not None and loop.time() < last.until:
@@ -204,7 +205,7 @@ class ServedTopics:
         return topic
 
     def _list_soon(self) -> asyncio.Task[bool]:
-        """List the topics, once for all who ask meanwhile; whether the catalog answered."""
+        """List the topics, once for all concurrent requests. True if the catalog answered."""
         if self._listing is None or self._listing.done():
             self._listing = asyncio.get_running_loop().create_task(self._list_again())
         return self._listing
@@ -226,7 +227,7 @@ class ServedTopics:
     def _note_unopened(self, name: str, error: ContextError) -> None:
         before = self._unopened.get(name)
         is_told = before is not None and type(before.error) is type(error)
-        if not is_told and not isinstance(error, ConfigError | NoTable):  # clients may ask for any name
+        if not is_told and not isinstance(error, ConfigError | NoTable):  # clients may send any name
             _LOG.warning("topic %s can't be served", name, exc_info=error)
         until = asyncio.get_running_loop().time() + self._interval
         error.__cause__ = error.__context__ = None  # they hold what was read when it failed

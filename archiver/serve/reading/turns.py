@@ -1,8 +1,8 @@
-"""Whose turn it is to use a worker: what is quick goes first, and what opens files gets a share of the time.
+"""The order in which workers are used: quick work goes first, and opening files gets a share of the time.
 
-A chunk that goes on where the one before ended takes milliseconds. One from the middle of a file takes a hundred times
-as long: the file is opened, and rows before it are read. Many clients that ask seldom, each at a place of its own,
-would have all workers with that, and those who read on would wait behind them.
+A chunk that continues the previous one takes milliseconds. A chunk from the middle of a file takes a hundred times as
+long: the file is opened, and rows are skipped. Without shares, many clients with rare requests at different offsets
+would take all workers, and steady readers would wait.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from time import perf_counter
 from typing import Final
 
 OPENING_SHARE: Final = 0.25
-"""The share of the workers' time that opening files gets while others wait."""
+"""The share of the workers' time for opening files while other work waits."""
 _MOST_OWED: Final = 1.0
-"""After a long opening, no more than so many seconds of workers are made up for."""
+"""After a long opening, at most this many seconds of workers are made up for."""
 _RECENT_SECONDS: Final = 1.0
 
 
 class Turns:
-    """Gives so many turns at a time. Each kind is served in order. Use it from one event loop."""
+    """Gives a number of turns at a time. Each kind is served in order. Use it from one event loop."""
 
     def __init__(self, most: int, clock: Callable[[], float] = perf_counter) -> None:
         self._free = most
@@ -31,13 +31,13 @@ class Turns:
         self._quick: deque[asyncio.Future[None]] = deque()
         self._opening: deque[asyncio.Future[None]] = deque()
         self._owed = 0.0
-        """Seconds of workers that those who read on are to get before another file is opened."""
+        """Seconds of workers for steady readers before another file is opened."""
         self._opening_now = 0
         self._quick_at = float("-inf")
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more wait to open files than half of the workers come to soon."""
+        """Whether more openings wait than half of the workers start soon."""
         return len(self._opening) > 2 * self._most_opening
 
     @asynccontextmanager
@@ -86,7 +86,7 @@ class Turns:
             waiting.set_result(None)
 
     def _next(self) -> deque[asyncio.Future[None]] | None:
-        """The kind whose turn it is; None if nobody waits who may have one."""
+        """The kind with the next turn; None if no work waits that may start."""
         if self._quick and (not self._opening or self._owed > 0.0 or not self._may_open()):
             return self._quick
         return self._opening if self._opening and self._may_open() else None

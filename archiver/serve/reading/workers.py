@@ -1,6 +1,6 @@
 """Threads that read and decode, so that the event loop never waits for a file.
 
-Decoding leaves the interpreter to others most of the time: the kernels and Arrow release its lock.
+The kernels and Arrow release the interpreter's lock while they decode.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _LOOKUPS: Final = 4
 
 
 class Workers:
-    """Three pools: `threads` for batches, a few for questions about tables, and a few for offsets of groups.
+    """Three pools: `threads` for batches, some for lookups in tables, and some for offsets of groups.
 
-    None waits for another: commits of offsets go on while a catalog takes its time.
+    None waits for another: commits continue while a catalog is slow.
     """
 
     def __init__(self, threads: int) -> None:
@@ -57,13 +57,13 @@ class Workers:
     async def lookup(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
-        """Run what asks the catalog, or a file for one thing."""
+        """Run a catalog call, or a single lookup in a file."""
         return await asyncio.get_running_loop().run_in_executor(self._lookups, lambda: function(*args, **kwargs))
 
     async def offsets(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
-        """Run what reads or keeps offsets of groups, with the context of the request that asks for it."""
+        """Run a read or write of a group's offsets, in the context of its request."""
         context = copy_context()
         return await asyncio.get_running_loop().run_in_executor(
             self._offsets, lambda: context.run(function, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Attempts to show who one is: a few of an address at a time, and failures are told late."""
+"""Attempts to authenticate: few at a time per address, and failures are answered late."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class _User:
 
 
 class Attempts:
-    """At most four attempts of an address are looked at at a time. A failure is told up to a second late.
+    """At most four attempts of an address run at a time. A failure is answered up to a second late.
 
-    While failures wait to be told, other attempts of the address are looked at: clients with an old password keep
-    no others out. Of an address and a user at most 64 failures wait: no more passwords are guessed in a second.
-    Tokens can't be guessed, and have no such bound. Use it from one event loop.
+    Other attempts run during that delay: clients with an old password keep no client out. At most 64 failures of a user
+    at an address wait, which bounds guessed passwords per second. Tokens can't be guessed, and have no such bound. Use
+    it from one event loop.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Attempts:
 
     @asynccontextmanager
     async def one(self, address: str, user: str | None = None) -> AsyncIterator[None]:
-        """Wait for a place and hold it for the block. If that ends with AuthenticationFailed, wait before it goes on.
+        """Hold a place for the block. If it ends with AuthenticationFailed, wait before that is raised.
 
-        `user` is who the client says it is; None if it shows nothing that could be guessed.
+        `user` is the name that the client gives; None if the message has nothing to guess.
         """
         user = None if user is None else user[:_MOST_NAME]
         host = self._addresses.setdefault(address, _Address())
@@ -89,7 +89,7 @@ class Attempts:
         return float(min(_FIRST_DELAY * 2 ** min(tried.failures - 1, _MOST_DOUBLINGS), _LONGEST_DELAY))
 
     def _forget(self, last: tuple[str, str | None]) -> None:
-        """Forget who never failed, and of too many those who failed long ago first."""
+        """Forget users that never failed, and the oldest failures if there are too many."""
         tried = self._users[last]
         if not tried.clients and not tried.failures:
             del self._users[last]

@@ -80,7 +80,7 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_NO_TICKET
     context.num_tickets = 0  # each connection shows its certificate
     try:
-        # without a password, OpenSSL would ask for one on the terminal
+        # without a password, OpenSSL would prompt on the terminal
         context.load_cert_chain(files.certificate, files.key, password=files.key_password or "")
     except (OSError, ValueError) as error:
         raise ConfigError(
@@ -111,7 +111,7 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 def principal_of_certificate(der: bytes, name_from: NameFrom = "dn") -> Principal | None:
     """The principal of a client's certificate: its whole DN, as in `User:CN=reader,O=Example`, or its common name.
 
-    The DN is written as Kafka does (RFC 4514): the most specific part first. None where there is no such name.
+    The DN is written as Kafka does (RFC 4514), the most specific part first. None if there is no such name.
     """
     subject = x509.load_der_x509_certificate(der).subject
     if name_from == "dn":

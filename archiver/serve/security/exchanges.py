@@ -35,7 +35,7 @@ class Exchange(Protocol):
     """One client's exchange."""
 
     async def step(self, message: bytes) -> Step:
-        """Take a message. AuthenticationFailed where the client isn't who it says."""
+        """Handle a message. Raises AuthenticationFailed if the client isn't the principal it claims."""
 
     def user_in(self, message: bytes) -> str | None:
         """Who the client says it is, if this message has what could be guessed: a password, or a proof of one."""
@@ -43,7 +43,7 @@ class Exchange(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanisms:
-    """The mechanisms of a server, with what they ask. `hashing` runs what takes time."""
+    """The mechanisms of a server, with their sources. `hashing` runs slow hashes."""
 
     enabled: Sequence[MechanismWord]
     users: Users | None

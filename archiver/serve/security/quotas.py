@@ -1,7 +1,7 @@
-"""Quotas: how many requests and bytes a second a principal may ask for. Who is over has to wait, as with Kafka. No I/O.
+"""Quotas: requests and bytes a second per principal. Clients beyond them wait, as with Kafka. No I/O.
 
-A quota is kept for each principal in this process, over all its connections. What a principal may take for its groups
-is bounded too, and always: clients that are anonymous have that by address.
+A quota counts in this process, over all connections of a principal. Memory and registry space for groups are always
+bounded; anonymous clients are counted by address.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from archiver.access.principals import ANONYMOUS, Principal
 from archiver.serve.groups import GroupBudget
 
 MOST_WAIT: Final = 10.0
-"""The longest wait that one answer asks for. What a principal still owes is asked for with the next."""
+"""The longest wait that one answer requests. The rest of a debt is requested with the next answer."""
 _LEAST_WAIT: Final = 0.001
 _BURST_SECONDS: Final = 1.0
 _MOST_BUCKETS: Final = 10_000
@@ -39,7 +39,10 @@ class Quota:
 
 
 class Bucket:
-    """So much a second, and as much at once. More may be taken: that is waited for, `most_owed` seconds at most."""
+    """A rate per second, with a burst of one second.
+
+    More may be taken, and is waited for: at most `most_owed` seconds.
+    """
 
     __slots__ = ("_at", "_least", "_level", "_rate")
 
@@ -75,7 +78,7 @@ class Quotas:
         self._commits: OrderedDict[str, Bucket] = OrderedDict()
 
     def wait(self, principal: Principal, size: int, now: float) -> float:
-        """Count one request, answered with so many bytes; return the seconds that the client has to wait."""
+        """Count one request and its answer's bytes; return the seconds that the client must wait."""
         if not self._quotas:
             return 0.0
         waits = [0.0]
@@ -130,7 +133,7 @@ class Quotas:
         return buckets
 
     def _forget(self, now: float) -> None:
-        """Forget who was away the longest and owes nothing."""
+        """Forget the principals that were away the longest and owe nothing."""
         while len(self._buckets) > _MOST_BUCKETS:
             principal, buckets = next(iter(self._buckets.items()))
             if not all(bucket is None or bucket.is_full(now) for bucket in buckets):

@@ -1,7 +1,7 @@
 """SCRAM (RFC 5802) as Kafka's clients speak it: the server's part of an exchange.
 
-The server never has a password: it keeps a salt and two keys, by which it can check a proof, and from which no proof
-can be made. Who isn't known gets a salt of their own and goes through the same exchange: only its end says no.
+The server stores a salt and two keys, which check a proof but can't make one. An unknown user gets a salt too, and goes
+through the same exchange: only its end refuses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ScramExchange:
         self.name = ""
 
     def challenge(self, message: bytes) -> bytes:
-        """Answer the client's first message. AuthenticationFailed where it is none."""
+        """Answer the client's first message. Raises AuthenticationFailed if it is malformed."""
         matched = _FIRST.fullmatch(_text(message))
         if matched is None:
             raise AuthenticationFailed(_MALFORMED)
@@ -56,7 +56,10 @@ class ScramExchange:
         return self._signed[len(matched["bare"]) + 1 :].encode()
 
     def verdict(self, message: bytes) -> bytes:
-        """Answer the client's last message: the server's signature. AuthenticationFailed where the proof is wrong."""
+        """Answer the client's last message with the server's signature.
+
+        Raises AuthenticationFailed if the proof is wrong.
+        """
         matched = _FINAL.fullmatch(_text(message))
         if matched is None:
             raise AuthenticationFailed(_MALFORMED)

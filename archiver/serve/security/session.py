@@ -1,4 +1,4 @@
-"""What is known of who a connection belongs to: nobody yet, a principal, or one whose time is over."""
+"""The identity of a connection: none yet, a principal, or one whose time is over."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Session:
         self.is_raw = False
         """Whether the client's next messages come without a request's header, as they did before SaslAuthenticate."""
         self.is_over = False
-        """Whether the connection is to be closed once the last answer is sent."""
+        """Whether the connection must be closed after the last answer."""
 
     @property
     def mechanisms(self) -> Sequence[MechanismWord]:
@@ -75,7 +75,7 @@ class Session:
         return self._ends_at is not None and asyncio.get_running_loop().time() >= self._ends_at
 
     def handshake(self, mechanism: str, *, is_raw: bool) -> Shaken:
-        """Begin an exchange. A client that is known may do so again where its time ends, in the same way as before."""
+        """Begin an exchange. An authenticated client may repeat it when its time ends, with the same mechanism."""
         is_again = self.access is not None
         if self._mechanisms is None or self._exchange is not None or (is_again and (self._ends_at is None or is_raw)):
             self.is_over = self.access is None
@@ -119,9 +119,9 @@ class Session:
         return principal
 
     def _seconds(self, verified: Verified | None) -> tuple[float, float]:
-        """How long a client is told that it is known, and how long that holds: whoever is a little late isn't let go.
+        """The lifetime that a client is sent, and the lifetime that is enforced: slightly late clients stay connected.
 
-        Both are 0 where there is no end.
+        Both are 0 without an end.
         """
         ends = [(self._most_seconds * _TOLD_SHARE, self._most_seconds)] if self._most_seconds else []
         if verified is not None:
@@ -134,7 +134,7 @@ class Session:
 
 
 class OpenDoor:
-    """Lets everybody in, and asks for nothing: all are `User:ANONYMOUS`."""
+    """Lets all clients in without authentication, as `User:ANONYMOUS`."""
 
     context: ssl.SSLContext | None = None
 

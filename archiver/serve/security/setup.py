@@ -1,4 +1,4 @@
-"""Security as the configuration asks for it: certificates, mechanisms, rules and quotas. Mistakes are told at once."""
+"""Security from the configuration: certificates, mechanisms, rules and quotas. Mistakes fail at the start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from schema_mapping.errors import ContextError
 _THREADS: Final = 2
 """Threads that hash passwords: guessing them takes no more of the machine than this."""
 _LOADING_THREADS: Final = 3
-"""Threads that ask for users, keys and certificates, one each: none waits for another, nor for passwords."""
+"""Threads for users, keys and certificates, one each: none waits for another, nor for passwords."""
 
 
 class Security:
@@ -75,11 +75,11 @@ class Security:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """The TLS context for a new connection; None where there is no TLS."""
+        """The TLS context for a new connection; None without TLS."""
         return self.certificates.context if self.certificates else None
 
     async def begin(self) -> None:
-        """Load users and keys, and look at the certificates from now on. ConfigError where they can't be had."""
+        """Load users and keys, and start watching the certificates. Raises ConfigError if one can't be loaded."""
         if self._users is not None:
             try:
                 await self._users.begin()
@@ -97,7 +97,7 @@ class Security:
             self._looking = asyncio.get_running_loop().create_task(self._look(self.certificates))
 
     async def close(self) -> None:
-        """End what goes on behind."""
+        """End the background work."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)

@@ -1,7 +1,6 @@
-"""The public keys of who gives tokens (JWKS, RFC 7517), from an address or a file, kept until they are old.
+"""The public keys of the token issuer (JWKS, RFC 7517), from an address or a file, cached.
 
-A token with an unknown key has them fetched again, but only so often: clients can't make the server ask on and on.
-While the address is away, the keys that were known last are used.
+A token with an unknown key causes another fetch, at a bounded rate. While the address is away, the last keys are used.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 _MOST_BYTES: Final = 1 << 20
 _TIMEOUT: Final = 10.0
 _PATIENCE: Final = 1.0
-"""How long a token with a known key waits for keys that are being loaded. Then those that were known last count."""
+"""Seconds that a token with a known key waits for keys that are being loaded. Then the last keys are used."""
 _PIECE_BYTES: Final = 64 << 10
 _LEAST_SECONDS: Final = 10.0
 _KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
@@ -47,12 +46,12 @@ class TokenKeys:
         self._loading: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Load the keys. ServeError where they can't be had."""
+        """Load the keys. Raises ServeError if that fails."""
         self._keys = await self._load()
         self._tried_at = asyncio.get_running_loop().time()
 
     async def fitting(self, kid: object, algorithm: str) -> list[Any]:
-        """The keys that may have signed a token. AuthenticationFailed where there are none."""
+        """The keys that may have signed a token. Raises AuthenticationFailed if there are none."""
         age = asyncio.get_running_loop().time() - self._tried_at
         key = self._found(kid, algorithm)
         if age > self._kept_seconds or (not key and age > self._least_seconds):
@@ -82,13 +81,13 @@ class TokenKeys:
     async def _load_again(self) -> None:
         try:
             self._keys = await self._load()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the keys that were known last are used
+        except Exception as error:  # noqa: BLE001 - after any error, the last keys are used
             _LOG.warning("keys of tokens can't be loaded; those that were known last are used", exc_info=error)
         self._tried_at = asyncio.get_running_loop().time()
 
 
 def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
-    """Fetch keys from an address. ServeError where that can't be done. Slow: call it in a worker's thread."""
+    """Fetch keys from an address. Raises ServeError if that fails. Slow: call it in a worker's thread."""
     try:
         with requests.get(
             url, timeout=_TIMEOUT, stream=True, allow_redirects=False, verify=str(ca_file) if ca_file else True
@@ -98,7 +97,7 @@ def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
                     "the address of the keys doesn't answer with keys", url=url, status=response.status_code
                 )
             text = b""
-            for piece in response.iter_content(_PIECE_BYTES):  # its errors are those of requests
+            for piece in response.iter_content(_PIECE_BYTES):  # raises the errors of requests
                 text += piece
                 if len(text) > _MOST_BYTES:
                     break
@@ -108,7 +107,7 @@ def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
 
 
 def keys_in(path: Path) -> Sequence[jwt.PyJWK]:
-    """Read keys from a file. ServeError where it has none."""
+    """Read keys from a file. Raises ServeError if it has none."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -117,7 +116,7 @@ def keys_in(path: Path) -> Sequence[jwt.PyJWK]:
 
 
 def parsed(text: bytes, **where: str) -> Sequence[jwt.PyJWK]:
-    """The public keys in a JWKS document. ServeError where there are none."""
+    """The public keys of a JWKS document. Raises ServeError if there are none."""
     try:
         keys = jwt.PyJWKSet.from_dict(json.loads(text)).keys if len(text) <= _MOST_BYTES else []
     except (ValueError, AttributeError, TypeError, RecursionError, jwt.PyJWTError) as error:

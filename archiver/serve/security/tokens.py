@@ -33,7 +33,7 @@ class Bearer:
 
     @classmethod
     def parse(cls, message: bytes) -> Bearer:
-        """Read the client's message. AuthenticationFailed where it is none."""
+        """Parse the client's message. Raises AuthenticationFailed if it is malformed."""
         matched = _FIRST.fullmatch(message)
         pairs = dict(pair.split(b"=", 1) for pair in matched["pairs"].split(b"\x01") if pair) if matched else {}
         bearer = _BEARER.fullmatch(pairs.get(b"auth", b""))
@@ -71,7 +71,7 @@ class Tokens:
         self._keys = keys
 
     async def verified(self, bearer: Bearer) -> Verified:
-        """Verify a client's token. AuthenticationFailed where anything about it is wrong."""
+        """Verify a client's token. Raises AuthenticationFailed if anything about it is wrong."""
         rules = self._rules
         try:
             header = jwt.get_unverified_header(bearer.token)

@@ -112,7 +112,7 @@ class ClassicGroup:
         return [Joined(ticket=ticket, error=ErrorCode.member_id_required, member_id=member_id)]
 
     def sync(self, now: float, ticket: Ticket, asked: Syncing) -> list[Reply]:
-        """Take in a request for an assignment. The leader brings those of all."""
+        """Handle SyncGroup. The leader's request carries all assignments."""
         error = self.member_error(asked.member_id, asked.instance_id, asked.generation)
         is_other = asked.protocol_type not in (None, self.protocol_type) or asked.protocol not in (None, self.protocol)
         if error is ErrorCode.none and is_other:
@@ -159,7 +159,7 @@ class ClassicGroup:
         return ErrorCode.rebalance_in_progress if self.state is GroupState.PREPARING else ErrorCode.none
 
     def seen(self, now: float, member_id: str) -> None:
-        """Begin a member's session anew, if it is one."""
+        """Reset the member's session timer. Unknown members are ignored."""
         if member_id in self.members:
             self.members[member_id].seen(now)
 
@@ -273,7 +273,7 @@ class ClassicGroup:
     def _wait(self, now: float, ticket: Ticket, member: Member, asked: Joining) -> list[Reply]:
         """Let a member wait for the next generation."""
         replies: list[Reply] = []
-        if member.joining is not None:  # its client asks again: the first request has lost its reader
+        if member.joining is not None:  # the client repeated its request: the first one has no reader any more
             replies.append(Joined(ticket=member.joining, error=ErrorCode.unknown_member_id))
         member.joining = ticket
         member.take_in(asked)
@@ -304,13 +304,13 @@ class ClassicGroup:
         if self.state is GroupState.STABLE and is_same:
             member.seen(now)
             joined = self._joined(ticket, member, skips=was_leader)
-            if was_leader and not asked.may_skip:  # a leader would assign anew, and nobody else would ask for it
+            if was_leader and not asked.may_skip:  # a leader would assign again, and no other member would request it
                 joined = self._joined(ticket, member, leader=owner)
             return [*replies, joined]
         return replies + self._wait(now, ticket, member, asked)
 
     def _prepare(self, now: float) -> list[Reply]:
-        """Begin a rebalance, or go on with one."""
+        """Begin a rebalance, or continue one."""
         replies: list[Reply] = []
         if self.state is not GroupState.PREPARING:
             self._opens = now + self._initial_delay if self.state is GroupState.EMPTY else now
@@ -334,9 +334,9 @@ class ClassicGroup:
         return self._completed(now) if is_due else []
 
     def _completed(self, now: float) -> list[Reply]:
-        """End the wait for joins: a new generation of those who came. Static members may be late.
+        """End the wait for joins with a new generation of the joined members. Static members may be late.
 
-        If none came, the wait is repeated until one comes, or the sessions of the static members are over.
+        If no member joined, the wait is repeated until one does, or the sessions of the static members end.
         """
         for member in [
             member for member in self.members.values() if member.joining is None and member.instance_id is None

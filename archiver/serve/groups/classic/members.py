@@ -17,7 +17,7 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class GroupState(Enum):
-    """Where a group is, in Kafka's words."""
+    """The state of a group, in Kafka's words."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -83,12 +83,12 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request of it waits for the others."""
+        """Whether the member has a JoinGroup or SyncGroup that isn't answered yet."""
         return self.joining is not None or self.syncing is not None
 
     @property
     def may_expire(self) -> bool:
-        """Whether its time may end now. While a request of it waits, that of a new member only."""
+        """Whether the session may end now. While a request of the member waits, only a new member's session ends."""
         return not self.is_waiting or (self.is_new and self.joining is not None)
 
     @property

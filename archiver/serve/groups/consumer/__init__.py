@@ -1,10 +1,10 @@
 """Groups with the protocol of KIP-848: members send heartbeats, and the group assigns the partitions.
 
-- `members`: members, their heartbeats and what these are answered
-- `subscriptions`: the topics that a member wants, by names and by a pattern
-- `assignors`: who shall read what
-- `reconciliation`: one member's way from what it reads to what it shall read
-- `group`: one group's members, epochs and sessions, as a state machine without I/O
+- `members`: members, their heartbeats and the answers
+- `subscriptions`: topics by names and by a pattern
+- `assignors`: target assignments
+- `reconciliation`: a member's steps from its assignment to its target
+- `group`: members, epochs and sessions, as a state machine without I/O
 """
 
 from archiver.serve.groups.consumer.assignors import ASSIGNORS

@@ -1,4 +1,4 @@
-"""Who shall read what. An assignor gives each partition of a wanted topic to one of the members that want it.
+"""Assignors: each partition of a subscribed topic goes to one of its subscribers.
 
 Both are pure: the same members, topics and previous targets give the same targets.
 """
@@ -17,16 +17,16 @@ Wanted: TypeAlias = Mapping[str, frozenset[UUID]]
 Targets: TypeAlias = Mapping[str, frozenset[Place]]
 """The partitions of each member."""
 Assignor: TypeAlias = Callable[[Wanted, Mapping[UUID, int], Targets], dict[str, frozenset[Place]]]
-"""Assigns the partitions of topics, given by their number, after what each member was to read before."""
+"""Assign partitions. Arguments: the topics of each member, the partitions of each topic, the previous targets."""
 
 _UNEVEN: Final = 2
-"""A member that has so many more than another gives one to it."""
+"""A member with this many partitions more than another gives one to it."""
 
 
 def uniform(wanted: Wanted, partitions: Mapping[UUID, int], previous: Targets) -> dict[str, frozenset[Place]]:
-    """Give all members about the same number of partitions, and let them keep as many as that allows.
+    """Spread partitions evenly, and move as few as that allows.
 
-    Where all want the same topics, nobody has more than one more than another.
+    If all members subscribe to the same topics, their numbers of partitions differ by one at most.
     """
     readers = _readers(wanted, partitions)
     holdings = _Held(wanted, readers)
@@ -71,7 +71,7 @@ def _readers(wanted: Wanted, partitions: Mapping[UUID, int]) -> dict[UUID, list[
 
 
 class _Held:
-    """What members have so far."""
+    """The partitions that members have at this point."""
 
     def __init__(self, members: Iterable[str], readers: Mapping[UUID, list[str]]) -> None:
         self._readers = readers
@@ -92,7 +92,7 @@ class _Held:
             heapq.heapreplace(heap, (count + 1, rank, member))
 
     def even_out(self, topic: UUID) -> bool:
-        """Move partitions of a topic from those that have many to those that have few; whether any moved."""
+        """Move partitions of a topic from members with many to members with few. True if any moved."""
         holders = self._of[topic]
         moved = False
         while True:

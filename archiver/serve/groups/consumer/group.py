@@ -45,7 +45,7 @@ _DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTimes:
-    """How often members shall send heartbeats, and how long one may be silent."""
+    """The interval of heartbeats, and the longest silence of a member, in seconds."""
 
     interval: float = 5.0
     session: float = 45.0
@@ -71,7 +71,7 @@ class ConsumerGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether the group has no members."""
         return not self.members
 
     @property
@@ -90,7 +90,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerState:
-        """Where it is."""
+        """The group's state."""
         if not self.members:
             return ConsumerState.EMPTY
         if self.assignment_epoch != self.epoch:
@@ -111,7 +111,7 @@ class ConsumerGroup:
             self._remove(member)
 
     def beat(self, now: float, beat: Beat, topics: Topics) -> Beaten:
-        """Take in a heartbeat: a member joins, goes on, leaves, or pauses."""
+        """Handle a heartbeat: a member joins, continues, leaves, or (if it is static) leaves for a while."""
         mistake = _mistake(beat, topics)
         if mistake is not None:
             return mistake
@@ -139,12 +139,12 @@ class ConsumerGroup:
             member.revokes_by = float("inf")
         elif member.revoking != revoking or member.revokes_by == float("inf"):
             member.revokes_by = now + member.rebalance_seconds
-        # An answer may be lost, and not every client says all again then: it is told until it says that it knows.
+        # An answer may be lost, and not every client repeats everything then: repeat it until the client confirms it.
         is_told = beat.is_full or beat.epoch != member.epoch or member.assigned != member.owned
         return Beaten(member_id=member.member_id, epoch=member.epoch, assigned=member.assigned if is_told else None)
 
     def seen(self, now: float, member_id: str) -> None:
-        """Begin a member's session anew, if it is one that is there."""
+        """Reset the session timer of a member, if the group has it."""
         member = self.members.get(member_id)
         if member is not None:
             member.expires = now + self._times.session
@@ -166,7 +166,7 @@ class ConsumerGroup:
         return error is ErrorCode.none or (member is not None and JOINING_EPOCH < epoch == member.previous_epoch)
 
     def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether a member may ask for offsets. Who doesn't say who it is may."""
+        """Whether a member may fetch offsets. Clients that name no member may."""
         if member_id is None and epoch < JOINING_EPOCH:
             return ErrorCode.none
         return self._asked(member_id or "", None, epoch)[0]
@@ -188,7 +188,7 @@ class ConsumerGroup:
         return ErrorCode.none if epoch == member.epoch else ErrorCode.stale_member_epoch, member
 
     def _joining(self, beat: Beat) -> ConsumerMember | Beaten:
-        """The member that joins: a new one, or one that begins again and holds nothing."""
+        """Return the joining member: a new one, or one that starts over without partitions."""
         instance = beat.instance_id
         owner = self._static.get(instance) if instance is not None else None
         if owner is not None and owner != beat.member_id:
@@ -212,7 +212,7 @@ class ConsumerGroup:
         return self._holding_nothing_else(member)
 
     def _known(self, beat: Beat) -> ConsumerMember | Beaten:
-        """The member that a heartbeat is of, if it is where it says."""
+        """Return the member of a heartbeat, or a refusal if its epoch is wrong."""
         if beat.instance_id is not None:
             owner = self._static.get(beat.instance_id)
             if owner is None:
@@ -342,7 +342,7 @@ class ConsumerGroup:
             member.topics, member.looked_up_in = topics, self._topics
 
     def _preferred(self) -> str:
-        """The assignor that most members ask for."""
+        """The assignor that most members name."""
         votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return max(ASSIGNORS, key=lambda name: votes[name]) if votes else _DEFAULT_ASSIGNOR
 
@@ -352,7 +352,10 @@ class ConsumerGroup:
             self.epoch += 1
 
     def _assign(self) -> None:
-        """Give each member its target. Who is away holds no more than that: nobody reads it there."""
+        """Give each member its target.
+
+        A static member that is away keeps only partitions of its target: it reads none.
+        """
         self.assignor = self._preferred()
         ordered = sorted(self.members.values(), key=lambda each: (each.instance_id or each.member_id, each.member_id))
         self.targets = ASSIGNORS[self.assignor](

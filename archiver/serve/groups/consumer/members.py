@@ -27,7 +27,7 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class ConsumerState(Enum):
-    """Where a group is, in Kafka's words."""
+    """The state of a group, in Kafka's words."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -36,7 +36,7 @@ class ConsumerState(Enum):
 
 
 class MemberState(Enum):
-    """Where a member is on its way to its target."""
+    """A member's step on the way to its target."""
 
     STABLE = "stable"
     UNHEARD = "must give up partitions, and has not said that it knows of them"
@@ -46,9 +46,9 @@ class MemberState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A heartbeat. What is None hasn't changed since the last one; an empty `pattern` stands for none.
+    """A heartbeat. None: unchanged since the last one. An empty `pattern`: no pattern.
 
-    `rights` are those of who sends it; None stands for all.
+    `rights` are the sender's; None means all.
     """
 
     member_id: str
@@ -85,7 +85,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beaten:
-    """The answer to a heartbeat. `assigned` is None where the member has said that it holds just that."""
+    """The answer to a heartbeat. `assigned` is None if the member has confirmed that assignment."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -139,5 +139,5 @@ class ConsumerMember:
 
     @property
     def is_away(self) -> bool:
-        """Whether it is a static one that left, and has said that it will be back."""
+        """Whether it is a static member that left and announced its return."""
         return self.epoch == PAUSING_EPOCH

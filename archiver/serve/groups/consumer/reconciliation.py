@@ -1,9 +1,8 @@
-"""One member's way from what it reads to what it shall read.
+"""A member's steps from its assignment to its target.
 
-First it gives up what isn't its own any more, and stays at its epoch until it says that it did. Then it gets the
-target's epoch, and those partitions of its target that nobody else holds; the others as soon as they are released.
-
-It gives up only what it said that it knows of: who never heard of a partition has nothing to say when that is taken.
+First the member revokes what isn't in the target, and keeps its epoch until it confirms that. Then it gets the target's
+epoch and the free partitions of its target; the remaining ones follow when they are released. A member needn't revoke
+partitions that it was never sent.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class HeldPlaces:
         self._held: set[Place] = set()
 
     def is_free(self, place: Place) -> bool:
-        """Whether nobody holds a partition."""
+        """Whether no member holds a partition."""
         return place not in self._held
 
     def hold(self, places: Collection[Place]) -> None:

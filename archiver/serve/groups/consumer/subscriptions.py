@@ -77,7 +77,7 @@ class MatchedTopics(Mapping[str, KnownTopic]):
 
 
 def matching(pattern: str, names: Collection[str]) -> Matched:
-    """Compile a pattern and find the names that it matches. Safe in any thread; the interpreter is free meanwhile."""
+    """Compile a pattern and match it against names. Thread-safe; the interpreter is free during that."""
     if len(pattern) > _MOST_LENGTH:
         return Matched(error=f"the pattern has {len(pattern)} characters: at most {_MOST_LENGTH} are taken")
     texts = pa.array(list(names) or [""], pa.string())
@@ -96,10 +96,9 @@ def pattern_error(pattern: str, topics: Topics) -> str | None:
 
 
 def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights | None = None) -> frozenset[UUID] | None:
-    """The ids of the topics with one of these names, and of those whose whole name the pattern matches.
+    """Return the ids of the named topics that the member may see, and of the matched topics that it may read.
 
-    Named ones have to be seen, as in Kafka, and matched ones to be read: `rights` says which are. None: all of them.
-    None if it is not known what the pattern matches.
+    Without `rights`, all topics count. None if the pattern isn't matched yet.
     """
     topic_ids = {topics[name].topic_id for name in names if name in topics and (rights is None or rights.sees(name))}
     if pattern:
