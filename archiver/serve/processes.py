@@ -64,7 +64,7 @@ def shifted(address: str, by: int, key: str) -> str:
 
 
 @dataclass(slots=True)
-class _Place:
+class _Slot:
     """One of the processes, or the time when it is started again."""
 
     process: BaseProcess | None = None
@@ -93,7 +93,7 @@ class Processes:
         self._first_delay = first_delay
         self._grace = grace
         self._context = multiprocessing.get_context("spawn")
-        self._places = [_Place() for _ in range(count)]
+        self._slots = [_Slot() for _ in range(count)]
         self._signal = 0
 
     def run(self) -> int:
@@ -105,7 +105,7 @@ class Processes:
         try:
             while not self._signal:
                 self._start_due()
-                running = [slot.process.sentinel for slot in self._places if slot.process is not None]
+                running = [slot.process.sentinel for slot in self._slots if slot.process is not None]
                 wait(running, timeout=_LOOK_SECONDS)
                 if self._look():
                     return -self._gives_up
@@ -118,44 +118,44 @@ class Processes:
     @property
     def pids(self) -> tuple[int | None, ...]:
         """The ids of the processes; None for a process that isn't running."""
-        return tuple(None if slot.process is None else slot.process.pid for slot in self._places)
+        return tuple(None if slot.process is None else slot.process.pid for slot in self._slots)
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
         self._signal = number
 
     def _start_due(self) -> None:
         now = time.monotonic()
-        for number, place in enumerate(self._places):
-            if place.process is None and now >= place.due:
-                place.process = self._context.Process(target=self._work, args=(number, *self._args))
-                place.process.start()
-                place.began = now
-                place.starts += 1
+        for number, slot in enumerate(self._slots):
+            if slot.process is None and now >= slot.due:
+                slot.process = self._context.Process(target=self._work, args=(number, *self._args))
+                slot.process.start()
+                slot.began = now
+                slot.starts += 1
 
     def _look(self) -> bool:
         """Note the processes that ended. True if all must end."""
         now = time.monotonic()
-        for number, place in enumerate(self._places):
-            process = place.process
+        for number, slot in enumerate(self._slots):
+            process = slot.process
             if process is None or process.exitcode is None:
                 continue
             code = process.exitcode
             process.close()
-            place.process = None
-            if code == self._gives_up and place.starts == 1:
+            slot.process = None
+            if code == self._gives_up and slot.starts == 1:
                 return True
-            place.delay = self._first_delay if now - place.began > _STEADY_SECONDS else place.delay
-            if place.starts == 1:
-                place.delay = self._first_delay
-            place.due = now + place.delay
+            slot.delay = self._first_delay if now - slot.began > _STEADY_SECONDS else slot.delay
+            if slot.starts == 1:
+                slot.delay = self._first_delay
+            slot.due = now + slot.delay
             if not self._signal:
                 how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-                _LOG.warning("process %d %s, and starts again in %.0f s", number, how, place.delay)
-            place.delay = min(_MOST_DELAY, 2 * place.delay)
+                _LOG.warning("process %d %s, and starts again in %.0f s", number, how, slot.delay)
+            slot.delay = min(_MOST_DELAY, 2 * slot.delay)
         return False
 
     def _end(self) -> None:
-        running = [slot.process for slot in self._places if slot.process is not None]
+        running = [slot.process for slot in self._slots if slot.process is not None]
         for process in running:
             process.terminate()
         until = time.monotonic() + self._grace

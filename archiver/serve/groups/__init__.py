@@ -19,13 +19,13 @@ from archiver.serve.groups.consumer import (
     GroupTimes,
     KnownTopic,
     MatchedTopics,
-    Place,
+    PartitionId,
     Rights,
     Topics,
     matching,
 )
 from archiver.serve.groups.coordinator import AnyGroup, Coordinator, is_group_id
-from archiver.serve.groups.offsets import CommittedOffsets, OffsetStore, RegistryOffsets
+from archiver.serve.groups.offsets import CommittedOffsets, GroupOffsetStore, RegistryOffsets
 
 __all__ = [
     "JOINING_EPOCH",
@@ -38,6 +38,7 @@ __all__ = [
     "ConsumerMember",
     "Coordinator",
     "GroupBudget",
+    "GroupOffsetStore",
     "GroupState",
     "GroupTimes",
     "Joined",
@@ -45,8 +46,7 @@ __all__ = [
     "KnownTopic",
     "MatchedTopics",
     "MemberMemory",
-    "OffsetStore",
-    "Place",
+    "PartitionId",
     "RegistryOffsets",
     "Rights",
     "Synced",

@@ -49,7 +49,7 @@ class MemberMemory:
         self._owners: Counter[str] = Counter()
         self.bytes = 0
 
-    def of(self, owner: str) -> int:
+    def owner_bytes(self, owner: str) -> int:
         """The bytes that an owner's members take."""
         return self._owners[owner]
 

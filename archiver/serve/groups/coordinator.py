@@ -29,7 +29,7 @@ from archiver.serve.groups.classic import (
     Synced,
     Syncing,
 )
-from archiver.serve.groups.consumer import JOINING_EPOCH, Beat, Beaten, ConsumerGroup, GroupTimes, Place, Topics
+from archiver.serve.groups.consumer import JOINING_EPOCH, Beat, Beaten, ConsumerGroup, GroupTimes, PartitionId, Topics
 from archiver.serve.groups.heard_time import HeardTime
 
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
@@ -197,7 +197,7 @@ class Coordinator:
         instance_id: str | None,
         generation: int,
         *,
-        places: Collection[Place] = (),
+        partitions: Collection[PartitionId] = (),
         version: int = _WITH_MEMBER_EPOCHS,
     ) -> ErrorCode:
         """Return the error for an OffsetCommit. Clients outside of a group may commit while it has no members."""
@@ -212,7 +212,7 @@ class Coordinator:
             case ConsumerGroup() as group:
                 if version < _WITH_MEMBER_EPOCHS and member_id in group.members:
                     return ErrorCode.unsupported_version
-                return group.commit_error(member_id, instance_id, generation, places)
+                return group.commit_error(member_id, instance_id, generation, partitions)
             case ClassicGroup() as group:
                 return group.commit_error(self._now(), member_id, instance_id, generation)
 

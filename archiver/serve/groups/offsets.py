@@ -13,7 +13,7 @@ CommittedOffsets: TypeAlias = Mapping[tuple[str, int], GroupOffset]
 """Offsets by topic and partition."""
 
 
-class OffsetStore(Protocol):
+class GroupOffsetStore(Protocol):
     """Keeps the offsets of groups. Slow: call it in a worker's thread."""
 
     def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget) -> None:
@@ -22,7 +22,7 @@ class OffsetStore(Protocol):
     def load(self, group_id: str) -> CommittedOffsets:
         """All offsets of a group."""
 
-    def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
+    def delete(self, group_id: str, partitions: Collection[tuple[str, int]] | None = None) -> int:
         """Delete a group's offsets, or the offsets of some partitions. Return how many there were."""
 
     def groups(self) -> tuple[str, ...]:

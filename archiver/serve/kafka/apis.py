@@ -31,7 +31,7 @@ from archiver.serve.kafka import (
 from archiver.serve.kafka.api import Api
 from archiver.serve.kafka.distinct import without_repeats
 from archiver.serve.kafka.fetch import fetch
-from archiver.serve.kafka.frames import Head, response_head
+from archiver.serve.kafka.frames import RequestHead, response_head
 from archiver.serve.kafka.guards import Guard, Handler
 from archiver.serve.kafka.messages import Values, answer, encoded, request_kind, response_kind
 from archiver.serve.kafka.pauses import Pauses, may_pause
@@ -241,13 +241,15 @@ def load_for_readers() -> None:
             entity_writer(response_kind(api.key, version))
 
 
-def api_of(head: Head) -> Api | None:
+def api_of(head: RequestHead) -> Api | None:
     """Return the API of a request; None if it isn't known in this version."""
     api = APIS.get(head.api_key)
     return api if api is not None and api.knows(head.version) else None
 
 
-async def answered(service: Service, api: Api, head: Head, request: Request) -> tuple[list[bytes | memoryview], float]:
+async def respond(
+    service: Service, api: Api, head: RequestHead, request: Request
+) -> tuple[list[bytes | memoryview], float]:
     """Answer a request: the header and the body of the response, and how many seconds its client has to wait then."""
     began = time.perf_counter()
     values_or_parts = await _found(service, api, without_repeats(request))
@@ -264,7 +266,7 @@ async def answered(service: Service, api: Api, head: Head, request: Request) -> 
     return parts, wait
 
 
-async def _encoded(request: Request, head: Head, found: Values) -> bytes:
+async def _encoded(request: Request, head: RequestHead, found: Values) -> bytes:
     """Encode an answer. If it has many elements, or took long to put together, that is done in a thread."""
 
     def work() -> bytes:
@@ -294,7 +296,7 @@ async def _found(service: Service, api: Api, request: Request) -> Values | list[
             return fetch_response.packed(request.version, ())
         if requests:
             await asyncio.sleep(requests)
-    handler = partial(coordination.answered, api) if api.of_groups else api.handler
+    handler = partial(coordination.coordinated, api) if api.of_groups else api.handler
     if access is None or access.is_open:
         return await handler(service, request)
     return await api.guard(handler, service, request)
@@ -327,7 +329,7 @@ def _summary(
     )
 
 
-def fallback(head: Head) -> list[bytes | memoryview] | None:
+def fallback(head: RequestHead) -> list[bytes | memoryview] | None:
     """Answer a version of ApiVersions that is too new, so that the client can choose another.
 
     None for any other API: it was never advertised.
@@ -335,5 +337,5 @@ def fallback(head: Head) -> list[bytes | memoryview] | None:
     if head.api_key != ApiKey.API_VERSIONS:
         return None
     versions = _known_versions(ErrorCode.unsupported_version)
-    oldest = Head(head.api_key, 0, head.correlation_id)
+    oldest = RequestHead(head.api_key, 0, head.correlation_id)
     return [response_head(oldest), encoded(answer(head.api_key, 0, versions))]

@@ -10,7 +10,7 @@ from archiver.serve.groups import is_group_id
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.refused_offsets import late
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.nodes import Members, Node, Standing
+from archiver.serve.nodes import GroupStanding, Members, Node
 from archiver.serve.reading import ServedTopic
 
 _BROKERS: Final = 1
@@ -123,7 +123,7 @@ def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
 def _coordinating(service: Service, key: str) -> Members | None:
     """The nodes that share a group's coordination; without the registry, the other nodes, which may have it."""
     cluster = service.cluster
-    return cluster.others if cluster.standing(key) is Standing.UNKNOWN else cluster.told
+    return cluster.others if cluster.standing(key) is GroupStanding.UNKNOWN else cluster.told
 
 
 def _broker(node: Node) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 from archiver.access import ANONYMOUS
 from archiver.errors import BadRequest
 from archiver.serve.kafka.api import Api
-from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, answered, api_of, fallback
+from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, api_of, fallback, respond
 from archiver.serve.kafka.authentication import raw_step
 from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.departures import Departures
-from archiver.serve.kafka.frames import LEAST_BYTES, Head, head_of, read_rest, read_size, request_of, write_frame
-from archiver.serve.kafka.request_memory import SMALL, Held, RequestMemory
+from archiver.serve.kafka.frames import LEAST_BYTES, RequestHead, head_of, read_rest, read_size, request_of, write_frame
+from archiver.serve.kafka.request_memory import SMALL, HeldMemory, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
 
 _LOG = logging.getLogger(__name__)
@@ -51,15 +51,15 @@ class ConnectionLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _KnownRequest:
     """A request of a version that is known."""
 
     api: Api
-    head: Head
+    head: RequestHead
     request: Request
 
 
-_Frame: TypeAlias = bytes | Head | _Asked
+_Frame: TypeAlias = bytes | RequestHead | _KnownRequest
 """A message of SASL without a header, the head of a request that isn't known, or a request."""
 
 
@@ -171,8 +171,8 @@ class Connection:
             if frame is None:
                 return False
             self._is_answering = True
-            waits = isinstance(frame, _Asked) and frame.api.waits
-            self._is_kept = isinstance(frame, _Asked) and frame.api.is_kept
+            waits = isinstance(frame, _KnownRequest) and frame.api.waits
+            self._is_kept = isinstance(frame, _KnownRequest) and frame.api.is_kept
             if not waits:
                 parts, wait = await self._answer(frame)
         if waits:
@@ -204,7 +204,7 @@ class Connection:
             self._is_writing = self._is_answering = False
         self._late = late
 
-    async def _frame(self, held: Held) -> _Frame | None:
+    async def _frame(self, held: HeldMemory) -> _Frame | None:
         login, limits = self._client.login, self._limits
         most = limits.most_request_bytes
         if login.access is None:
@@ -237,8 +237,8 @@ class Connection:
         read = partial(request_of, head, frame, self._client)
         if len(frame) <= _READ_AT_ONCE:
             await self._turns.begin()
-            return _Asked(api, head, read())
-        asked = _Asked(api, head, await self._turns.in_thread(read))
+            return _KnownRequest(api, head, read())
+        asked = _KnownRequest(api, head, await self._turns.in_thread(read))
         await self._turns.begin(len(frame))
         return asked
 
@@ -251,9 +251,9 @@ class Connection:
         match frame:
             case bytes():
                 return [await raw_step(self._service, self._client, frame)], 0.0
-            case _Asked():
-                return await answered(self._service, frame.api, frame.head, frame.request)
-            case Head() as head:
+            case _KnownRequest():
+                return await respond(self._service, frame.api, frame.head, frame.request)
+            case RequestHead() as head:
                 parts = fallback(head)
                 if parts is None:
                     raise BadRequest(

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import JOINING_EPOCH, Beat, ConsumerGroup, ConsumerMember, Place, Topics
+from archiver.serve.groups import JOINING_EPOCH, Beat, ConsumerGroup, ConsumerMember, PartitionId, Topics
 from archiver.serve.kafka.group_topics import names_by_id
 from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.service import Request, Service
@@ -39,7 +39,7 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
         names=None if names is None else frozenset(names),
         pattern=getattr(body, "subscribed_topic_regex", None),
         assignor=body.server_assignor,
-        owned=None if body.topic_partitions is None else frozenset(_places(body.topic_partitions)),
+        owned=None if body.topic_partitions is None else frozenset(_partition_ids(body.topic_partitions)),
         rights=None if request.access.is_open else request.access,
         budget=service.budget(request),
     )
@@ -119,16 +119,16 @@ def _member(group: ConsumerGroup, member: ConsumerMember, names: Mapping[UUID, s
     }
 
 
-def _places(topics: Iterable[Any]) -> Iterable[Place]:
+def _partition_ids(topics: Iterable[Any]) -> Iterable[PartitionId]:
     return ((topic.topic_id, number) for topic in topics if topic.topic_id is not None for number in topic.partitions)
 
 
-def _by_topic(places: Collection[Place]) -> list[dict[str, Any]]:
+def _by_topic(partition_ids: Collection[PartitionId]) -> list[dict[str, Any]]:
     numbers: dict[UUID, list[int]] = {}
-    for topic, number in sorted(places):
+    for topic, number in sorted(partition_ids):
         numbers.setdefault(topic, []).append(number)
     return [{"topic_id": topic, "partitions": tuple(numbers)} for topic, numbers in numbers.items()]
 
 
-def _named(places: Collection[Place], names: Mapping[UUID, str]) -> list[Values]:
-    return [topic | {"topic_name": names.get(topic["topic_id"], "")} for topic in _by_topic(places)]
+def _named(partition_ids: Collection[PartitionId], names: Mapping[UUID, str]) -> list[Values]:
+    return [topic | {"topic_name": names.get(topic["topic_id"], "")} for topic in _by_topic(partition_ids)]

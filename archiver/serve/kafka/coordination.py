@@ -19,7 +19,7 @@ from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.offset_requests import commit_in_time
 from archiver.serve.kafka.refused_offsets import late, no_offsets, no_offsets_here, refused_here
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.nodes import Need, Standing
+from archiver.serve.nodes import GroupStanding, Need
 from archiver.wire.api_keys import ApiKey
 
 Answer: TypeAlias = Values | list[bytes | memoryview]
@@ -30,12 +30,12 @@ _GROUPS_FROM: Final = 8
 """From this version on, OffsetFetch names several groups."""
 _MOST_ELEMENTS: Final = 250_000
 """The most partitions or members of one answer about groups, beside those of its last group."""
-_ERRORS: Final[Mapping[Standing, ErrorCode]] = {
-    Standing.OTHER: ErrorCode.not_coordinator,
-    Standing.LOADING: ErrorCode.coordinator_load_in_progress,
-    Standing.UNKNOWN: ErrorCode.coordinator_not_available,
-    Standing.UNUSED: ErrorCode.group_id_not_found,
-    Standing.OVER_BUDGET: ErrorCode.group_max_size_reached,
+_ERRORS: Final[Mapping[GroupStanding, ErrorCode]] = {
+    GroupStanding.OTHER: ErrorCode.not_coordinator,
+    GroupStanding.LOADING: ErrorCode.coordinator_load_in_progress,
+    GroupStanding.UNKNOWN: ErrorCode.coordinator_not_available,
+    GroupStanding.UNUSED: ErrorCode.group_id_not_found,
+    GroupStanding.OVER_BUDGET: ErrorCode.group_max_size_reached,
 }
 _OVER_BUDGET: Final = "the principal has begun as many groups as it may: stop members of groups that it doesn't need"
 
@@ -45,7 +45,7 @@ class _Several:
     """The field of a request that has its groups, the field of the answer, and what an entry of the answer needs."""
 
     asked: str
-    told: str
+    answered: str
     entry: Values
     claims: bool = False
 
@@ -61,10 +61,10 @@ _NOBODY: Final = {
     "assignor_name": "",
 }
 _SEVERAL: Final[Mapping[int, _Several]] = {
-    ApiKey.OFFSET_FETCH: _Several(asked="groups", told="groups", entry={"topics": ()}, claims=True),
-    ApiKey.DESCRIBE_GROUPS: _Several(asked="groups", told="groups", entry=_NOBODY),
-    ApiKey.DELETE_GROUPS: _Several(asked="groups_names", told="results", entry={}, claims=True),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: _Several(asked="group_ids", told="groups", entry=_NOBODY),
+    ApiKey.OFFSET_FETCH: _Several(asked="groups", answered="groups", entry={"topics": ()}, claims=True),
+    ApiKey.DESCRIBE_GROUPS: _Several(asked="groups", answered="groups", entry=_NOBODY),
+    ApiKey.DELETE_GROUPS: _Several(asked="groups_names", answered="results", entry={}, claims=True),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _Several(asked="group_ids", answered="groups", entry=_NOBODY),
 }
 _NOT_JOINED: Final = {
     "generation_id": -1,
@@ -90,10 +90,10 @@ _SINGLE: Final[Mapping[int, Values]] = {
 """Requests about one group, and what their answers need beside the error."""
 
 
-async def answered(api: Api, service: Service, request: Request) -> Answer:
+async def coordinated(api: Api, service: Service, request: Request) -> Answer:
     """Have a request about groups answered, as far as they are this node's."""
     with _asking(api, service, request):
-        return await _answered(api, service, request)
+        return await _routed(api, service, request)
 
 
 def _asking(api: Api, service: Service, request: Request) -> AbstractContextManager[object]:
@@ -119,7 +119,7 @@ def _as_member(asked: Any) -> tuple[str, str | None, int]:
     return asked.member_id, getattr(asked, "group_instance_id", None), generation
 
 
-async def _answered(api: Api, service: Service, request: Request) -> Answer:
+async def _routed(api: Api, service: Service, request: Request) -> Answer:
     key = api.key
     if key is ApiKey.LIST_GROUPS:
         return await _listed(service, request, api)
@@ -150,15 +150,15 @@ async def _by_coordinator(service: Service, request: Request, api: Api, group_id
         need=_need(api, service, request),
         budget=budget,
     )
-    if answer is Standing.OVER_BUDGET:
+    if answer is GroupStanding.OVER_BUDGET:
         service.budgets.reached(budget.owner, "groups")
-    if answer is Standing.UNUSED and not api.ends_groups:
+    if answer is GroupStanding.UNUSED and not api.ends_groups:
         answer = await api.handler(
             service, request
         )  # nothing is known of the group: the answer says so, and leaves no trace of it
         standing = service.cluster.standing(group_id)
-        return answer if standing is Standing.COORDINATOR else _ERRORS[standing]
-    return _ERRORS[answer] if isinstance(answer, Standing) else answer
+        return answer if standing is GroupStanding.COORDINATOR else _ERRORS[standing]
+    return _ERRORS[answer] if isinstance(answer, GroupStanding) else answer
 
 
 async def _handled(api: Api, service: Service, request: Request) -> Answer:
@@ -205,7 +205,7 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
                 )
         else:
             standing = service.cluster.standing(group_id)
-            if standing is Standing.COORDINATOR:
+            if standing is GroupStanding.COORDINATOR:
                 own.append(group)
                 coordinated = service.coordinator.groups.get(group_id)
                 size += 0 if coordinated is None else len(coordinated.members)
@@ -222,7 +222,7 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
     if waits:
         request.client.turns.end_long_work()
     await late(waits, service.ending)  # once for all groups
-    return {several.told: [*answers, *refused]}
+    return {several.answered: [*answers, *refused]}
 
 
 def _about(request: Request, several: _Several, groups: Iterable[Any]) -> Request:
@@ -231,7 +231,7 @@ def _about(request: Request, several: _Several, groups: Iterable[Any]) -> Reques
 
 def _told(answer: Answer, several: _Several) -> Sequence[Any]:
     assert isinstance(answer, Mapping)
-    groups: Sequence[Any] = answer[several.told]
+    groups: Sequence[Any] = answer[several.answered]
     return groups
 
 
@@ -241,7 +241,9 @@ async def _listed(service: Service, request: Request, api: Api) -> Answer:
         return {"error_code": ErrorCode.coordinator_not_available, "groups": ()}
     listed = await api.handler(service, request)
     assert isinstance(listed, Mapping)
-    own = [group for group in listed["groups"] if service.cluster.standing(group["group_id"]) is Standing.COORDINATOR]
+    own = [
+        group for group in listed["groups"] if service.cluster.standing(group["group_id"]) is GroupStanding.COORDINATOR
+    ]
     return {**listed, "groups": own}
 
 

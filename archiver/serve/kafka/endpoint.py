@@ -28,11 +28,11 @@ from archiver.serve.kafka.group_upkeep import GroupUpkeep
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
-from archiver.serve.nodes import Beats, Cluster, FencedOffsets, RegistryNodes, cluster_id_of
+from archiver.serve.nodes import Beats, FencedOffsets, NodeCluster, RegistryNodes, cluster_id_of
 from archiver.serve.reading import (
     ChunkCache,
+    ChunkReader,
     PartitionBegins,
-    PartitionReader,
     ServedTopic,
     ServedTopics,
     SpilledChunks,
@@ -145,7 +145,7 @@ class Endpoint:
             bound = Address(self._listen.host, await server.listen(self._listen.host, self._listen.port))
             advertised = self._advertise or bound
             workers = ending.enter_context(Workers(section.threads))
-            reader = PartitionReader(
+            reader = ChunkReader(
                 ChunkCache(section.cache_size),
                 read_ahead=section.read_ahead,
                 most_loads=_LOADS_PER_THREAD * section.threads,
@@ -199,7 +199,7 @@ class Endpoint:
             watch.ending()
             await server.end_in_order(_DRAIN_SECONDS)
 
-    def _cluster(self, host: str, port: int, coordinator: Coordinator, watch: Watch) -> Cluster:
+    def _cluster(self, host: str, port: int, coordinator: Coordinator, watch: Watch) -> NodeCluster:
         section = self._section
 
         def let_go(group_id: str) -> None:
@@ -207,7 +207,7 @@ class Endpoint:
             watch.offsets.forget(group_id)
 
         cluster_id = section.cluster_id or cluster_id_of(self._config.catalog)
-        return Cluster(
+        return NodeCluster(
             cluster_id,
             RegistryNodes(self._config.registry.dsn, cluster_id, answers_within=section.lost_after),
             host=host,
@@ -231,7 +231,7 @@ class Endpoint:
             _LOG.warning("slow readers are served without a disk", exc_info=error)
             return None
 
-    def _topics(self, workers: Workers, reader: PartitionReader, begins: PartitionBegins) -> ServedTopics:
+    def _topics(self, workers: Workers, reader: ChunkReader, begins: PartitionBegins) -> ServedTopics:
         tables = CatalogTables(self._config)
         streams = OpenStreams(self._section.open_streams)
         codec = self._section.compression
@@ -245,7 +245,7 @@ class Endpoint:
                 streams=streams,
                 compression=compression,
                 interval=self._section.refresh,
-                begins=partial(begins.of, archive),
+                begins=partial(begins.begins, archive),
                 on_rewrite=reader.forget,
             )
 

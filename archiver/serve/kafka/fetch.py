@@ -22,7 +22,7 @@ from archiver.access import Access
 from archiver.errors import RecordsRetired
 from archiver.serve.kafka import fetch_response
 from archiver.serve.kafka.fetch_response import FetchedPartition
-from archiver.serve.kafka.fetch_sessions import FINAL, Begun, Place, Wanted
+from archiver.serve.kafka.fetch_sessions import FINAL, FetchPosition, PartitionKey, SessionFetch
 from archiver.serve.kafka.list_offsets import error_of
 from archiver.serve.kafka.service import Request, Service
 from archiver.serve.reading import CHUNK_BYTES, Chunk, ServedTopic
@@ -49,8 +49,8 @@ _MOVES_AFTER: Final = 10.0
 class _Source:
     """A partition of a request, with what was found out about it."""
 
-    place: Place
-    wanted: Wanted
+    key: PartitionKey
+    position: FetchPosition
     topic: ServedTopic | None
     error: ErrorCode = ErrorCode.none
     log_start: int = -1
@@ -58,11 +58,11 @@ class _Source:
     edition: int = -1
     """The edition of the topic that `loaded` is of."""
     is_dry: bool = False
-    """Whether records are missing that are being decoded: then the request waits for the remaining partitions."""
+    """Whether a load gave no records although there are more: the request waits for other partitions then."""
 
     @property
     def partition(self) -> int:
-        return self.place[1]
+        return self.key[1]
 
     @property
     def end(self) -> int:
@@ -75,7 +75,7 @@ class _Source:
     @property
     def is_ahead(self) -> bool:
         """Whether the offset is beyond the end."""
-        return not self.error and self.wanted.offset > self.end
+        return not self.error and self.position.offset > self.end
 
 
 class _Looks:
@@ -100,7 +100,7 @@ class _Looks:
 class _Round:
     """The batches in memory for a request, and the offsets that aren't."""
 
-    found: dict[Place, tuple[memoryview, ...]] = field(default_factory=dict)
+    batches: dict[PartitionKey, tuple[memoryview, ...]] = field(default_factory=dict)
     following: list[tuple[_Source, int]] = field(default_factory=list)
     missing: list[tuple[_Source, int]] = field(default_factory=list)
     size: int = 0
@@ -108,7 +108,7 @@ class _Round:
     @property
     def records(self) -> int:
         """How many offsets it goes over."""
-        return sum(offset - source.wanted.offset for source, offset in self.following)
+        return sum(offset - source.position.offset for source, offset in self.following)
 
     @property
     def leaves_more(self) -> bool:
@@ -121,7 +121,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     body = request.body
     by_id = request.version >= fetch_response.BY_ID
     pace, clock = request.client.pace, asyncio.get_running_loop().time
-    soon = pace.asked(clock())
+    soon = pace.takes_soon(clock())
     pauses = request.client.pauses
     if pauses is not None and (wait := pauses.asked(clock())):
         await asyncio.wait({service.ending}, timeout=wait)
@@ -130,18 +130,18 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
         getattr(body, "session_id", 0),
         getattr(body, "session_epoch", FINAL),
         by_id=by_id,
-        wanted=OrderedDict(_wanted(body)),
+        positions=OrderedDict(_positions(body)),
         forgotten=_forgotten(body),
         is_kept=all([await topics.named(_named(topic)) async for topic in request.in_turns(body.topics)]),
     )
-    if not isinstance(begun, Begun):
+    if not isinstance(begun, SessionFetch):
         return fetch_response.packed(request.version, (), error=begun)
     sources = await _sources(service, request, begun, topics)
     request.client.turns.end_long_work()  # what waits for records holds up no other request of its principal
     gathered = await _gathered(service, request, sources, is_slow=None if soon is None else soon < CHUNK_BYTES)
     for source in sources:
         if source.is_ahead and source.topic is not None:
-            source.topic.note_ahead(source.partition, source.wanted.offset)
+            source.topic.note_ahead(source.partition, source.position.offset)
             source.error = ErrorCode.offset_not_available
         if source.error:
             service.traffic.partition_error(source.error.name)
@@ -149,7 +149,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
         assert source.topic is not None
         service.reader.read_ahead(source.topic, source.partition, offset, soon or 0)
     size, now = gathered.size if gathered.leaves_more else 0, clock()
-    pace.answered(size, now)
+    pace.note_answer(size, now)
     if pauses is not None:
         pauses.answered(size, gathered.records, now)
     if gathered.size:
@@ -157,20 +157,23 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     packed = partial(
         fetch_response.packed,
         request.version,
-        _told(begun, sources, gathered),
+        _answered_partitions(begun, sources, gathered),
         session_id=begun.session_id,
         committed=body.isolation_level == _READ_COMMITTED,
     )
     return packed() if len(sources) <= _PACKED_AT_ONCE else await request.client.turns.in_thread(packed)
 
 
-def _wanted(body: Any) -> Iterator[tuple[Place, Wanted]]:
+def _positions(body: Any) -> Iterator[tuple[PartitionKey, FetchPosition]]:
     for topic in body.topics:
         for partition in topic.partitions:
-            yield (_named(topic), partition.partition), Wanted(partition.fetch_offset, partition.partition_max_bytes)
+            yield (
+                (_named(topic), partition.partition),
+                FetchPosition(partition.fetch_offset, partition.partition_max_bytes),
+            )
 
 
-def _forgotten(body: Any) -> list[Place]:
+def _forgotten(body: Any) -> list[PartitionKey]:
     return [
         (_named(topic), partition)
         for topic in getattr(body, "forgotten_topics_data", ())
@@ -221,21 +224,21 @@ class _Topics:
         return topic
 
 
-async def _sources(service: Service, request: Request, begun: Begun, topics: _Topics) -> list[_Source]:
+async def _sources(service: Service, request: Request, begun: SessionFetch, topics: _Topics) -> list[_Source]:
     """What was found out about all partitions of a request. Other clients have their turn between many of them."""
     sources: list[_Source] = []
     looks = _Looks()
-    async for place, wanted in request.in_turns(begun.partitions.items()):
-        topic = await topics.named(place[0])
-        source = _Source(place, wanted, topic)
-        source.error = topics.error(place[0]) if topic is None else await _looked_up(service, source, topic, looks)
+    async for key, position in request.in_turns(begun.partitions.items()):
+        topic = await topics.named(key[0])
+        source = _Source(key, position, topic)
+        source.error = topics.error(key[0]) if topic is None else await _looked_up(service, source, topic, looks)
         sources.append(source)
     return sources
 
 
 async def _looked_up(service: Service, source: _Source, topic: ServedTopic, looks: _Looks) -> ErrorCode:
     """Find where the log of a partition begins, and whether this node can answer for it."""
-    partition, offset = source.partition, source.wanted.offset
+    partition, offset = source.partition, source.position.offset
     if partition >= topic.partitions and service.cluster.may_lag:
         await looks.now(topic)
     if not 0 <= partition < topic.partitions:
@@ -308,19 +311,19 @@ def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
     for source in sources:
         if source.error or source.topic is None:
             continue
-        left = min(source.wanted.max_bytes, budget - collected.size)
+        left = min(source.position.max_bytes, budget - collected.size)
         if left <= 0 and collected.size:
             continue
         piece = service.reader.take(
             source.topic,
             source.partition,
-            source.wanted.offset,
+            source.position.offset,
             left,
             must_give=not collected.size,
             loaded=source.loaded if source.edition == source.topic.edition else None,
         )
         if piece.parts:
-            collected.found[source.place] = piece.parts
+            collected.batches[source.key] = piece.parts
             collected.following.append((source, piece.next_offset))
             collected.size += piece.size
         if piece.is_missing and not source.is_dry:
@@ -333,7 +336,7 @@ def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None
     loads: dict[asyncio.Future[Any], _Source] = {}
     for source, offset in found.missing[:_MOST_LOADS]:
         assert source.topic is not None
-        takes = min(source.wanted.max_bytes, budget) if _counts_as_slow(source, is_slow) else None
+        takes = min(source.position.max_bytes, budget) if _counts_as_slow(source, is_slow) else None
         loads[service.reader.load(source.topic, source.partition, offset, slow_takes=takes)] = source
     return loads
 
@@ -364,12 +367,12 @@ def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:
         raise error
 
 
-def _told(begun: Begun, sources: list[_Source], found: _Round) -> fetch_response.Topics:
+def _answered_partitions(begun: SessionFetch, sources: list[_Source], found: _Round) -> fetch_response.Topics:
     topics: OrderedDict[str | UUID | None, list[FetchedPartition]] = OrderedDict()
     for source in sources:
-        parts = found.found.get(source.place, ())
-        if begun.tells(source.place, (source.end, source.log_start), has_news=bool(parts or source.error)):
-            topics.setdefault(source.place[0], []).append(
+        parts = found.batches.get(source.key, ())
+        if begun.includes(source.key, (source.end, source.log_start), has_news=bool(parts or source.error)):
+            topics.setdefault(source.key[0], []).append(
                 FetchedPartition(
                     partition=source.partition,
                     error=source.error,
@@ -382,4 +385,4 @@ def _told(begun: Begun, sources: list[_Source], found: _Round) -> fetch_response
 
 
 def _log(source: _Source, error: ContextError) -> None:
-    _LOG.warning("records of %s-%d can't be read", source.place[0], source.partition, exc_info=error)
+    _LOG.warning("records of %s-%d can't be read", source.key[0], source.partition, exc_info=error)

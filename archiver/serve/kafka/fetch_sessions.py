@@ -16,7 +16,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-Place: TypeAlias = tuple[str | UUID | None, int]
+PartitionKey: TypeAlias = tuple[str | UUID | None, int]
 """A topic, by name or by id, and a partition."""
 
 INITIAL: Final = 0
@@ -35,12 +35,12 @@ _NO_SESSION: Final = 0
 
 
 @dataclass(slots=True)
-class Wanted:
+class FetchPosition:
     """The fetch position of a partition, and what the client was last sent about it."""
 
     offset: int
     max_bytes: int
-    told: tuple[int, int] | None = None
+    sent: tuple[int, int] | None = None
     """High watermark and log start."""
 
 
@@ -51,14 +51,14 @@ class FetchSession:
     number: int
     by_id: bool
     epoch: int = 1
-    partitions: OrderedDict[Place, Wanted] = field(default_factory=OrderedDict)
+    partitions: OrderedDict[PartitionKey, FetchPosition] = field(default_factory=OrderedDict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class SessionFetch:
     """The partitions of one request. With `is_incremental`, the answer leaves out unchanged ones."""
 
-    partitions: Mapping[Place, Wanted]
+    partitions: Mapping[PartitionKey, FetchPosition]
     session: FetchSession | None = None
     is_incremental: bool = False
 
@@ -67,18 +67,18 @@ class Begun:
         """The session's id; 0 without one."""
         return self.session.number if self.session else _NO_SESSION
 
-    def tells(self, place: Place, state: tuple[int, int], *, has_news: bool) -> bool:
+    def includes(self, key: PartitionKey, state: tuple[int, int], *, has_news: bool) -> bool:
         """Whether a partition is part of the answer; `state` is its high watermark and log start.
 
         `has_news`: it has records or an error.
         """
-        wanted = self.partitions[place]
-        told = has_news or not self.is_incremental or wanted.told != state
+        position = self.partitions[key]
+        sent = has_news or not self.is_incremental or position.sent != state
         if self.session is not None:
-            wanted.told = state if told else wanted.told
+            position.sent = state if sent else position.sent
             if has_news:
-                self.session.partitions.move_to_end(place)
-        return told
+                self.session.partitions.move_to_end(key)
+        return sent
 
 
 @dataclass(slots=True)
@@ -160,35 +160,35 @@ class FetchSessions:
         epoch: int,
         *,
         by_id: bool,
-        wanted: Mapping[Place, Wanted],
-        forgotten: Iterable[Place] = (),
+        positions: Mapping[PartitionKey, FetchPosition],
+        forgotten: Iterable[PartitionKey] = (),
         is_kept: bool = True,
-    ) -> Begun | ErrorCode:
+    ) -> SessionFetch | ErrorCode:
         """Handle a request: return the partitions to fetch for it, or an error.
 
         `is_kept`: all topics can be read. Otherwise the partitions aren't remembered.
         """
         if epoch in (INITIAL, FINAL):
             self.forget(session_id)
-            if epoch == FINAL or not wanted or len(wanted) > _MOST_PARTITIONS or not is_kept:
-                return Begun(partitions=wanted)
-            return self._opened(by_id=by_id, wanted=wanted)
+            if epoch == FINAL or not positions or len(positions) > _MOST_PARTITIONS or not is_kept:
+                return SessionFetch(partitions=positions)
+            return self._opened(by_id=by_id, positions=positions)
         session = self._known(session_id, epoch, by_id=by_id)
         if not isinstance(session, FetchSession):
             return session
         session.epoch = epoch + 1 if epoch < _MOST_EPOCH else 1
-        for place, partition in wanted.items():
-            before = session.partitions.get(place)
+        for key, partition in positions.items():
+            before = session.partitions.get(key)
             if before is None:
-                session.partitions[place] = partition
+                session.partitions[key] = partition
             else:
                 before.offset, before.max_bytes = partition.offset, partition.max_bytes
-        for place in forgotten:
-            session.partitions.pop(place, None)
+        for key in forgotten:
+            session.partitions.pop(key, None)
         if len(session.partitions) > _MOST_PARTITIONS or not is_kept or not self._slots.keep(self, session):
             self.forget(session_id)
             return ErrorCode.fetch_session_id_not_found  # its client sends all of them next
-        return Begun(partitions=session.partitions, session=session, is_incremental=True)
+        return SessionFetch(partitions=session.partitions, session=session, is_incremental=True)
 
     def forget(self, session_id: int) -> None:
         """End the session with this id, if it is this connection's."""
@@ -209,10 +209,10 @@ class FetchSessions:
             return ErrorCode.fetch_session_topic_id_error
         return session if session.epoch == epoch else ErrorCode.invalid_fetch_session_epoch
 
-    def _opened(self, *, by_id: bool, wanted: Mapping[Place, Wanted]) -> Begun:
+    def _opened(self, *, by_id: bool, positions: Mapping[PartitionKey, FetchPosition]) -> SessionFetch:
         self.close()
-        session = FetchSession(secrets.randbelow(_MOST_EPOCH) + 1, by_id, partitions=OrderedDict(wanted))
+        session = FetchSession(secrets.randbelow(_MOST_EPOCH) + 1, by_id, partitions=OrderedDict(positions))
         if not self._slots.keep(self, session):
-            return Begun(partitions=wanted)
+            return SessionFetch(partitions=positions)
         self._session = session
-        return Begun(partitions=session.partitions, session=session)
+        return SessionFetch(partitions=session.partitions, session=session)

@@ -12,7 +12,7 @@ from typing import Final
 from archiver.errors import BadRequest
 from archiver.serve.kafka.messages import request_kind, response_kind
 from archiver.serve.kafka.request_memory import SMALL
-from archiver.serve.kafka.request_reader import MOST_ELEMENTS, Bytes, reader_of
+from archiver.serve.kafka.request_reader import MOST_ELEMENTS, FrameBytes, reader_of
 from archiver.serve.kafka.service import Client, Request
 from archiver.wire.api_keys import ApiKey
 
@@ -32,7 +32,7 @@ LEAST_BYTES: Final = _HEAD.size
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHead:
     """The first bytes of every request."""
 
     api_key: int
@@ -87,15 +87,15 @@ async def read_rest(
     return b"".join(parts)
 
 
-def head_of(frame: bytes) -> Head:
+def head_of(frame: bytes) -> RequestHead:
     """Read the head of a request."""
-    return Head(*_HEAD.unpack_from(frame))
+    return RequestHead(*_HEAD.unpack_from(frame))
 
 
-def request_of(head: Head, frame: bytes, client: Client) -> Request:
+def request_of(head: RequestHead, frame: bytes, client: Client) -> Request:
     """Decode a request of a known version. Raises BadRequest if the bytes are malformed."""
     kind = request_kind(head.api_key, head.version)
-    data = Bytes(frame, _MOST_ELEMENTS_OF_STRANGERS if client.login.access is None else MOST_ELEMENTS)
+    data = FrameBytes(frame, _MOST_ELEMENTS_OF_STRANGERS if client.login.access is None else MOST_ELEMENTS)
     data.take(_HEAD.size)
     size = data.number(_CLIENT)  # also in flexible versions
     client_id = data.take(size).decode(errors="replace") if size > 0 else ""
@@ -113,7 +113,7 @@ def request_of(head: Head, frame: bytes, client: Client) -> Request:
     )
 
 
-def response_head(head: Head) -> bytes:
+def response_head(head: RequestHead) -> bytes:
     """The header of a response.
 
     ApiVersions responses use the untagged header, because the client has not negotiated a version.

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from archiver.serve.groups import Coordinator, OffsetStore
+from archiver.serve.groups import Coordinator, GroupOffsetStore
 from archiver.serve.kafka.service import Kept
-from archiver.serve.nodes import Cluster, Need, Standing
+from archiver.serve.nodes import GroupStanding, Need, NodeCluster
 
 _LOG = logging.getLogger(__name__)
 _EVERY: Final = 60.0
@@ -26,9 +26,9 @@ class GroupUpkeep:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: NodeCluster,
         coordinator: Coordinator,
-        offsets: OffsetStore,
+        offsets: GroupOffsetStore,
         kept: Kept,
         *,
         retention: float,
@@ -70,7 +70,7 @@ class GroupUpkeep:
 
     async def _expire(self) -> None:
         for group_id in await self._kept(self._offsets.expired, self._retention):
-            if self._cluster.standing(group_id) is Standing.COORDINATOR:
+            if self._cluster.standing(group_id) is GroupStanding.COORDINATOR:
                 expiring = partial(self._expired, group_id)
                 await self._cluster.coordinating(group_id, expiring, is_kept=True, need=Need.OFFSETS)
 

@@ -39,7 +39,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
         getattr(body, "member_id", ""),
         getattr(body, "group_instance_id", None),
         getattr(body, "generation_id_or_member_epoch", _NONE),
-        places=[
+        partitions=[
             (topic.topic_id, partition.partition_index)
             for named, topic in asked
             if topic
@@ -125,7 +125,7 @@ async def offset_delete(service: Service, request: Request) -> Values:
     if isinstance(group, ClassicGroup) and group.protocol_type != _CONSUMERS:
         return nothing | {"error_code": ErrorCode.non_empty_group}
     read = subscribed(group, service.topics)
-    places = [
+    partitions = [
         (topic.name, partition.partition_index)
         for topic in body.topics
         if topic.name not in read
@@ -134,7 +134,7 @@ async def offset_delete(service: Service, request: Request) -> Values:
     try:
         if group is None and body.group_id not in await service.kept(service.offsets.groups):
             return nothing | {"error_code": ErrorCode.group_id_not_found}
-        await service.kept(service.offsets.delete, body.group_id, places)
+        await service.kept(service.offsets.delete, body.group_id, partitions)
     except ContextError:
         return nothing | {"error_code": ErrorCode.coordinator_not_available}
     topics = [

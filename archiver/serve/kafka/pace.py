@@ -8,7 +8,7 @@ SOON_SECONDS: Final = 2.0
 _LEAST_SECONDS: Final = 1e-3
 
 
-class Pace:
+class ClientPace:
     """The pace of one connection."""
 
     __slots__ = ("_answered_at", "_size")
@@ -17,7 +17,7 @@ class Pace:
         self._answered_at = 0.0
         self._size = 0
 
-    def asked(self, now: float) -> int | None:
+    def takes_soon(self, now: float) -> int | None:
         """Return how many bytes the client takes within `SOON_SECONDS`; call it when a request comes.
 
         A client takes an answer and processes it before it requests more. Waits for the server don't count. None if its
@@ -27,6 +27,6 @@ class Pace:
             return None
         return round(self._size * SOON_SECONDS / max(now - self._answered_at, _LEAST_SECONDS))
 
-    def answered(self, size: int, now: float) -> None:
+    def note_answer(self, size: int, now: float) -> None:
         """Note that the client was sent this many bytes of records."""
         self._size, self._answered_at = size, now

@@ -21,15 +21,15 @@ _SHARE: Final = 4
 class _Holders:
     """The requests that hold memory, the oldest first, with their bytes."""
 
-    requests: dict[Held, None] = field(default_factory=dict)
+    requests: dict[HeldMemory, None] = field(default_factory=dict)
     bytes: int = 0
 
-    def may_grow(self, held: Held, size: int, most: int) -> bool:
+    def may_grow(self, held: HeldMemory, size: int, most: int) -> bool:
         """Whether there is room. The oldest never waits: else all could wait for each other half read."""
         return self.bytes + size <= most or next(iter(self.requests)) is held
 
 
-class Held:
+class HeldMemory:
     """The room that one request has. It grows as its bytes come: what was only announced takes none."""
 
     def __init__(self, memory: RequestMemory, payer: str) -> None:
@@ -57,16 +57,16 @@ class RequestMemory:
         return self._all.bytes
 
     @contextmanager
-    def hold(self, payer: str = "") -> Iterator[Held]:
+    def hold(self, payer: str = "") -> Iterator[HeldMemory]:
         """Room for a request of a payer, which is given back at the end of the block."""
-        request = Held(self, payer)
+        request = HeldMemory(self, payer)
         try:
             yield request
         finally:
             if request in self._all.requests:
                 self._give_back(request)
 
-    async def room(self, held: Held, size: int) -> None:
+    async def room(self, held: HeldMemory, size: int) -> None:
         """Wait until a request may grow."""
         payer = self._payers.setdefault(held.payer, _Holders())
         for holders in (self._all, payer):
@@ -78,7 +78,7 @@ class RequestMemory:
         self._all.bytes += size
         payer.bytes += size
 
-    def _give_back(self, held: Held) -> None:
+    def _give_back(self, held: HeldMemory) -> None:
         payer = self._payers[held.payer]
         for holders in (self._all, payer):
             del holders.requests[held]

@@ -20,7 +20,7 @@ from kio.schema.errors import ErrorCode
 
 from archiver.errors import BadRequest
 
-_Read: TypeAlias = Callable[["Bytes"], Any]
+_Read: TypeAlias = Callable[["FrameBytes"], Any]
 
 MOST_ELEMENTS: Final = 100_000
 """How many elements all arrays of a request have in all, tagged fields counted with them."""
@@ -41,7 +41,7 @@ _NUMBERS: Final = {
 _INT8, _INT16, _INT32, _INT64 = (_NUMBERS[name] for name in ("int8", "int16", "int32", "int64"))
 
 
-class Bytes:
+class FrameBytes:
     """The bytes of a frame, read from front to back. Every read raises BadRequest if they end too early."""
 
     __slots__ = ("_data", "_end", "_place", "_room")
@@ -82,7 +82,7 @@ class Bytes:
 
     def tag(self, read: _Read | None) -> Any:
         """Read a tagged field, whose elements count like others; skip it if `read` is None."""
-        inside = Bytes(self.take(self.varint()), self._room)
+        inside = FrameBytes(self.take(self.varint()), self._room)
         if read is None:
             return None
         value = read(inside)
@@ -122,7 +122,7 @@ def reader_of(kind: type[Any]) -> _Read:
             if field.default is not MISSING:
                 defaults[field.name] = field.default
 
-    def read(data: Bytes) -> Any:
+    def read(data: FrameBytes) -> Any:
         values = dict(defaults)
         for name, read_field in plain:
             values[name] = read_field(data)
@@ -161,7 +161,7 @@ def _shape(kind: Any) -> tuple[Any, bool, bool]:
 
 
 def _array(one: _Read, *, is_flexible: bool, may_be_null: bool) -> _Read:
-    def read(data: Bytes) -> tuple[Any, ...] | None:
+    def read(data: FrameBytes) -> tuple[Any, ...] | None:
         count = data.varint() - 1 if is_flexible else data.number(_INT32)
         if count < 0:
             if not may_be_null:
@@ -188,16 +188,16 @@ def _primitive(kind: str, *, is_flexible: bool, may_be_null: bool) -> _Read:
             raise NotImplementedError(f"requests with a field of type {kind!r} have no reader: add one beside _SIMPLE")
 
 
-def _sized(*, is_flexible: bool, length: struct.Struct) -> Callable[[Bytes], bytes | None]:
-    def read(data: Bytes) -> bytes | None:
+def _sized(*, is_flexible: bool, length: struct.Struct) -> Callable[[FrameBytes], bytes | None]:
+    def read(data: FrameBytes) -> bytes | None:
         size = data.varint() - 1 if is_flexible else data.number(length)
         return None if size < 0 else data.take(size)
 
     return read
 
 
-def _known(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callable[[Bytes], bytes | None]:
-    def checked(data: Bytes) -> bytes | None:
+def _known(read: Callable[[FrameBytes], bytes | None], *, may_be_null: bool) -> Callable[[FrameBytes], bytes | None]:
+    def checked(data: FrameBytes) -> bytes | None:
         value = read(data)
         if value is None and not may_be_null:
             raise BadRequest("a field of the frame is null, and may not be")
@@ -206,10 +206,10 @@ def _known(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Calla
     return checked
 
 
-def _text(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callable[[Bytes], str | None]:
+def _text(read: Callable[[FrameBytes], bytes | None], *, may_be_null: bool) -> Callable[[FrameBytes], str | None]:
     read_bytes = _known(read, may_be_null=may_be_null)
 
-    def decoded(data: Bytes) -> str | None:
+    def decoded(data: FrameBytes) -> str | None:
         value = read_bytes(data)
         try:
             return None if value is None else value.decode()
@@ -219,7 +219,7 @@ def _text(read: Callable[[Bytes], bytes | None], *, may_be_null: bool) -> Callab
     return decoded
 
 
-def _uuid(data: Bytes) -> UUID | None:
+def _uuid(data: FrameBytes) -> UUID | None:
     uuid = UUID(bytes=data.take(16))
     return uuid if uuid.int else None
 

@@ -12,15 +12,15 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from archiver.access import ANONYMOUS, Access
-from archiver.serve.groups import Coordinator, GroupBudget, OffsetStore
+from archiver.serve.groups import Coordinator, GroupBudget, GroupOffsetStore
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch_sessions import FetchSessions, SessionSlots
 from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.kafka.loop_time import ClientTurns
-from archiver.serve.kafka.pace import Pace
+from archiver.serve.kafka.pace import ClientPace
 from archiver.serve.kafka.pauses import Pauses
-from archiver.serve.nodes import Cluster, JointCommits
-from archiver.serve.reading import PartitionReader, ServedTopic, ServedTopics
+from archiver.serve.nodes import JointCommits, NodeCluster
+from archiver.serve.reading import ChunkReader, ServedTopic, ServedTopics
 from archiver.serve.security import Attempts, Quotas, Session
 from archiver.telemetry.serving import BudgetRefusals, Traffic
 
@@ -32,12 +32,12 @@ _Element = TypeVar("_Element")
 class Service:
     """What handlers need. `most_response_bytes` says how large a response may be at the moment."""
 
-    cluster: Cluster
+    cluster: NodeCluster
     topics: ServedTopics
-    reader: PartitionReader
+    reader: ChunkReader
     most_response_bytes: Callable[[], int]
     coordinator: Coordinator
-    offsets: OffsetStore
+    offsets: GroupOffsetStore
     kept: Kept
     """Calls the store of offsets, in a worker's thread."""
     commits: JointCommits = field(default_factory=JointCommits)
@@ -82,7 +82,7 @@ class Client:
     turns: ClientTurns
     closing_log: ClosingLog
     sessions: FetchSessions
-    pace: Pace = field(default_factory=Pace)
+    pace: ClientPace = field(default_factory=ClientPace)
     pauses: Pauses | None = None
     """For clients that pause while their queue is full, by the software name of their first request."""
     member: tuple[str, str] | None = None

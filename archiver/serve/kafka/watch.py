@@ -10,8 +10,8 @@ from typing import Final, Self
 from archiver.config.model import ServeSection
 from archiver.serve.groups import Coordinator
 from archiver.serve.kafka.server import Server
-from archiver.serve.nodes import Cluster
-from archiver.serve.reading import PartitionReader, ServedTopics, Workers
+from archiver.serve.nodes import NodeCluster
+from archiver.serve.reading import ChunkReader, ServedTopics, Workers
 from archiver.telemetry.listener import Listener
 from archiver.telemetry.serving import (
     AccessLog,
@@ -38,7 +38,7 @@ class Watch:
         self._log = AccessLog(section.access_log, share=section.access_log_share) if section.access_log else None
         self._open = ExitStack()
         self._turning: asyncio.TimerHandle | None = None
-        self._cluster: Cluster | None = None
+        self._cluster: NodeCluster | None = None
         self._topics: ServedTopics | None = None
         self.traffic = Traffic(self._instruments.registry, self._log)
         self.budgets = BudgetRefusals(self._instruments.registry)
@@ -67,10 +67,10 @@ class Watch:
         *,
         server: Server,
         workers: Workers,
-        reader: PartitionReader,
+        reader: ChunkReader,
         topics: ServedTopics,
         coordinator: Coordinator,
-        cluster: Cluster,
+        cluster: NodeCluster,
     ) -> None:
         """Read numbers from these parts. From then on the endpoint counts as ready."""
         self._cluster, self._topics = cluster, topics

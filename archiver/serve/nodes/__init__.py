@@ -11,8 +11,8 @@
 - `cluster`: all of it, for the handlers of requests
 """
 
-from archiver.serve.nodes.claims import Need, Standing
-from archiver.serve.nodes.cluster import Cluster
+from archiver.serve.nodes.claims import GroupStanding, Need
+from archiver.serve.nodes.cluster import NodeCluster
 from archiver.serve.nodes.cluster_ids import cluster_id_of
 from archiver.serve.nodes.fenced_offsets import FencedOffsets
 from archiver.serve.nodes.joint_commits import JointCommits
@@ -22,14 +22,14 @@ from archiver.serve.nodes.node_store import NodeStore, RegistryNodes
 
 __all__ = [
     "Beats",
-    "Cluster",
     "FencedOffsets",
+    "GroupStanding",
     "JointCommits",
     "Members",
     "Need",
     "Node",
+    "NodeCluster",
     "NodeStore",
     "RegistryNodes",
-    "Standing",
     "cluster_id_of",
 ]

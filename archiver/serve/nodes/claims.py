@@ -29,7 +29,7 @@ _CLAIMS_AT_ONCE: Final = 2
 """Fewer than the store has connections: heartbeats continue while many groups are taken over."""
 
 
-class Standing(Enum):
+class GroupStanding(Enum):
     """This node's relation to a group."""
 
     COORDINATOR = "it coordinates it"
@@ -49,7 +49,7 @@ class Need(Enum):
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldClaim:
     claim: GroupClaim
     owner: str
     asked_at: float
@@ -80,9 +80,9 @@ class Claims:
         self._is_used = is_used
         self._patience = patience
         self._most = most
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _HeldClaim] = {}
         self._owned: dict[str, set[str]] = {}
-        self._claiming: dict[str, asyncio.Task[Standing]] = {}
+        self._claiming: dict[str, asyncio.Task[GroupStanding]] = {}
         self._slots = asyncio.Semaphore(_CLAIMS_AT_ONCE)
         self._leaving: dict[str, asyncio.Task[None]] = {}
 
@@ -91,38 +91,38 @@ class Claims:
         """How many groups are claimed."""
         return len(self._held)
 
-    def standing(self, group_id: str) -> Standing:
+    def standing(self, group_id: str) -> GroupStanding:
         """This node's relation to a group now, without I/O."""
         if not self._membership.is_leased:
-            return Standing.UNKNOWN
+            return GroupStanding.UNKNOWN
         members = self._membership.members
         if members.coordinator(group_id).node_id != self._membership.own.node_id:
-            return Standing.OTHER
-        return Standing.COORDINATOR if group_id in self._held or members.is_settled else Standing.LOADING
+            return GroupStanding.OTHER
+        return GroupStanding.COORDINATOR if group_id in self._held or members.is_settled else GroupStanding.LOADING
 
     async def claimed(
         self, group_id: str, need: Need = Need.GROUP, budget: GroupBudget | None = None
-    ) -> GroupClaim | Standing:
+    ) -> GroupClaim | GroupStanding:
         """Claim a group if this node coordinates it; else return this node's relation to it.
 
         A group that begins counts in the `budget` of its client until it is given up.
         """
         standing = self.standing(group_id)
-        if standing is Standing.LOADING:
+        if standing is GroupStanding.LOADING:
             await self._membership.settled(self._patience)
         if group_id in self._leaving:
             await asyncio.wait({self._leaving[group_id]})
         standing = self.standing(group_id)
-        if standing is Standing.COORDINATOR and group_id not in self._held:
+        if standing is GroupStanding.COORDINATOR and group_id not in self._held:
             if need is Need.MEMBERS:
-                return Standing.UNUSED
+                return GroupStanding.UNUSED
             standing = await self._claimed_once(group_id, budget, makes=need is Need.GROUP)
-        if standing is not Standing.COORDINATOR:
+        if standing is not GroupStanding.COORDINATOR:
             return standing
         lease = self._held.get(group_id)
-        return Standing.LOADING if lease is None else lease.claim
+        return GroupStanding.LOADING if lease is None else lease.claim
 
-    def asked(self, group_id: str) -> asyncio.Future[None] | None:
+    def begin_request(self, group_id: str) -> asyncio.Future[None] | None:
         """Note that a request about a group begins. What is returned is done when this node coordinates it no more.
 
         None if this node doesn't coordinate it.
@@ -133,8 +133,8 @@ class Claims:
         lease.asking += 1
         return lease.ended
 
-    def answered(self, group_id: str, ended: asyncio.Future[None]) -> None:
-        """Note that a request about a group is over; `ended` is what `asked` returned."""
+    def end_request(self, group_id: str, ended: asyncio.Future[None]) -> None:
+        """Note that a request about a group is over; `ended` is what `begin_request` returned."""
         lease = self._held.get(group_id)
         if lease is not None and lease.ended is ended:
             lease.asking -= 1
@@ -149,7 +149,7 @@ class Claims:
         since = self._now() - unasked_for
         unused = [
             group_id
-            for group_id, lease in self._of(owner)
+            for group_id, lease in self._owned_by(owner)
             if not lease.asking and lease.asked_at <= since and not self._is_used(group_id)
         ]
         for start in range(0, len(unused), _RELEASED_AT_ONCE):
@@ -173,12 +173,12 @@ class Claims:
         if lease is not None and lease.claim == claim:
             self._drop(group_id)
 
-    def _of(self, owner: str | None) -> Iterable[tuple[str, _Held]]:
+    def _owned_by(self, owner: str | None) -> Iterable[tuple[str, _HeldClaim]]:
         if owner is None:
             return self._held.items()
         return [(group_id, self._held[group_id]) for group_id in self._owned.get(owner, ())]
 
-    async def _claimed_once(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> Standing:
+    async def _claimed_once(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> GroupStanding:
         """Claim a group, once for all concurrent requests."""
         task = self._claiming.get(group_id)
         if task is None:
@@ -186,18 +186,18 @@ class Claims:
             self._claiming[group_id] = task
             task.add_done_callback(lambda _: self._claiming.pop(group_id))
         standing = await asyncio.shield(task)
-        if standing is Standing.UNUSED and makes:  # who asked first began no group
+        if standing is GroupStanding.UNUSED and makes:  # who asked first began no group
             return await self._claimed_once(group_id, budget, makes=True)
         return standing
 
-    async def _claim(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> Standing:
+    async def _claim(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> GroupStanding:
         try:
             refused = await self._no_room(group_id, budget if makes else None)
             if refused is not None:
                 return refused
             async with self._slots:
                 standing = self.standing(group_id)
-                if standing is not Standing.COORDINATOR:  # in the view of this moment, which the claim would be of
+                if standing is not GroupStanding.COORDINATOR:  # in the view of this moment, which the claim would be of
                     return standing
                 node_id, epoch = self._membership.own.node_id, self._membership.members.number
                 claim = await asyncio.get_running_loop().run_in_executor(
@@ -205,25 +205,25 @@ class Claims:
                 )
         except ContextError as error:
             _LOG.warning("group %s can't be coordinated", group_id, exc_info=error)
-            return Standing.UNKNOWN
+            return GroupStanding.UNKNOWN
         standing = self.standing(group_id)
-        if standing is not Standing.COORDINATOR:
+        if standing is not GroupStanding.COORDINATOR:
             return standing
         if not isinstance(claim, GroupClaim):
-            return Standing.UNUSED if claim is Claimed.UNUSED else Standing.OTHER
+            return GroupStanding.UNUSED if claim is Claimed.UNUSED else GroupStanding.OTHER
         owner = "" if budget is None else budget.owner
-        self._held[group_id] = _Held(claim, owner, self._now())
+        self._held[group_id] = _HeldClaim(claim, owner, self._now())
         self._owned.setdefault(owner, set()).add(group_id)
         return standing
 
-    async def _no_room(self, group_id: str, budget: GroupBudget | None) -> Standing | None:
+    async def _no_room(self, group_id: str, budget: GroupBudget | None) -> GroupStanding | None:
         """Why another group can't be coordinated. Groups that aren't used make room first."""
         is_over = budget is not None and len(self._owned.get(budget.owner, ())) >= budget.groups
         if budget is not None and is_over and not await self.release_unused(_A_MOMENT, budget.owner):
-            return Standing.OVER_BUDGET
+            return GroupStanding.OVER_BUDGET
         if len(self._held) >= self._most and not await self.release_unused(_A_MOMENT):
             _LOG.warning("%d groups are coordinated here: group %s has to wait", self._most, group_id)
-            return Standing.UNKNOWN
+            return GroupStanding.UNKNOWN
         return None
 
     def _may_leave(self, group_id: str) -> bool:

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 from archiver.serve.groups import GroupBudget
-from archiver.serve.nodes.claims import Claims, Need, Standing
+from archiver.serve.nodes.claims import Claims, GroupStanding, Need
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from archiver.serve.nodes.members import Members, Node
 from archiver.serve.nodes.membership import Beats, Membership, boot_clock
 from archiver.serve.nodes.node_store import NodeStore
-from archiver.serve.nodes.turns import PASS_ON, Turn, Turns
+from archiver.serve.nodes.turns import PASS_ON, GroupTurn, GroupTurns
 from catalog.registry import GroupClaim
 from schema_mapping.errors import ContextError
 
@@ -26,7 +26,7 @@ _LAGS_FOR: Final = 60.0
 """Seconds after a node went in which its clients may bring offsets that it had seen."""
 
 
-class Cluster:
+class NodeCluster:
     """This node, the other nodes, and their work. Use it from one event loop."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Cluster:
         )
         self._patience = (beats or Beats()).every
         self._claims = Claims(self._membership, store, let_go=let_go, is_used=is_used, patience=self._patience)
-        self._turns = Turns()
+        self._turns = GroupTurns()
         self._keeping: set[asyncio.Task[Any]] = set()
 
     @property
@@ -141,7 +141,7 @@ class Cluster:
                 await self._claims.release_unused()
         await self._membership.close()
 
-    def standing(self, group_id: str) -> Standing:
+    def standing(self, group_id: str) -> GroupStanding:
         """This node's relation to a group."""
         return self._claims.standing(group_id)
 
@@ -158,7 +158,7 @@ class Cluster:
         joins: bool = False,
         need: Need = Need.GROUP,
         budget: GroupBudget | None = None,
-    ) -> _Answer | Standing:
+    ) -> _Answer | GroupStanding:
         """Work as the coordinator of a group; return this node's relation to it if it isn't that.
 
         Work is cancelled when the group moves or the request ends. `is_kept` work finishes, after all earlier such work
@@ -172,9 +172,9 @@ class Cluster:
             keeping.add_done_callback(self._keeping.discard)
             return await asyncio.shield(keeping)
         claim = await self._claims.claimed(group_id, need, budget)
-        ended = self._claims.asked(group_id)
-        if isinstance(claim, Standing) or ended is None:
-            return claim if isinstance(claim, Standing) else Standing.LOADING
+        ended = self._claims.begin_request(group_id)
+        if isinstance(claim, GroupStanding) or ended is None:
+            return claim if isinstance(claim, GroupStanding) else GroupStanding.LOADING
         token = CLAIM.set(claim)
         try:
             task = asyncio.ensure_future(_awaited(work))
@@ -184,13 +184,13 @@ class Cluster:
             waits: set[asyncio.Future[Any]] = {task, ended}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
-                return Standing.OTHER
+                return GroupStanding.OTHER
             answer = task.result()
         finally:
             task.cancel()
-            self._claims.answered(group_id, ended)
+            self._claims.end_request(group_id, ended)
         standing = self.standing(group_id)
-        return answer if standing is Standing.COORDINATOR else standing
+        return answer if standing is GroupStanding.COORDINATOR else standing
 
     async def release_unused(self, unasked_for: float) -> int:
         """Give up groups without members that no request named for this many seconds. Return how many there were."""
@@ -198,26 +198,26 @@ class Cluster:
 
     async def _kept(
         self,
-        turn: Turn,
+        turn: GroupTurn,
         work: Callable[[], Awaitable[_Answer]],
         need: Need,
         budget: GroupBudget | None,
         *,
         joins: bool,
-    ) -> _Answer | Standing:
+    ) -> _Answer | GroupStanding:
         group_id = turn.group_id
         try:
             claim = await self._claims.claimed(group_id, need, budget)
-            ended = self._claims.asked(group_id)
-            if isinstance(claim, Standing) or ended is None:
-                return claim if isinstance(claim, Standing) else Standing.LOADING
+            ended = self._claims.begin_request(group_id)
+            if isinstance(claim, GroupStanding) or ended is None:
+                return claim if isinstance(claim, GroupStanding) else GroupStanding.LOADING
             try:
                 await turn.come(joins=joins)
                 CLAIM.set(claim)  # in this task's own context
                 PASS_ON.set(partial(self._turns.pass_on, turn))
                 return await work()
             finally:
-                self._claims.answered(group_id, ended)
+                self._claims.end_request(group_id, ended)
         finally:
             self._turns.end(turn)
 

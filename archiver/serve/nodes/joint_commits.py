@@ -26,7 +26,7 @@ _MOST_TOGETHER: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _CommitPart:
     offsets: CommittedOffsets
     kept: asyncio.Future[None]
 
@@ -36,7 +36,7 @@ class _Batch:
     claim: GroupClaim | None
     owner: str
     keep: Keep
-    parts: list[_Part] = field(default_factory=list)
+    parts: list[_CommitPart] = field(default_factory=list)
     offsets: dict[tuple[str, int], GroupOffset] = field(default_factory=dict)
 
     def joins(self, claim: GroupClaim | None, owner: str, offsets: CommittedOffsets) -> bool:
@@ -60,12 +60,12 @@ class JointCommits:
         PASS_ON.get()()
         await asyncio.shield(part.kept)
 
-    def _joined(self, keep: Keep, group_id: str, offsets: CommittedOffsets, owner: str) -> _Part:
+    def _joined(self, keep: Keep, group_id: str, offsets: CommittedOffsets, owner: str) -> _CommitPart:
         claim = CLAIM.get()
         waiting = self._waiting.setdefault(group_id, deque())
         if not waiting or not waiting[-1].joins(claim, owner, offsets):
             waiting.append(_Batch(claim, owner, keep))
-        part = _Part(offsets, asyncio.get_running_loop().create_future())
+        part = _CommitPart(offsets, asyncio.get_running_loop().create_future())
         part.kept.add_done_callback(_look_at)  # the request may be gone
         waiting[-1].parts.append(part)
         waiting[-1].offsets.update(offsets)
@@ -102,7 +102,7 @@ class JointCommits:
         return None
 
 
-def _set(part: _Part, error: Exception | None) -> None:
+def _set(part: _CommitPart, error: Exception | None) -> None:
     if part.kept.done():
         return
     if error is None:
@@ -111,7 +111,7 @@ def _set(part: _Part, error: Exception | None) -> None:
         part.kept.set_exception(error)
 
 
-def _cancel(parts: Iterable[_Part]) -> None:
+def _cancel(parts: Iterable[_CommitPart]) -> None:
     for part in parts:
         part.kept.cancel()
 

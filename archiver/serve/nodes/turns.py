@@ -13,18 +13,18 @@ PASS_ON: Final[ContextVar[Callable[[], None]]] = ContextVar("pass_on", default=l
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _QueuePlace:
     passed: asyncio.Future[None]
     ended: asyncio.Future[None]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class GroupTurn:
     """A place in a group's queue."""
 
     group_id: str
-    before: _Place | None
-    own: _Place
+    before: _QueuePlace | None
+    own: _QueuePlace
 
     async def come(self, *, joins: bool = False) -> None:
         """Wait until all work before is done; who `joins`, until those before have passed on."""
@@ -32,20 +32,20 @@ class Turn:
             await asyncio.wait({self.before.passed if joins else self.before.ended})
 
 
-class Turns:
+class GroupTurns:
     """The queues of groups. Use it from one event loop. A group without work has none."""
 
     def __init__(self) -> None:
-        self._last: dict[str, _Place] = {}
+        self._last: dict[str, _QueuePlace] = {}
 
-    def take(self, group_id: str) -> Turn:
+    def take(self, group_id: str) -> GroupTurn:
         """Be the last in a group's queue. Each turn has to be ended."""
         loop = asyncio.get_running_loop()
-        turn = Turn(group_id, self._last.get(group_id), _Place(loop.create_future(), loop.create_future()))
+        turn = GroupTurn(group_id, self._last.get(group_id), _QueuePlace(loop.create_future(), loop.create_future()))
         self._last[group_id] = turn.own
         return turn
 
-    def pass_on(self, turn: Turn) -> None:
+    def pass_on(self, turn: GroupTurn) -> None:
         """Let the next one come if it joins, before this one's work is done."""
         before = turn.before
         if before is None or before.passed.done():
@@ -53,7 +53,7 @@ class Turns:
         else:
             before.passed.add_done_callback(lambda _: _set(turn.own.passed))
 
-    def end(self, turn: Turn) -> None:
+    def end(self, turn: GroupTurn) -> None:
         """Let the next one come, once all before are done too."""
         self.pass_on(turn)
         if turn.before is None or turn.before.ended.done():
@@ -61,7 +61,7 @@ class Turns:
         else:
             turn.before.ended.add_done_callback(lambda _: self._ended(turn))
 
-    def _ended(self, turn: Turn) -> None:
+    def _ended(self, turn: GroupTurn) -> None:
         _set(turn.own.ended)
         if self._last.get(turn.group_id) is turn.own:
             del self._last[turn.group_id]

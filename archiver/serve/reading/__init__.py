@@ -13,7 +13,7 @@
 
 from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk, ChunkCache
 from archiver.serve.reading.partition_begins import PartitionBegins
-from archiver.serve.reading.partition_reader import PartitionReader, Piece
+from archiver.serve.reading.partition_reader import ChunkReader, ReadBatches
 from archiver.serve.reading.served_topic import ServedTopic
 from archiver.serve.reading.spilled_chunks import SpilledChunks
 from archiver.serve.reading.topics import ServedTopics
@@ -23,9 +23,9 @@ __all__ = [
     "CHUNK_BYTES",
     "Chunk",
     "ChunkCache",
+    "ChunkReader",
     "PartitionBegins",
-    "PartitionReader",
-    "Piece",
+    "ReadBatches",
     "ServedTopic",
     "ServedTopics",
     "SpilledChunks",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-Place: TypeAlias = tuple[str, int]
+PartitionKey: TypeAlias = tuple[str, int]
 """A topic, by its key, and a partition."""
-Key: TypeAlias = tuple[Place, int]
+Key: TypeAlias = tuple[PartitionKey, int]
 """The partition of a chunk, and its first offset."""
 
 
@@ -31,7 +31,7 @@ class ChunkIndex(Generic[_Chunk]):
 
     def __init__(self) -> None:
         self._chunks: dict[Key, _Chunk] = {}
-        self._starts: dict[Place, list[int]] = {}
+        self._starts: dict[PartitionKey, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -40,27 +40,27 @@ class ChunkIndex(Generic[_Chunk]):
         """The chunk that starts there; None if there is none."""
         return self._chunks.get(key)
 
-    def find(self, place: Place, offset: int) -> _Chunk | None:
+    def find(self, partition: PartitionKey, offset: int) -> _Chunk | None:
         """The chunk that has an offset; None if none has."""
-        starts = self._starts.get(place, [])
+        starts = self._starts.get(partition, [])
         index = bisect_right(starts, offset) - 1
         if index < 0:
             return None
-        chunk = self._chunks[place, starts[index]]
+        chunk = self._chunks[partition, starts[index]]
         return chunk if offset < chunk.next_offset else None
 
-    def next_start(self, place: Place, offset: int) -> int | None:
+    def next_start(self, partition: PartitionKey, offset: int) -> int | None:
         """The first offset of the next chunk after an offset; None if there is none."""
-        starts = self._starts.get(place, [])
+        starts = self._starts.get(partition, [])
         index = bisect_right(starts, offset)
         return starts[index] if index < len(starts) else None
 
-    def put(self, place: Place, chunk: _Chunk) -> Key:
+    def put(self, partition: PartitionKey, chunk: _Chunk) -> Key:
         """Add a chunk unless one starts there already; return its key."""
-        key = place, chunk.start
+        key = partition, chunk.start
         assert key not in self._chunks
         self._chunks[key] = chunk
-        starts = self._starts.setdefault(place, [])
+        starts = self._starts.setdefault(partition, [])
         starts.insert(bisect_left(starts, chunk.start), chunk.start)
         return key
 
@@ -77,4 +77,9 @@ class ChunkIndex(Generic[_Chunk]):
 
     def of_topic(self, topic: str) -> list[Key]:
         """The keys of all chunks of a topic."""
-        return [(place, start) for place, starts in self._starts.items() if place[0] == topic for start in starts]
+        return [
+            (partition, start)
+            for partition, starts in self._starts.items()
+            if partition[0] == topic
+            for start in starts
+        ]

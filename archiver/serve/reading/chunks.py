@@ -38,7 +38,7 @@ class Chunk:
     last_offsets: npt.NDArray[np.int64] = field(compare=False)
 
     @classmethod
-    def of(cls, start: int, fetched: FetchedBatches) -> Chunk | None:
+    def decoded(cls, start: int, fetched: FetchedBatches) -> Chunk | None:
         """The chunk that a fetch at `start` brought; None if there is nothing yet.
 
         Offsets without records up to the end become a batch without records, which clients step over.

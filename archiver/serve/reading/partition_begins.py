@@ -20,7 +20,7 @@ class PartitionBegins:
         self._lock = Lock()
         self._registry: RegistryReader | None = None
 
-    def of(self, archive: TopicArchive) -> Mapping[int, int]:
+    def begins(self, archive: TopicArchive) -> Mapping[int, int]:
         """The begin of each partition that was seen in Kafka, also without records. Raises the registry's errors."""
         registry = self._opened()
         row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)

@@ -18,7 +18,7 @@ _Key: TypeAlias = tuple[ServedTopic, int, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class ReadBatches:
     """Whole batches from an offset on, and the next offset. `is_missing`: what follows isn't in memory yet."""
 
     parts: tuple[memoryview, ...]
@@ -31,7 +31,7 @@ class Piece:
         return sum(map(len, self.parts))
 
 
-class PartitionReader:
+class ChunkReader:
     """Reads partitions for all clients of a server, in one event loop."""
 
     def __init__(
@@ -62,7 +62,7 @@ class PartitionReader:
         *,
         must_give: bool,
         loaded: Chunk | None = None,
-    ) -> Piece:
+    ) -> ReadBatches:
         """Give the batches in memory from `offset` on that fit into `max_bytes`.
 
         With `must_give` the first batch is given even if it is larger. `loaded` is a chunk that may be too large for
@@ -74,13 +74,13 @@ class PartitionReader:
             chunk = loaded if loaded is not None and loaded.start <= offset < loaded.next_offset else None
             chunk = chunk or self.cache.find(topic.key, partition, offset)
             if chunk is None:
-                return Piece(parts=tuple(parts), next_offset=offset, is_missing=offset < topic.end(partition))
+                return ReadBatches(parts=tuple(parts), next_offset=offset, is_missing=offset < topic.end(partition))
             taken, following = chunk.take(offset, left, must_give=must_give and not parts)
             parts += taken
             self.hits += chunk is not loaded
             left -= sum(map(len, taken))
             if following < chunk.next_offset:
-                return Piece(parts=tuple(parts), next_offset=following, is_missing=False)
+                return ReadBatches(parts=tuple(parts), next_offset=following, is_missing=False)
             offset = following
 
     def load(

@@ -236,7 +236,7 @@ class ServedTopic:
                 if batches is self._batches:
                     raise
             else:
-                return Chunk.of(offset, fetched)
+                return Chunk.decoded(offset, fetched)
             finally:
                 self._note(self._archive.snapshot)  # the archive replaced a file that was gone
 
@@ -256,7 +256,7 @@ class ServedTopic:
             try:
                 with closing(batches.run(cursor, min(CHUNK_BYTES, max_bytes), compression=self._compression)) as run:
                     for fetched in run:
-                        chunk = Chunk.of(start, fetched)
+                        chunk = Chunk.decoded(start, fetched)
                         if chunk is None:
                             break
                         chunks.append(into.write(chunk))

@@ -36,7 +36,7 @@ _REST_SECONDS: Final = 60.0
 _LOG = logging.getLogger(__name__)
 
 
-class _File:
+class _SpillFile:
     """A file without a name, closed with its last reference."""
 
     def __init__(self, folder: Path) -> None:
@@ -69,7 +69,7 @@ class SpilledChunk:
 
     start: int
     next_offset: int
-    file: _File
+    file: _SpillFile
     at: int
     size: int
     batches: int
@@ -104,10 +104,10 @@ class SpilledChunks:
         self._file_bytes = max(_LEAST_FILE, most_bytes // _FILES)
         self._lock = Lock()
         self._rests_until = float("-inf")
-        self._kept: OrderedDict[_File, dict[Key, None]] = OrderedDict()
+        self._kept: OrderedDict[_SpillFile, dict[Key, None]] = OrderedDict()
         self._index: ChunkIndex[SpilledChunk] = ChunkIndex()
         try:
-            self._writing = _File(folder)  # room for nothing yet, but it says whether the folder can be used
+            self._writing = _SpillFile(folder)  # room for nothing yet, but it says whether the folder can be used
         except OSError as error:
             raise self._failure(error) from error
 
@@ -135,7 +135,7 @@ class SpilledChunks:
             with self._lock:
                 file = self._writing
                 if file.size and file.size + needed > self._file_bytes:
-                    file = self._writing = _File(self._folder)
+                    file = self._writing = _SpillFile(self._folder)
                 at = file.size
                 file.size += needed
             file.write((*chunk.parts, *numbers), at)

@@ -21,7 +21,7 @@ _MOST_OWED: Final = 1.0
 _RECENT_SECONDS: Final = 1.0
 
 
-class Turns:
+class WorkerTurns:
     """Gives a number of turns at a time. Each kind is served in order. Use it from one event loop."""
 
     def __init__(self, most: int, clock: Callable[[], float] = perf_counter) -> None:

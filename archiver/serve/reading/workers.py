@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Final, ParamSpec, Self, TypeVar
 
-from archiver.serve.reading.turns import Turns
+from archiver.serve.reading.turns import WorkerTurns
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -28,7 +28,7 @@ class Workers:
 
     def __init__(self, threads: int) -> None:
         self.batch_seconds = 0.0
-        self._turns = Turns(threads)
+        self._turns = WorkerTurns(threads)
         self._batches = ThreadPoolExecutor(threads, thread_name_prefix="batches")
         self._lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="lookups")
         self._offsets = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="offsets")

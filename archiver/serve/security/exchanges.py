@@ -15,7 +15,7 @@ from archiver.access.passwords import Mechanism, is_password
 from archiver.access.users import Users
 from archiver.errors import AuthenticationFailed
 from archiver.serve.security.scram import ScramExchange
-from archiver.serve.security.tokens import Bearer, Tokens, Verified
+from archiver.serve.security.tokens import Bearer, Tokens, VerifiedToken
 
 MechanismWord: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 MECHANISM_WORDS: Final[tuple[MechanismWord, ...]] = get_args(MechanismWord)
@@ -23,18 +23,18 @@ _PLAIN_FIELDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExchangeStep:
     """The answer to a message. At the end, `name` is who the client is, and `verified` what its token says."""
 
     answer: bytes
     name: str | None = None
-    verified: Verified | None = None
+    verified: VerifiedToken | None = None
 
 
 class Exchange(Protocol):
     """One client's exchange."""
 
-    async def step(self, message: bytes) -> Step:
+    async def step(self, message: bytes) -> ExchangeStep:
         """Handle a message. Raises AuthenticationFailed if the client isn't the principal it claims."""
 
     def user_in(self, message: bytes) -> str | None:
@@ -77,7 +77,7 @@ class _Plain:
         fields = message.split(b"\0")
         return fields[1].decode(errors="replace") if len(fields) == _PLAIN_FIELDS else ""
 
-    async def step(self, message: bytes) -> Step:
+    async def step(self, message: bytes) -> ExchangeStep:
         try:
             fields = message.decode().split("\0")
         except UnicodeDecodeError:
@@ -91,7 +91,7 @@ class _Plain:
         is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, keys, password)
         if not (is_right and is_known):
             raise AuthenticationFailed("the user or the password is wrong")
-        return Step(b"", name)
+        return ExchangeStep(b"", name)
 
 
 class _Scram:
@@ -103,12 +103,12 @@ class _Scram:
     def user_in(self, _message: bytes) -> str | None:
         return None if self._exchange is None else self._exchange.name  # the first message proves nothing yet
 
-    async def step(self, message: bytes) -> Step:
+    async def step(self, message: bytes) -> ExchangeStep:
         if self._exchange is not None:
-            return Step(self._exchange.verdict(message), self._exchange.name)
+            return ExchangeStep(self._exchange.verdict(message), self._exchange.name)
         users = await self._users.known()
         self._exchange = ScramExchange(self._mechanism, lambda name: users.keys_of(name, self._mechanism))
-        return Step(self._exchange.challenge(message))
+        return ExchangeStep(self._exchange.challenge(message))
 
 
 class _Bearer:
@@ -119,12 +119,12 @@ class _Bearer:
     def user_in(self, _message: bytes) -> None:
         return None
 
-    async def step(self, message: bytes) -> Step:
+    async def step(self, message: bytes) -> ExchangeStep:
         if self._failure is not None:  # the client has seen why, and says so
             raise self._failure
         try:
             verified = await self._tokens.verified(Bearer.parse(message))
         except AuthenticationFailed as error:
             self._failure = error
-            return Step(b'{"status":"invalid_token"}')
-        return Step(b"", verified.name, verified)
+            return ExchangeStep(b'{"status":"invalid_token"}')
+        return ExchangeStep(b"", verified.name, verified)

@@ -82,7 +82,7 @@ class Quotas:
         if not self._quotas:
             return 0.0
         waits = [0.0]
-        for bucket, amount in zip(self._of(principal, now), (1, size), strict=True):
+        for bucket, amount in zip(self._buckets_for(principal, now), (1, size), strict=True):
             if bucket is not None:
                 waits.append(bucket.take(amount, now))
         return min(MOST_WAIT, max(waits))
@@ -91,7 +91,7 @@ class Quotas:
         """The seconds that a principal has to wait for its requests and for its bytes, on whichever connection."""
         if not self._quotas:
             return 0.0, 0.0
-        requests, octets = (0.0 if bucket is None else bucket.owed(now) for bucket in self._of(principal, now))
+        requests, octets = (0.0 if bucket is None else bucket.owed(now) for bucket in self._buckets_for(principal, now))
         return min(MOST_WAIT, requests), min(MOST_WAIT, octets)
 
     def commit_wait(self, owner: str, size: int, now: float) -> float:
@@ -121,7 +121,7 @@ class Quotas:
     def _quota(self, principal: Principal) -> Quota | None:
         return next((quota for quota in self._quotas if _speaks_for(quota.principal, str(principal))), None)
 
-    def _of(self, principal: Principal, now: float) -> tuple[Bucket | None, Bucket | None]:
+    def _buckets_for(self, principal: Principal, now: float) -> tuple[Bucket | None, Bucket | None]:
         buckets = self._buckets.get(principal)
         if buckets is None:
             quota = self._quota(principal)

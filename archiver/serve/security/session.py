@@ -14,7 +14,7 @@ from archiver.access.principals import ANONYMOUS, Principal
 from archiver.access.rules import Access
 from archiver.errors import AuthenticationFailed
 from archiver.serve.security.exchanges import Exchange, Mechanisms, MechanismWord
-from archiver.serve.security.tokens import Verified
+from archiver.serve.security.tokens import VerifiedToken
 
 _LEAST_SECONDS: Final = 1.0
 _TOLD_SHARE: Final = 0.9
@@ -118,7 +118,7 @@ class Session:
             raise AuthenticationFailed("a connection can't change whom it belongs to")
         return principal
 
-    def _seconds(self, verified: Verified | None) -> tuple[float, float]:
+    def _seconds(self, verified: VerifiedToken | None) -> tuple[float, float]:
         """The lifetime that a client is sent, and the lifetime that is enforced: slightly late clients stay connected.
 
         Both are 0 without an end.

@@ -44,7 +44,7 @@ class Bearer:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedToken:
     """Who a token speaks of, and until when (seconds since 1970). It is taken for `grace` seconds longer."""
 
     name: str
@@ -70,7 +70,7 @@ class Tokens:
         self._rules = rules
         self._keys = keys
 
-    async def verified(self, bearer: Bearer) -> Verified:
+    async def verified(self, bearer: Bearer) -> VerifiedToken:
         """Verify a client's token. Raises AuthenticationFailed if anything about it is wrong."""
         rules = self._rules
         try:
@@ -86,7 +86,7 @@ class Tokens:
             raise AuthenticationFailed(f"the token has no claim {rules.principal_claim!r} with a name")
         if bearer.authzid not in ("", name):
             raise AuthenticationFailed("a client may authenticate for itself only")
-        return Verified(name, min(float(claims["exp"]), time.time() + _LONGEST_SECONDS), rules.clock_skew)
+        return VerifiedToken(name, min(float(claims["exp"]), time.time() + _LONGEST_SECONDS), rules.clock_skew)
 
     def _claims(self, token: str, algorithm: str, keys: Sequence[Any]) -> dict[str, Any]:
         rules = self._rules

@@ -15,7 +15,7 @@ from archiver.serve.groups.consumer import (
     ConsumerState,
     GroupTimes,
     KnownTopic,
-    Place,
+    PartitionId,
     Topics,
 )
 
@@ -30,7 +30,7 @@ def topics(**partitions: int) -> Topics:
     return {name: KnownTopic(ids[name], count) for name, count in partitions.items()}
 
 
-def places(topic: UUID, *numbers: int) -> frozenset[Place]:
+def places(topic: UUID, *numbers: int) -> frozenset[PartitionId]:
     return frozenset((topic, each) for each in numbers)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from archiver.serve.nodes import Beats, Cluster
+from archiver.serve.nodes import Beats, NodeCluster
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
 BEATS = Beats(every=0.01, lost_after=5.0)
@@ -28,12 +28,12 @@ class Scene:
         self.clock = Clock()
         self.store = NodesInMemory(self.clock)
         self.let_go: dict[int, list[str]] = {}
-        self._open: list[Cluster] = []
+        self._open: list[NodeCluster] = []
 
-    def node(self, port: int, *, store: Any = None, **options: Any) -> Cluster:
+    def node(self, port: int, *, store: Any = None, **options: Any) -> NodeCluster:
         gone = self.let_go.setdefault(port, [])
         defaults = {"beats": BEATS, "let_go": gone.append, "clock": self.clock}
-        made = Cluster("c", store or self.store, host="h", port=port, **defaults | options)
+        made = NodeCluster("c", store or self.store, host="h", port=port, **defaults | options)
         self._open.append(made)
         return made
 
@@ -59,7 +59,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.002)
 
 
-async def both_settled(*nodes: Cluster) -> None:
+async def both_settled(*nodes: NodeCluster) -> None:
     await until(lambda: all(each.settled_for >= 0 and len(each.members.nodes) == len(nodes) for each in nodes))
 
 
@@ -67,5 +67,5 @@ async def answer() -> str:
     return "answer"
 
 
-async def asked(node: Cluster, group: str) -> Any:
+async def asked(node: NodeCluster, group: str) -> Any:
     return await node.coordinating(group, answer, is_kept=False)

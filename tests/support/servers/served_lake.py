@@ -28,8 +28,8 @@ from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Door, Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
-from archiver.serve.nodes import Beats, Cluster, NodeStore
-from archiver.serve.reading import ChunkCache, PartitionReader, ServedTopic, ServedTopics, SpilledChunks, Workers
+from archiver.serve.nodes import Beats, NodeCluster, NodeStore
+from archiver.serve.reading import ChunkCache, ChunkReader, ServedTopic, ServedTopics, SpilledChunks, Workers
 from archiver.serve.security import OpenDoor, Quotas
 from catalog.errors import OffsetBudgetReached
 from catalog.registry import OffsetBudget
@@ -95,10 +95,10 @@ class OffsetsInMemory:
 class ServedLake:
     """Serves a lake from a thread of its own. `reader`, `topics` and `server` are those of the endpoint."""
 
-    reader: PartitionReader
+    reader: ChunkReader
     topics: ServedTopics
     server: Server
-    cluster: Cluster
+    cluster: NodeCluster
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class ServedLake:
         )
         self.port = await self.server.listen("127.0.0.1", 0)
         cache, streams = ChunkCache(self._cache), OpenStreams(4)
-        self.reader = PartitionReader(cache, read_ahead=self._read_ahead, most_loads=4, spilled=self._spilled)
+        self.reader = ChunkReader(cache, read_ahead=self._read_ahead, most_loads=4, spilled=self._spilled)
         with Workers(2) as workers:
 
             async def open_topic(name: str) -> ServedTopic:
@@ -194,7 +194,7 @@ class ServedLake:
             self.topics = ServedTopics(self.lake, open_topic, workers, interval=self._interval)
             coordinator = Coordinator(initial_delay=0.05, over_budget=self.watch.budgets.reached)
             await self.topics.load()
-            self.cluster = Cluster(
+            self.cluster = NodeCluster(
                 "archive",
                 self._nodes,
                 host="127.0.0.1",

@@ -15,10 +15,10 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups.budgets import PENDING_BYTES
 from archiver.serve.groups.classic.member_ids import MemberIds
 from archiver.serve.groups.classic.members import (
+    ClassicMember,
     GroupState,
     Joined,
     Joining,
-    Member,
     Reply,
     Synced,
     Syncing,
@@ -53,7 +53,7 @@ class ClassicGroup:
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self._initial_delay = initial_delay
         self._static: dict[str, str] = {}
         self._member_ids = member_ids or MemberIds()
@@ -241,7 +241,7 @@ class ClassicGroup:
 
     def _add(self, now: float, ticket: Ticket, asked: Joining, member_id: str) -> list[Reply]:
         self._pending.pop(member_id, None)
-        self.members[member_id] = Member(
+        self.members[member_id] = ClassicMember(
             member_id=member_id,
             instance_id=asked.instance_id,
             client_id=asked.client_id,
@@ -270,7 +270,7 @@ class ClassicGroup:
             return [self._joined(ticket, member)]
         return self._wait(now, ticket, member, asked)
 
-    def _wait(self, now: float, ticket: Ticket, member: Member, asked: Joining) -> list[Reply]:
+    def _wait(self, now: float, ticket: Ticket, member: ClassicMember, asked: Joining) -> list[Reply]:
         """Let a member wait for the next generation."""
         replies: list[Reply] = []
         if member.joining is not None:  # the client repeated its request: the first one has no reader any more
@@ -387,14 +387,16 @@ class ClassicGroup:
             return replies + self._prepare(now)
         return replies + self._completed_if_all(now)
 
-    def _forget(self, member: Member) -> None:
+    def _forget(self, member: ClassicMember) -> None:
         del self.members[member.member_id]
         if member.instance_id is not None and self._static.get(member.instance_id) == member.member_id:
             del self._static[member.instance_id]
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
 
-    def _joined(self, ticket: Ticket, member: Member, *, skips: bool = False, leader: str | None = None) -> Joined:
+    def _joined(
+        self, ticket: Ticket, member: ClassicMember, *, skips: bool = False, leader: str | None = None
+    ) -> Joined:
         is_leader = member.member_id == self.leader and leader is None
         members = tuple(
             (member.member_id, member.instance_id, member.metadata(self.protocol)) for member in self.members.values()
@@ -410,11 +412,11 @@ class ClassicGroup:
             members=members if is_leader else (),
         )
 
-    def _synced(self, ticket: Ticket, member: Member) -> Synced:
+    def _synced(self, ticket: Ticket, member: ClassicMember) -> Synced:
         return Synced(
             ticket=ticket, protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
         )
 
 
-def _names(member: Member) -> tuple[str, ...]:
+def _names(member: ClassicMember) -> tuple[str, ...]:
     return tuple(name for name, _ in member.protocols)

@@ -62,7 +62,7 @@ class Syncing:
 
 
 @dataclass(slots=True, kw_only=True)
-class Member:
+class ClassicMember:
     """A member. `joining` and `syncing` are its requests that wait; while one does, its session doesn't expire."""
 
     member_id: str

@@ -18,7 +18,7 @@ from archiver.serve.groups.consumer.members import (
     ConsumerMember,
     ConsumerState,
     MemberState,
-    Place,
+    PartitionId,
 )
 from archiver.serve.groups.consumer.subscriptions import KnownTopic, MatchedTopics, Rights, Topics, matching
 
@@ -37,7 +37,7 @@ __all__ = [
     "KnownTopic",
     "MatchedTopics",
     "MemberState",
-    "Place",
+    "PartitionId",
     "Rights",
     "Topics",
     "matching",

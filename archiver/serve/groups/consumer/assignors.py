@@ -10,29 +10,31 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from archiver.serve.groups.consumer.members import Place
+from archiver.serve.groups.consumer.members import PartitionId
 
-Wanted: TypeAlias = Mapping[str, frozenset[UUID]]
+Subscriptions: TypeAlias = Mapping[str, frozenset[UUID]]
 """The topics that each member wants. Members come in an order that lasts."""
-Targets: TypeAlias = Mapping[str, frozenset[Place]]
+Targets: TypeAlias = Mapping[str, frozenset[PartitionId]]
 """The partitions of each member."""
-Assignor: TypeAlias = Callable[[Wanted, Mapping[UUID, int], Targets], dict[str, frozenset[Place]]]
+Assignor: TypeAlias = Callable[[Subscriptions, Mapping[UUID, int], Targets], dict[str, frozenset[PartitionId]]]
 """Assign partitions. Arguments: the topics of each member, the partitions of each topic, the previous targets."""
 
 _UNEVEN: Final = 2
 """A member with this many partitions more than another gives one to it."""
 
 
-def uniform(wanted: Wanted, partitions: Mapping[UUID, int], previous: Targets) -> dict[str, frozenset[Place]]:
+def uniform(
+    wanted: Subscriptions, partitions: Mapping[UUID, int], previous: Targets
+) -> dict[str, frozenset[PartitionId]]:
     """Spread partitions evenly, and move as few as that allows.
 
     If all members subscribe to the same topics, their numbers of partitions differ by one at most.
     """
     readers = _readers(wanted, partitions)
-    holdings = _Held(wanted, readers)
+    holdings = _Holdings(wanted, readers)
     free = {topic: set(range(partitions[topic])) for topic in readers}
-    for member, places in previous.items():
-        for topic, number in sorted(places):
+    for member, kept_partitions in previous.items():
+        for topic, number in sorted(kept_partitions):
             if topic in wanted.get(member, ()) and number in free.get(topic, ()):
                 free[topic].remove(number)
                 holdings.give(member, topic, number)
@@ -43,24 +45,26 @@ def uniform(wanted: Wanted, partitions: Mapping[UUID, int], previous: Targets) -
     return holdings.targets()
 
 
-def in_ranges(wanted: Wanted, partitions: Mapping[UUID, int], _previous: Targets) -> dict[str, frozenset[Place]]:
+def in_ranges(
+    wanted: Subscriptions, partitions: Mapping[UUID, int], _previous: Targets
+) -> dict[str, frozenset[PartitionId]]:
     """Give each member a range of each topic: the same numbers of all topics that the same members want."""
-    assigned: dict[str, set[Place]] = {member: set() for member in wanted}
+    assigned: dict[str, set[PartitionId]] = {member: set() for member in wanted}
     for topic, members in _readers(wanted, partitions).items():
         each, more = divmod(partitions[topic], len(members))
         start = 0
-        for place, member in enumerate(members):
-            end = start + each + (place < more)
+        for rank, member in enumerate(members):
+            end = start + each + (rank < more)
             assigned[member].update((topic, number) for number in range(start, end))
             start = end
-    return {member: frozenset(places) for member, places in assigned.items()}
+    return {member: frozenset(kept_partitions) for member, kept_partitions in assigned.items()}
 
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": in_ranges}
 """The assignors by their names. The first is the default."""
 
 
-def _readers(wanted: Wanted, partitions: Mapping[UUID, int]) -> dict[UUID, list[str]]:
+def _readers(wanted: Subscriptions, partitions: Mapping[UUID, int]) -> dict[UUID, list[str]]:
     """The members that want each topic, which must be there."""
     readers: dict[UUID, list[str]] = {}
     for member, topics in wanted.items():
@@ -70,7 +74,7 @@ def _readers(wanted: Wanted, partitions: Mapping[UUID, int]) -> dict[UUID, list[
     return {topic: readers[topic] for topic in sorted(readers)}
 
 
-class _Held:
+class _Holdings:
     """The partitions that members have at this point."""
 
     def __init__(self, members: Iterable[str], readers: Mapping[UUID, list[str]]) -> None:
@@ -105,12 +109,12 @@ class _Held:
             self.give(least, topic, number)
             moved = True
 
-    def targets(self) -> dict[str, frozenset[Place]]:
-        assigned: dict[str, set[Place]] = {member: set() for member in self._counts}
+    def targets(self) -> dict[str, frozenset[PartitionId]]:
+        assigned: dict[str, set[PartitionId]] = {member: set() for member in self._counts}
         for topic, holders in self._of.items():
             for member, numbers in holders.items():
                 assigned[member].update((topic, number) for number in numbers)
-        return {member: frozenset(places) for member, places in assigned.items()}
+        return {member: frozenset(kept_partitions) for member, kept_partitions in assigned.items()}
 
     def _count(self, member: str) -> int:
         return self._counts[member]

@@ -26,7 +26,7 @@ from archiver.serve.groups.consumer.members import (
     ConsumerMember,
     ConsumerState,
     MemberState,
-    Place,
+    PartitionId,
 )
 from archiver.serve.groups.consumer.reconciliation import HeldPlaces, reconcile
 from archiver.serve.groups.consumer.subscriptions import (
@@ -60,7 +60,7 @@ class ConsumerGroup:
         self.assignment_epoch = 0
         self.assignor = _DEFAULT_ASSIGNOR
         self.members: dict[str, ConsumerMember] = {}
-        self.targets: dict[str, frozenset[Place]] = {}
+        self.targets: dict[str, frozenset[PartitionId]] = {}
         self._times = times
         self._static: dict[str, str] = {}
         self._topics: Topics = MatchedTopics({})
@@ -149,7 +149,9 @@ class ConsumerGroup:
         if member is not None:
             member.expires = now + self._times.session
 
-    def commit_error(self, member_id: str, instance_id: str | None, epoch: int, places: Collection[Place]) -> ErrorCode:
+    def commit_error(
+        self, member_id: str, instance_id: str | None, epoch: int, partitions: Collection[PartitionId]
+    ) -> ErrorCode:
         """Whether a member may commit offsets of these partitions.
 
         One whose epoch has risen since it read may, for what was its own all the time.
@@ -157,8 +159,8 @@ class ConsumerGroup:
         error, member = self._asked(member_id, instance_id, epoch)
         if error is not ErrorCode.stale_member_epoch or member is None or epoch > member.epoch:
             return error
-        is_own = all(partition in member.assigned and member.since[partition] <= epoch for partition in places)
-        return ErrorCode.none if places and is_own and epoch > JOINING_EPOCH else error
+        is_own = all(partition in member.assigned and member.since[partition] <= epoch for partition in partitions)
+        return ErrorCode.none if partitions and is_own and epoch > JOINING_EPOCH else error
 
     def knows(self, member_id: str, instance_id: str | None, epoch: int) -> bool:
         """Whether a member is there, as this instance, at its epoch or at the one before, as it may not have heard."""

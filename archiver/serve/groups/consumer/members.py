@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups.budgets import ENTRY_BYTES, MEMBER_BYTES, GroupBudget
 from archiver.serve.groups.consumer.subscriptions import Rights, Topics
 
-Place: TypeAlias = tuple[UUID, int]
+PartitionId: TypeAlias = tuple[UUID, int]
 """A partition of the topic with this id."""
 
 JOINING_EPOCH: Final = 0
@@ -61,7 +61,7 @@ class Beat:
     names: frozenset[str] | None = None
     pattern: str | None = None
     assignor: str | None = None
-    owned: frozenset[Place] | None = None
+    owned: frozenset[PartitionId] | None = None
     rights: Rights | None = None
     budget: GroupBudget = _NO_BUDGET
 
@@ -91,7 +91,7 @@ class Beaten:
     message: str | None = None
     member_id: str | None = None
     epoch: int = 0
-    assigned: frozenset[Place] | None = None
+    assigned: frozenset[PartitionId] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,11 +113,11 @@ class ConsumerMember:
     epoch: int = JOINING_EPOCH
     previous_epoch: int = JOINING_EPOCH
     state: MemberState = MemberState.STABLE
-    owned: frozenset[Place] = frozenset()
+    owned: frozenset[PartitionId] = frozenset()
     """What it last said that it holds. A heartbeat that leaves this out says that nothing changed."""
-    assigned: frozenset[Place] = frozenset()
-    revoking: frozenset[Place] = frozenset()
-    since: dict[Place, int] = field(default_factory=dict)
+    assigned: frozenset[PartitionId] = frozenset()
+    revoking: frozenset[PartitionId] = frozenset()
+    since: dict[PartitionId, int] = field(default_factory=dict)
     """The epoch at which each partition was assigned."""
     topics: frozenset[UUID] = frozenset()
     """The topics that its subscription means, as far as its rights go."""

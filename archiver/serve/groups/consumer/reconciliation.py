@@ -9,35 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from archiver.serve.groups.consumer.members import ConsumerMember, MemberState, Place
+from archiver.serve.groups.consumer.members import ConsumerMember, MemberState, PartitionId
 
 
 class HeldPlaces:
     """The partitions that are assigned to a member, or that one still has to give up. Each is held once."""
 
     def __init__(self) -> None:
-        self._held: set[Place] = set()
+        self._held: set[PartitionId] = set()
 
-    def is_free(self, place: Place) -> bool:
+    def is_free(self, partition: PartitionId) -> bool:
         """Whether no member holds a partition."""
-        return place not in self._held
+        return partition not in self._held
 
-    def hold(self, places: Collection[Place]) -> None:
+    def hold(self, partitions: Collection[PartitionId]) -> None:
         """Let free partitions be held."""
-        assert self._held.isdisjoint(places), "a partition is held by another member"
-        self._held.update(places)
+        assert self._held.isdisjoint(partitions), "a partition is held by another member"
+        self._held.update(partitions)
 
-    def release(self, places: Collection[Place]) -> None:
+    def release(self, partitions: Collection[PartitionId]) -> None:
         """Let partitions be free."""
-        self._held.difference_update(places)
+        self._held.difference_update(partitions)
 
 
 def reconcile(
     member: ConsumerMember,
     *,
     epoch: int,
-    target: frozenset[Place],
-    owned: frozenset[Place] | None,
+    target: frozenset[PartitionId],
+    owned: frozenset[PartitionId] | None,
     held: HeldPlaces,
 ) -> None:
     """Bring a member as far as it can go. `owned` is what it says that it holds; None says nothing about that."""

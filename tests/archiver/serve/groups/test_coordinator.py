@@ -21,7 +21,7 @@ from archiver.serve.groups import (
     Joining,
     KnownTopic,
     MemberMemory,
-    Place,
+    PartitionId,
     Synced,
     Syncing,
 )
@@ -159,7 +159,7 @@ def test_a_commit_of_an_instance_that_is_another_member_renews_no_session() -> N
             made.coordinator.join("classic", replace(JOINING, member_id=made.member)),
         )
         generation = joined[0].generation
-        names, nothing = frozenset({"orders"}), frozenset[Place]()
+        names, nothing = frozenset({"orders"}), frozenset[PartitionId]()
         beat = Beat(member_id="b", epoch=0, instance_id="i", rebalance_seconds=5.0, names=names, owned=nothing)
         assert made.coordinator.beat("assigning", beat, TOPICS).error is ErrorCode.none
         until = time.monotonic() + 1.4 * SESSION
@@ -265,7 +265,7 @@ def test_what_a_leader_assigns_counts() -> None:
 
         assert await sync(10_000) is ErrorCode.unknown_server_error
         assert await sync(5_000) is ErrorCode.none
-        assert made.memory.of("User:a") > 6_000
+        assert made.memory.owner_bytes("User:a") > 6_000
 
     played(scene)
 

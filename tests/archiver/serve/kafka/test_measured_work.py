@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from archiver.serve.kafka import apis, coordination
-from archiver.serve.kafka.frames import Head
+from archiver.serve.kafka.frames import RequestHead
 from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
 
 HEARTBEAT, OFFSET_FETCH = 12, 9
@@ -68,7 +68,7 @@ def test_an_answer_with_many_elements_is_encoded_in_a_thread(partitions: int, is
             for number in range(partitions)
         ]
         found = {"topics": [{"name": "orders", "partitions": told}], "error_code": 0}
-        frame = await apis._encoded(request, Head(OFFSET_FETCH, 5, 1), found)
+        frame = await apis._encoded(request, RequestHead(OFFSET_FETCH, 5, 1), found)
         has_thread = loop_time._thread is not None
         loop_time.close()
         return frame, has_thread

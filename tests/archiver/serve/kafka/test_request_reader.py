@@ -16,7 +16,7 @@ from kio.serial import entity_reader
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import APIS
 from archiver.serve.kafka.frames import head_of, request_of
-from archiver.serve.kafka.request_reader import MOST_ELEMENTS, Bytes, reader_of
+from archiver.serve.kafka.request_reader import MOST_ELEMENTS, FrameBytes, reader_of
 from archiver.serve.security import OpenDoor, Session
 from tests.support.servers.served_lake import request, written
 
@@ -29,7 +29,7 @@ def test_every_request_is_read_as_kio_reads_it(api_key: int, version: int) -> No
     message = request(api_key, version)
     data = written(message)
     theirs, size = entity_reader(kind)(data, 0)
-    mine = Bytes(data)
+    mine = FrameBytes(data)
     assert reader_of(kind)(mine) == theirs == message
     assert (mine.left, size) == (0, len(data))
 
@@ -40,7 +40,7 @@ def test_a_frame_that_ends_early_is_refused(api_key: int, version: int) -> None:
     data = written(request(api_key, version))
     for end in range(len(data)):
         with pytest.raises(BadRequest):
-            reader_of(kind)(Bytes(data[:end]))
+            reader_of(kind)(FrameBytes(data[:end]))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_frame_that_ends_early_is_refused(api_key: int, version: int) -> None:
 )
 def test_lengths_beyond_the_frame_are_refused(version: int, frame: bytes) -> None:
     with pytest.raises(BadRequest):
-        reader_of(load_request_schema(3, version))(Bytes(frame + b"\0" * 8))
+        reader_of(load_request_schema(3, version))(FrameBytes(frame + b"\0" * 8))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_lengths_beyond_the_frame_are_refused(version: int, frame: bytes) -> Non
 )
 def test_offsets_may_be_kept_for_ever(millis: int, kept: timedelta) -> None:
     data = written(request(8, 2, retention_time=timedelta(milliseconds=7)))
-    mine = Bytes(data.replace(struct.pack(">q", 7), struct.pack(">q", millis)))
+    mine = FrameBytes(data.replace(struct.pack(">q", 7), struct.pack(">q", millis)))
     assert reader_of(load_request_schema(8, 2))(mine).retention_time == kept
 
 
@@ -75,15 +75,15 @@ def test_an_array_may_be_null_and_its_elements_not() -> None:
     data = written(request(32, 1, configuration_keys=("key",)))
     read = reader_of(load_request_schema(32, 1))
     key = struct.pack(">ih", 1, 3) + b"key"
-    assert read(Bytes(data.replace(key, struct.pack(">i", -1)))).resources[0].configuration_keys is None
+    assert read(FrameBytes(data.replace(key, struct.pack(">i", -1)))).resources[0].configuration_keys is None
     with pytest.raises(BadRequest, match="null"):
-        read(Bytes(data.replace(key, struct.pack(">ih", 1, -1))))
+        read(FrameBytes(data.replace(key, struct.pack(">ih", 1, -1))))
 
 
 @given(st.sampled_from(VERSIONS), st.binary(max_size=120))
 def test_any_bytes_are_read_or_refused(which: tuple[int, int], data: bytes) -> None:
     try:
-        reader_of(load_request_schema(*which))(Bytes(data))
+        reader_of(load_request_schema(*which))(FrameBytes(data))
     except BadRequest:
         return
 
@@ -92,7 +92,7 @@ def test_unknown_tags_are_skipped() -> None:
     kind = load_request_schema(3, 12)
     data = written(request(3, 12))
     assert data.endswith(b"\0")
-    assert reader_of(kind)(Bytes(data[:-1] + b"\x01\x63\x02hi")) == request(3, 12)
+    assert reader_of(kind)(FrameBytes(data[:-1] + b"\x01\x63\x02hi")) == request(3, 12)
 
 
 def metadata(topics: int) -> bytes:
@@ -102,9 +102,9 @@ def metadata(topics: int) -> bytes:
 
 def test_a_request_has_only_so_many_elements() -> None:
     read = reader_of(load_request_schema(3, 4))
-    assert len(read(Bytes(metadata(MOST_ELEMENTS))).topics) == MOST_ELEMENTS, "clients may ask for as many"
+    assert len(read(FrameBytes(metadata(MOST_ELEMENTS))).topics) == MOST_ELEMENTS, "clients may ask for as many"
     with pytest.raises(BadRequest, match="too many elements"):
-        read(Bytes(metadata(MOST_ELEMENTS + 1)))
+        read(FrameBytes(metadata(MOST_ELEMENTS + 1)))
 
 
 def test_elements_of_nested_arrays_and_tags_count_together() -> None:
@@ -120,7 +120,7 @@ def test_elements_of_nested_arrays_and_tags_count_together() -> None:
 
 def fits(read: Any, data: bytes, most_elements: int) -> bool:
     try:
-        read(Bytes(data, most_elements))
+        read(FrameBytes(data, most_elements))
     except BadRequest:
         return False
     return True

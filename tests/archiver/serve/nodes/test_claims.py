@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from archiver.serve.groups import GroupBudget
-from archiver.serve.nodes import Need, Standing
+from archiver.serve.nodes import GroupStanding, Need
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from tests.support.servers.node_scene import GROUPS, Scene, answer, asked, both_settled, played, until
 from tests.support.servers.nodes_in_memory import NodesInMemory
@@ -34,11 +34,11 @@ def test_claims_that_waited_through_a_change_of_the_view_are_made_by_the_coordin
         await asyncio.get_running_loop().run_in_executor(None, slow.waiting.acquire)
         second = await made.node(2).start()
         await both_settled(first, second)
-        moved = [each for each in GROUPS if second.standing(each) is Standing.COORDINATOR]
+        moved = [each for each in GROUPS if second.standing(each) is GroupStanding.COORDINATOR]
         assert len(moved) > 2, "some are still in the queue"
         slow.gate.set()
         told = await asyncio.gather(*asking)
-        assert [each for each, answer in zip(GROUPS, told, strict=True) if answer is Standing.OTHER] == moved
+        assert [each for each, answer in zip(GROUPS, told, strict=True) if answer is GroupStanding.OTHER] == moved
         assert [await asked(second, each) for each in moved] == ["answer"] * len(moved)
         for group, claim in made.store.claims.items():
             assert claim.node_id == second.members.coordinator(group).node_id
@@ -69,7 +69,7 @@ def test_names_that_clients_make_up_leave_nothing_behind() -> None:
         node = await made.node(1).start()
         for need in (Need.MEMBERS, Need.OFFSETS):
             found = await node.coordinating("made up", answer, is_kept=False, need=need)
-            assert found is Standing.UNUSED
+            assert found is GroupStanding.UNUSED
         assert made.store.claims == {}
         assert node.groups == 0
         made.store.with_offsets.add("kept")
@@ -99,17 +99,17 @@ def test_a_principal_begins_as_many_groups_as_it_may_and_those_that_nobody_uses_
         node = await made.node(1, is_used=used.__contains__).start()
         few, other = (GroupBudget(owner=owner, groups=2) for owner in ("User:a", "User:b"))
 
-        async def begin(group_id: str, budget: GroupBudget) -> str | Standing:
+        async def begin(group_id: str, budget: GroupBudget) -> str | GroupStanding:
             return await node.coordinating(group_id, answer, is_kept=False, budget=budget)
 
         used.update("ab")
         assert [await begin(name, few) for name in "ab"] == ["answer"] * 2
-        assert await begin("c", few) is Standing.OVER_BUDGET
+        assert await begin("c", few) is GroupStanding.OVER_BUDGET
         assert "c" not in made.store.claims
         assert await begin("c", other) == "answer"
         assert await begin("a", few) == "answer", "it was begun before"
         used.discard("b")
-        assert await begin("d", few) is Standing.OVER_BUDGET, "it was asked for a moment ago"
+        assert await begin("d", few) is GroupStanding.OVER_BUDGET, "it was asked for a moment ago"
         node._claims._held["b"].asked_at -= 2.0
         assert await begin("d", few) == "answer"
         assert "b" not in made.store.claims

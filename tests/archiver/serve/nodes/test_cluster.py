@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from archiver.serve.nodes import Standing
+from archiver.serve.nodes import GroupStanding
 from tests.support.servers.node_scene import GROUPS, Scene, asked, both_settled, played, until
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
@@ -29,7 +29,7 @@ def test_each_group_has_one_coordinator_and_a_node_that_comes_takes_its_share() 
         await both_settled(first, second)
         assert first.members == second.members
         answers = [(await asked(first, each), await asked(second, each)) for each in GROUPS]
-        assert set(answers) == {("answer", Standing.OTHER), (Standing.OTHER, "answer")}
+        assert set(answers) == {("answer", GroupStanding.OTHER), (GroupStanding.OTHER, "answer")}
         moved = [group for group, found in zip(GROUPS, answers, strict=True) if found[1] == "answer"]
         assert sorted(made.let_go[1]) == sorted(moved)
         assert first.may_lag
@@ -62,14 +62,14 @@ def test_nothing_is_taken_over_before_the_other_has_let_go() -> None:
             assert await asked(first, each) == "answer"
         deaf.is_deaf = True
         second = await made.node(2).start()
-        own = [each for each in GROUPS if second.standing(each) is Standing.LOADING]
+        own = [each for each in GROUPS if second.standing(each) is GroupStanding.LOADING]
         assert own
         await asyncio.sleep(0.1)
-        assert await asked(second, own[0]) is Standing.LOADING
+        assert await asked(second, own[0]) is GroupStanding.LOADING
         assert await asked(first, own[0]) == "answer"
         deaf.is_deaf = False
         await both_settled(first, second)
-        assert await asked(first, own[0]) is Standing.OTHER
+        assert await asked(first, own[0]) is GroupStanding.OTHER
         assert await asked(second, own[0]) == "answer"
 
     played(scene)
@@ -90,10 +90,10 @@ def test_who_waits_for_a_rebalance_is_told_when_the_group_moves() -> None:
         await until(lambda: first.groups == len(GROUPS))
         second = await made.node(2).start()
         await both_settled(first, second)
-        moved = [each for each in GROUPS if second.standing(each) is Standing.COORDINATOR]
+        moved = [each for each in GROUPS if second.standing(each) is GroupStanding.COORDINATOR]
         assert moved
         for each in moved:
-            assert await waiting[each] is Standing.OTHER
+            assert await waiting[each] is GroupStanding.OTHER
         await until(lambda: len(ended) == len(moved))
         left = [each for each in waiting.values() if not each.done()]
         assert len(left) == len(GROUPS) - len(moved)

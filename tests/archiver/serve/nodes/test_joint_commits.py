@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from archiver.serve.groups import CommittedOffsets
 from archiver.serve.nodes.fenced_offsets import CLAIM
 from archiver.serve.nodes.joint_commits import JointCommits
-from archiver.serve.nodes.turns import PASS_ON, Turns
+from archiver.serve.nodes.turns import PASS_ON, GroupTurns
 from catalog.errors import OffsetBudgetReached, RegistryUnreachable
 from catalog.registry import GroupClaim, GroupOffset
 
@@ -119,7 +119,7 @@ def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_as
     """As the cluster does it: a commit passes its turn on once it waits with others, what forgets does not."""
 
     async def scene() -> None:
-        turns, store, commits = Turns(), Store(), JointCommits()
+        turns, store, commits = GroupTurns(), Store(), JointCommits()
         held: dict[tuple[str, int], int] = {}
         expected: dict[tuple[str, int], int] = {}
 

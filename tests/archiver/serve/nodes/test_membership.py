@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from archiver.errors import ConfigError
-from archiver.serve.nodes import Beats, Standing
+from archiver.serve.nodes import Beats, GroupStanding
 from tests.support.servers.node_scene import BEATS, GROUPS, Scene, asked, both_settled, played, until
 from tests.support.servers.nodes_in_memory import Line, NodesInMemory
 
@@ -23,10 +23,10 @@ def test_a_node_without_its_lease_coordinates_nothing_and_goes_on_with_it() -> N
         made.store.is_away = True
         await until(lambda: node.trouble is not None)
         made.clock.now += 4.9
-        assert node.standing("g") is Standing.COORDINATOR, "nobody else can have taken over yet"
+        assert node.standing("g") is GroupStanding.COORDINATOR, "nobody else can have taken over yet"
         made.clock.now += 0.2
-        assert node.standing("g") is Standing.UNKNOWN
-        assert await asked(node, "g") is Standing.UNKNOWN
+        assert node.standing("g") is GroupStanding.UNKNOWN
+        assert await asked(node, "g") is GroupStanding.UNKNOWN
         assert made.let_go[1] == []
         made.store.is_away = False
         await until(lambda: node.is_leased)
@@ -60,14 +60,14 @@ def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
         first = await made.node(1, store=cut).start()
         second = await made.node(2).start()
         await both_settled(first, second)
-        own = [each for each in GROUPS if first.standing(each) is Standing.COORDINATOR]
+        own = [each for each in GROUPS if first.standing(each) is GroupStanding.COORDINATOR]
         for each in own:
             assert await asked(first, each) == "answer"
         epochs = {each: made.store.claims[each].epoch for each in own}
         cut.is_away = True
         await until(lambda: first.trouble is not None)
         made.clock.now += 5.1
-        assert {first.standing(each) for each in GROUPS} == {Standing.UNKNOWN}
+        assert {first.standing(each) for each in GROUPS} == {GroupStanding.UNKNOWN}
         await until(lambda: len(second.members.nodes) == 1 and second.settled_for >= 0)
         for each in own:
             assert await asked(second, each) == "answer"
@@ -139,7 +139,7 @@ def test_a_node_that_was_killed_has_its_id_again_and_is_served_from_at_once() ->
         other = await made.node(2).start()
         again = await made.node(1).start()
         assert again.own.node_id == 1
-        assert again.standing("g") is Standing.UNKNOWN
+        assert again.standing("g") is GroupStanding.UNKNOWN
         assert [each.port for each in again.told.nodes] == [1, 2], (
             "clients lose connections to nodes that they don't hear of"
         )
@@ -147,7 +147,7 @@ def test_a_node_that_was_killed_has_its_id_again_and_is_served_from_at_once() ->
         assert again.others.nodes == (other.own,)
         made.clock.now += 5.1
         await both_settled(again, other)
-        assert {await asked(again, "g"), await asked(other, "g")} == {"answer", Standing.OTHER}
+        assert {await asked(again, "g"), await asked(other, "g")} == {"answer", GroupStanding.OTHER}
 
     played(scene)
 
@@ -201,7 +201,7 @@ def test_without_a_registry_a_node_serves_alone() -> None:
         made.store.is_away = True
         node = await made.node(1, node_id=3).start()
         assert [each.node_id for each in node.members.nodes] == [3]
-        assert await asked(node, "g") is Standing.UNKNOWN
+        assert await asked(node, "g") is GroupStanding.UNKNOWN
         made.store.is_away = False
         await until(lambda: node.is_leased)
         assert await asked(node, "g") == "answer"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from archiver.serve.nodes.turns import Turns
+from archiver.serve.nodes.turns import GroupTurns
 from tests.support.servers.node_scene import Scene, played, until
 
 
@@ -44,7 +44,7 @@ def test_what_is_kept_of_a_group_is_kept_in_the_order_in_which_it_was_asked_for(
 
 def test_who_gives_up_in_the_queue_lets_nobody_before_those_ahead() -> None:
     async def play() -> None:
-        turns = Turns()
+        turns = GroupTurns()
         first, second, third = (turns.take("g") for _ in range(3))
         turns.end(second)
         coming = asyncio.ensure_future(third.come())

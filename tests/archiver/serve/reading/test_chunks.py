@@ -28,7 +28,7 @@ def chunk(start: int, batches: list[tuple[int, int]], following: int, *, parts: 
         sizes=sizes,
         last_offsets=lasts,
     )
-    found = Chunk.of(start, fetched)
+    found = Chunk.decoded(start, fetched)
     assert found is not None
     return found
 
@@ -67,10 +67,10 @@ def test_offsets_without_records_become_a_batch_to_step_over() -> None:
     fetched = FetchedBatches(
         parts=(), cursor=BatchCursor(partition=0, offset=9), end=9, sizes=nothing, last_offsets=nothing
     )
-    found = Chunk.of(4, fetched)
+    found = Chunk.decoded(4, fetched)
     assert found is not None
     assert found.take(4, 1, must_give=True)[1] == 9
-    assert Chunk.of(9, fetched) is None
+    assert Chunk.decoded(9, fetched) is None
 
 
 def test_the_chunk_that_has_an_offset_is_found() -> None:

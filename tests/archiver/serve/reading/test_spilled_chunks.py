@@ -24,7 +24,7 @@ def chunk(start: int, batches: list[tuple[int, int]], following: int, *, parts: 
     sizes = np.array([size for _, size in batches], np.int64)
     data = np.random.default_rng(seed).bytes(int(sizes.sum()))
     edges = sorted({0, len(data), *np.cumsum(sizes).tolist()[:: max(1, len(batches) // parts)]})
-    found = Chunk.of(
+    found = Chunk.decoded(
         start,
         FetchedBatches(
             parts=tuple(memoryview(data[one:other]) for one, other in pairwise(edges)),

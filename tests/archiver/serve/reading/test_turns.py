@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from archiver.serve.reading.turns import Turns
+from archiver.serve.reading.turns import WorkerTurns
 
 
 class Clock:
@@ -20,13 +20,13 @@ class Clock:
         return self.now
 
 
-def played(most: int, course: Callable[[Turns, Clock, list[str]], list[tuple[str, float]]]) -> list[str]:
+def played(most: int, course: Callable[[WorkerTurns, Clock, list[str]], list[tuple[str, float]]]) -> list[str]:
     """The names of the work in the order in which it was done: each names its kind (`open…`) and takes its seconds."""
     done: list[str] = []
 
     async def play() -> None:
         clock = Clock()
-        turns = Turns(most, clock)
+        turns = WorkerTurns(most, clock)
 
         async def work(name: str, seconds: float) -> None:
             async with turns.turn(opens=name.startswith("open")):
@@ -59,7 +59,7 @@ def test_those_who_ask_for_the_same_kind_go_in_order() -> None:
 @pytest.mark.parametrize(("most", "at_once"), [(1, 1), (2, 1), (4, 2), (5, 2)])
 def test_half_of_the_workers_open_nothing_while_there_is_other_work(most: int, at_once: int) -> None:
     async def play() -> int:
-        turns = Turns(most, Clock())
+        turns = WorkerTurns(most, Clock())
         over = asyncio.Event()
         running = 0
 
@@ -86,7 +86,7 @@ def test_half_of_the_workers_open_nothing_while_there_is_other_work(most: int, a
 
 def test_opening_has_all_workers_where_nothing_else_is_done() -> None:
     async def play() -> None:
-        turns = Turns(4, Clock())
+        turns = WorkerTurns(4, Clock())
         together = asyncio.Barrier(4)
 
         async def opened() -> None:
@@ -101,7 +101,7 @@ def test_opening_has_all_workers_where_nothing_else_is_done() -> None:
 
 def test_who_gives_up_leaves_the_turn_to_others() -> None:
     async def play() -> None:
-        turns = Turns(1)
+        turns = WorkerTurns(1)
         over = asyncio.Event()
 
         async def work(*, opens: bool) -> None:
@@ -125,7 +125,7 @@ def test_who_gives_up_leaves_the_turn_to_others() -> None:
 
 def test_a_failure_ends_the_turn() -> None:
     async def play() -> None:
-        turns = Turns(1)
+        turns = WorkerTurns(1)
         for _ in range(3):
             with pytest.raises(ValueError, match="wrong"):
                 async with turns.turn(opens=False):

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from archiver.serve.groups.consumer import (
     ConsumerState,
-    Place,
+    PartitionId,
 )
 from tests.support.kafka.consumer_group import OK, ORDERS, REBALANCE, REFUNDS, TIMES, Course, places, topics
 
@@ -75,7 +75,7 @@ def test_who_leaves_makes_room_at_once() -> None:
 
 
 @pytest.mark.parametrize(("epoch", "owned"), [(3, None), (0x7FFF, None), (1, places(ORDERS, 0, 1, 2, 3))])
-def test_a_member_at_another_epoch_is_fenced(epoch: int, owned: frozenset[Place] | None) -> None:
+def test_a_member_at_another_epoch_is_fenced(epoch: int, owned: frozenset[PartitionId] | None) -> None:
     course = Course()
     course.two()
     assert course.beat("a", epoch, owned=owned).error == ErrorCode.fenced_member_epoch

@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from archiver.serve.groups.consumer import (
     ConsumerGroup,
     ConsumerState,
-    Place,
+    PartitionId,
 )
 from tests.support.kafka.consumer_group import OK, ORDERS, REBALANCE, TIMES, Course, places, topics
 
@@ -26,9 +26,9 @@ class Client:
     name: str
     instance: str | None = None
     epoch: int = 0
-    held: frozenset[Place] = frozenset()
-    told: frozenset[Place] | None = None
-    said: frozenset[Place] | None = None
+    held: frozenset[PartitionId] = frozenset()
+    told: frozenset[PartitionId] | None = None
+    said: frozenset[PartitionId] | None = None
     names: frozenset[str] = frozenset({"orders", "refunds"})
     pattern: str = ""
     again: tuple[int, dict[str, Any]] | None = None
@@ -191,7 +191,7 @@ def test_no_partition_has_two_readers_and_in_the_end_each_has_one(
 def check(course: Course, clients: Any) -> None:
     """No member of the group reads what another one reads, or holds in the eyes of the group."""
     members = course.group.members
-    reading: dict[Place, str] = {}
+    reading: dict[PartitionId, str] = {}
     for client in clients:
         member = members.get(client.name)
         if member is None or (client.epoch != 0 and client.epoch not in (member.epoch, member.previous_epoch)):
@@ -199,7 +199,7 @@ def check(course: Course, clients: Any) -> None:
         for place in client.held:
             assert place not in reading, f"{client.name} and {reading[place]} read {place}"
             reading[place] = client.name
-    holders: dict[Place, str] = {}
+    holders: dict[PartitionId, str] = {}
     for name, member in members.items():
         assert not member.assigned & member.revoking
         for place in member.assigned | member.revoking:
