@@ -22,7 +22,7 @@ from archiver.serve.groups.consumer import (
     PartitionId,
     Rights,
     Topics,
-    matching,
+    match_names,
 )
 from archiver.serve.groups.coordinator import AnyGroup, Coordinator, is_group_id
 from archiver.serve.groups.offsets import CommittedOffsets, GroupOffsetStore, RegistryOffsets
@@ -53,5 +53,5 @@ __all__ = [
     "Syncing",
     "Topics",
     "is_group_id",
-    "matching",
+    "match_names",
 ]

@@ -34,9 +34,9 @@ class ConnectionLimits:
 
     A part is 64 KiB of a request, or 256 KiB of an answer. A whole request must arrive at 128 KiB a second. An answer
     that takes memory, unlike records, must be taken at `answer_bytes_per_second`; other answers wait for its room for
-    at most `answer_seconds`, and so do requests for long work. Before authentication, requests are small and few, and
-    take `handshake_seconds` in all. Work for a client that closed its half of the connection ends after
-    `half_closed_seconds`.
+    at most `answer_seconds`, and requests wait for long work for at most `long_work_seconds`. Before authentication,
+    requests are small and few, and take `handshake_seconds` in all. Work for a client that closed its half of the
+    connection ends after `half_closed_seconds`.
     """
 
     most_request_bytes: int
@@ -48,6 +48,7 @@ class ConnectionLimits:
     most_unauthenticated_requests: int = 20
     handshake_seconds: float = 10.0
     half_closed_seconds: float = 5.0
+    long_work_seconds: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)

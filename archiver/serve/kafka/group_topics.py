@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from uuid import UUID
 
-from archiver.serve.groups import AnyGroup, ConsumerGroup, KnownTopic, MatchedTopics, Topics, matching
+from archiver.serve.groups import AnyGroup, ConsumerGroup, KnownTopic, MatchedTopics, Topics, match_names
 from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.reading import ServedTopics
 
@@ -20,13 +21,20 @@ heartbeat."""
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
+@dataclass(slots=True, eq=False)
+class _Matching:
+    task: asyncio.Task[None]
+    requests: int = 0
+    """The requests that wait for it."""
+
+
 class GroupTopics:
     """Archived topics as groups see them. The mapping is the same object until something changes."""
 
     def __init__(self) -> None:
         self._topics = MatchedTopics({})
         self._looked_at = float("-inf")
-        self._being_matched: dict[str, asyncio.Task[None]] = {}
+        self._being_matched: dict[str, _Matching] = {}
 
     async def known(self, served: ServedTopics, names: Collection[str]) -> Topics:
         """The topics that can be read. Topics with these names are opened if necessary."""
@@ -48,20 +56,36 @@ class GroupTopics:
         return self._topics
 
     async def matching(self, pattern: str, turns: ClientTurns) -> Topics:
-        """The topics, once it is known which of them a pattern matches. A pattern is compiled once, in a thread."""
+        """The topics, once it is known which of them a pattern matches. A pattern is compiled once, in a thread.
+
+        It isn't compiled any more if all requests that wait for it are gone. Raises TimeoutError if its turn doesn't
+        come in time.
+        """
         for _ in range(_ATTEMPTS):
             if not pattern or self._topics.matched(pattern) is not None:
                 break
-            task = self._being_matched.get(pattern)
-            if task is None:
+            matching = self._being_matched.get(pattern)
+            if matching is None:
                 task = asyncio.get_running_loop().create_task(self._match(self._topics, pattern, turns))
-                self._being_matched[pattern] = task
-                task.add_done_callback(lambda _: self._being_matched.pop(pattern))
-            await asyncio.shield(task)
+                matching = self._being_matched[pattern] = _Matching(task)
+                task.add_done_callback(partial(self._end_matching, pattern, matching))
+            matching.requests += 1
+            try:
+                await asyncio.shield(matching.task)
+            finally:
+                matching.requests -= 1
+                if not matching.requests and not matching.task.done():
+                    matching.task.cancel()
+                    self._end_matching(pattern, matching, matching.task)
         return self._topics
 
     async def _match(self, topics: MatchedTopics, pattern: str, turns: ClientTurns) -> None:
-        topics.keep(pattern, await turns.in_thread(partial(matching, pattern, tuple(topics))))
+        matched = await turns.in_thread(partial(match_names, pattern, tuple(topics)))
+        topics.keep(pattern, matched, turns.name)
+
+    def _end_matching(self, pattern: str, matching: _Matching, _: asyncio.Task[None]) -> None:
+        if self._being_matched.get(pattern) is matching:
+            del self._being_matched[pattern]
 
 
 def names_by_id(served: ServedTopics) -> dict[UUID, str]:

@@ -193,7 +193,7 @@ class Server:
         task.add_done_callback(gone)
 
     async def _serve(self, client: socket.socket, address: str, payer: str) -> None:
-        turns = ClientTurns(self.loop_time, payer, long_wait=self._limits.answer_seconds)
+        turns = ClientTurns(self.loop_time, payer, long_wait=self._limits.long_work_seconds)
         try:
             await turns.run(self._serve_client(client, address, turns))
         except asyncio.CancelledError:

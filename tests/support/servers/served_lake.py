@@ -116,7 +116,7 @@ class ServedLake:
         most_per_address: int | None = None,
         handshake_seconds: float = 10.0,
         half_closed_seconds: float = 5.0,
-        answer_seconds: float = 5.0,
+        long_work_seconds: float = 120.0,
         door: Door | None = None,
         quotas: Quotas | None = None,
         nodes: NodeStore | None = None,
@@ -138,7 +138,8 @@ class ServedLake:
             most_request_bytes=most_request_bytes,
             idle_seconds=idle_seconds,
             frame_seconds=frame_seconds,
-            answer_seconds=answer_seconds,
+            answer_seconds=5.0,
+            long_work_seconds=long_work_seconds,
             handshake_seconds=handshake_seconds,
             half_closed_seconds=half_closed_seconds,
         )

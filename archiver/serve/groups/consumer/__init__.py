@@ -20,7 +20,7 @@ from archiver.serve.groups.consumer.members import (
     MemberState,
     PartitionId,
 )
-from archiver.serve.groups.consumer.subscriptions import KnownTopic, MatchedTopics, Rights, Topics, matching
+from archiver.serve.groups.consumer.subscriptions import KnownTopic, MatchedTopics, Rights, Topics, match_names
 
 __all__ = [
     "ASSIGNORS",
@@ -40,5 +40,5 @@ __all__ = [
     "PartitionId",
     "Rights",
     "Topics",
-    "matching",
+    "match_names",
 ]

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 _NO_TEXT: Final = pa.array([""], pa.string())
 _MOST_LENGTH: Final = 1024
 _MOST_PATTERNS: Final = 1000
+_MOST_PATTERNS_OF_OWNER: Final = 100
+"""Further patterns of a principal are compiled again: its own oldest one makes room, never another principal's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class MatchedTopics(Mapping[str, KnownTopic]):
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self._matched: OrderedDict[str, Matched] = OrderedDict()
+        self._matched: dict[str, Matched] = {}
+        self._owned: dict[str, OrderedDict[str, None]] = {}
 
     def __getitem__(self, name: str) -> KnownTopic:
         return self._topics[name]
@@ -69,14 +72,24 @@ class MatchedTopics(Mapping[str, KnownTopic]):
         """What a pattern matches; None if that is not known (any more)."""
         return self._matched.get(pattern)
 
-    def keep(self, pattern: str, matched: Matched) -> None:
-        """Remember what a pattern matches."""
+    def keep(self, pattern: str, matched: Matched, owner: str = "") -> None:
+        """Remember what a pattern of this owner matches. If there are too many, the owner with the most loses one."""
+        if pattern not in self._matched:
+            self._owned.setdefault(owner, OrderedDict())[pattern] = None
         self._matched[pattern] = matched
-        if len(self._matched) > _MOST_PATTERNS:
-            self._matched.popitem(last=False)
+        if len(self._owned.get(owner, ())) > _MOST_PATTERNS_OF_OWNER:
+            self._drop_oldest(owner)
+        elif len(self._matched) > _MOST_PATTERNS:
+            self._drop_oldest(max(self._owned, key=lambda name: len(self._owned[name])))
+
+    def _drop_oldest(self, owner: str) -> None:
+        pattern, _ = self._owned[owner].popitem(last=False)
+        del self._matched[pattern]
+        if not self._owned[owner]:
+            del self._owned[owner]
 
 
-def matching(pattern: str, names: Collection[str]) -> Matched:
+def match_names(pattern: str, names: Collection[str]) -> Matched:
     """Compile a pattern and match it against names. Thread-safe; the interpreter is free during that."""
     if len(pattern) > _MOST_LENGTH:
         return Matched(error=f"the pattern has {len(pattern)} characters: at most {_MOST_LENGTH} are taken")
@@ -110,4 +123,4 @@ def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights |
 
 
 def _matched(pattern: str, topics: Topics) -> Matched | None:
-    return topics.matched(pattern) if isinstance(topics, MatchedTopics) else matching(pattern, topics)
+    return topics.matched(pattern) if isinstance(topics, MatchedTopics) else match_names(pattern, topics)

@@ -176,7 +176,7 @@ def test_a_server_that_ends_drops_long_answers(lake: Any) -> None:
 
 def test_requests_wait_for_long_work_for_a_bounded_time(lake: Any, caplog: pytest.LogCaptureFixture) -> None:
     gate = threading.Event()
-    with ServedLake(lake, answer_seconds=0.3) as endpoint, Wire(endpoint.port) as wire:
+    with ServedLake(lake, long_work_seconds=0.3) as endpoint, Wire(endpoint.port) as wire:
         jam_thread(endpoint, gate)
         try:
             wire.send(framed(many_offsets(5000), 1))

@@ -16,15 +16,18 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.access import Rule
+from tests.fault.siege.attacks import attacks, frames
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.guarded_door import GuardedDoor, come_in
-from tests.support.servers.hostile import attacked
+from tests.support.servers.hostile import attacked, memory_within
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request
 
 MOST_SECONDS = 0.5
 MOST_WORK_SECONDS = 0.5
 ROUNDS = 20
+MOST_BYTES = 192 << 20
+"""The memory that any attack may take, beside what the test itself makes."""
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 
@@ -32,14 +35,14 @@ def lake(folder: Path) -> Any:
     return archived(folder / "lake", build([Record(value=b"x")] * 10), end=10)
 
 
-def sent(*requests: Any) -> bytes:
-    """The bytes of requests, one after the other."""
-    frames = [framed(each, number) for number, each in enumerate(requests)]
-    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
-
-
 def metadata() -> Any:
     return request(3, 9, name="orders", allow_auto_topic_creation=False)
+
+
+@pytest.fixture(autouse=True)
+def _memory() -> Iterator[None]:
+    with memory_within(MOST_BYTES):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def waits(endpoint: ServedLake, asked: Any = None, rounds: int = ROUNDS) -> Wait
 def test_pipelined_requests_leave_turns_to_other_clients(
     tmp_path: Path, connections: int, payload: str, address: str
 ) -> None:
-    sends = API_VERSIONS * 2000 if payload == "versions" else sent(metadata()) * 500
+    sends = API_VERSIONS * 2000 if payload == "versions" else frames(metadata()) * 500
     with (
         ServedLake(lake(tmp_path), most_connections=4000) as endpoint,
         attacked(endpoint.port, sends, connections=connections, address=address),
@@ -188,7 +191,7 @@ def test_long_requests_leave_turns_to_other_clients(tmp_path: Path) -> None:
     asked = request(2, 7, name="orders", partition_index=0, timestamp=-1)
     (topic,) = asked.topics
     partitions = tuple(replace(topic.partitions[0], partition_index=number) for number in range(50_000))
-    long = sent(replace(asked, topics=(replace(topic, partitions=partitions),)))
+    long = frames(replace(asked, topics=(replace(topic, partitions=partitions),)))
     with (
         ServedLake(lake(tmp_path), most_connections=4000, most_request_bytes=4 << 20) as endpoint,
         attacked(endpoint.port, long, connections=10, address="127.0.0.2"),
@@ -226,6 +229,18 @@ def test_costly_patterns_leave_turns_to_other_clients(tmp_path: Path) -> None:
         began = time.monotonic()
         another.ask(replace(beats[0], member_id="another"))
         assert time.monotonic() - began < MOST_SECONDS * crowd(), "it is known what the pattern matches"
+
+
+@pytest.mark.parametrize(
+    "name", ["joins without an id", "slow frames", "fetch sessions", "unknown names", "commits", "random bytes"]
+)
+def test_attacks_leave_turns_to_other_clients(tmp_path: Path, name: str) -> None:
+    with (
+        ServedLake(lake(tmp_path), most_connections=4000) as endpoint,
+        attacked(endpoint.port, attacks("orders")[name], connections=50, address="127.0.0.2"),
+    ):
+        time.sleep(0.5)
+        waits(endpoint).assert_short()
 
 
 def test_wrong_frames_cost_few_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ import pytest
 from archiver.serve.groups.consumer.subscriptions import (
     KnownTopic,
     MatchedTopics,
-    matching,
+    match_names,
     pattern_error,
     wanted,
 )
@@ -52,14 +52,14 @@ def test_no_pattern_takes_long() -> None:
 
 
 def test_a_long_pattern_is_refused() -> None:
-    assert matching("a" * 1024, TOPICS).error is None
-    assert matching("a" * 1025, TOPICS).error == "the pattern has 1025 characters: at most 1024 are taken"
+    assert match_names("a" * 1024, TOPICS).error is None
+    assert match_names("a" * 1025, TOPICS).error == "the pattern has 1025 characters: at most 1024 are taken"
 
 
 def test_groups_never_compile_a_pattern() -> None:
     topics = MatchedTopics(TOPICS)
     assert wanted(frozenset(), "a.*", topics) is None
-    topics.keep("a.*", matching("a.*", TOPICS))
+    topics.keep("a.*", match_names("a.*", TOPICS))
     assert wanted(frozenset(), "a.*", topics) == frozenset((TOPICS["a.b"].topic_id,))
     assert pattern_error("a.*", topics) is None
 
@@ -67,6 +67,17 @@ def test_groups_never_compile_a_pattern() -> None:
 def test_kept_patterns_are_bounded() -> None:
     topics = MatchedTopics(TOPICS)
     for number in range(1001):
-        topics.keep(f"p{number}", matching("a.*", ()))
+        topics.keep(f"p{number}", match_names("a.*", ()), f"User:{number % 20}")
     assert topics.matched("p0") is None
+    assert topics.matched("p1") is not None
     assert topics.matched("p1000") is not None
+
+
+def test_a_principal_with_many_patterns_evicts_only_its_own() -> None:
+    topics = MatchedTopics(TOPICS)
+    topics.keep("theirs", match_names("a.*", ()), "User:a")
+    for number in range(5000):
+        topics.keep(f"p{number}", match_names("a.*", ()), "User:b")
+    assert topics.matched("theirs") is not None
+    assert topics.matched("p4899") is None
+    assert topics.matched("p4900") is not None

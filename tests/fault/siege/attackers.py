@@ -1,0 +1,47 @@
+"""The hostile clients of a siege, in one process, which takes one core at most.
+
+Usage: `python -m tests.fault.siege.attackers PORT TOPIC CONNECTIONS SEED`. Each connection changes its attack every few
+seconds. When standard input ends, the program prints what was sent, as JSON, and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import sys
+import time
+from collections import Counter
+
+from tests.fault.siege.attacks import attacks, rounds
+from tests.support.servers.hostile import Attacker
+
+ROUND_S = 5.0
+ADDRESS = "127.0.0.2"
+
+
+def main() -> None:
+    """Attack until standard input ends."""
+    port, topic, connections, seed = sys.argv[1:]
+    kinds = attacks(topic)
+    sent: Counter[str] = Counter()
+    selector = selectors.DefaultSelector()
+    selector.register(sys.stdin, selectors.EVENT_READ)
+    attackers = [Attacker(int(port), ADDRESS, selector, sent) for _ in range(int(connections))]
+    drawn, change = rounds(tuple(kinds), len(attackers), int(seed)), 0.0
+    while True:
+        now = time.monotonic()
+        if now >= change:
+            change = now + ROUND_S
+            for attacker, name in zip(attackers, next(drawn), strict=True):
+                attacker.begin(kinds[name])
+        for attacker in attackers:
+            attacker.resume(now)
+        for key, events in selector.select(0.01):
+            if key.data is None:
+                print(json.dumps(sent))  # noqa: T201 - for the siege
+                return
+            key.data.act(events)
+
+
+if __name__ == "__main__":
+    main()
