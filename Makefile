@@ -23,7 +23,7 @@ HISTORIES ?= 50
 ACTS ?= 30
 SERVE_OUT ?= build/serve-soak.json
 
-.PHONY: help setup demo test unit integration catalogs test-slow soak soak-cards chaos serve-soak mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
+.PHONY: help setup demo test unit integration catalogs test-slow soak soak-cards chaos serve-soak siege mutants check hooks format docs conformance interop fuzz fuzz-smoke fuzz-kernels bench wheel image package lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -60,6 +60,11 @@ chaos: setup  ## HISTORIES (50) of ACTS (30) by the archiver and other engines, 
 
 serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalances, MINUTES (1) each; counts go to SERVE_OUT
 	$(PY) -m tests.fault.serving --minutes $(MINUTES) --out $(SERVE_OUT)
+
+siege: MINUTES = 30
+siege: OUT = build/siege.json
+siege: setup  ## A consumer group beside 50 hostile connections, MINUTES (30); numbers go to OUT (build/siege.json)
+	PYTHONPATH=. $(PY) -m tests.fault.siege --minutes $(MINUTES) --seed $(SEED) --out $(OUT)
 
 mutants: setup  ## Each mended hole put back: a round of faults, or a test, must turn red
 	$(PY) -m tests.fault.mutants

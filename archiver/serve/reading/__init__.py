@@ -2,6 +2,7 @@
 
 - `chunks`: encoded batches of a range of offsets, and their cache
 - `chunk_index`: finds the chunk with an offset, in memory or on disk
+- `served_partition`: the state of one partition of a topic
 - `served_topic`: one topic; it reads its archive in worker threads
 - `partition_begins`: the begins of partitions, from the registry
 - `table_listing`: the names of the catalog's tables

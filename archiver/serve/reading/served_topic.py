@@ -22,6 +22,7 @@ from archiver.archive.topic_archive import TopicArchive
 from archiver.archive.watermarks import high_watermark, record_ends
 from archiver.errors import RecordsRetired, ReplayError
 from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk
+from archiver.serve.reading.served_partition import ServedPartition
 from archiver.serve.reading.spilled_chunks import SpilledChunk, SpilledChunks
 from archiver.serve.reading.workers import Workers
 from archiver.wire.encode import Compression
@@ -76,15 +77,11 @@ class ServedTopic:
         self._compression = compression
         self._interval = interval
         self._ask_begins = begins
-        self._begins: dict[int, int | None] = {}
         self._on_rewrite = on_rewrite
         self._batches = ArchivedBatches(archive, streams=streams)
         self._seen = archive.snapshot
-        self._ends: dict[int, int] = {}
-        self._epochs: dict[int, int] = {}
-        self._lows: dict[int, tuple[int, int | None]] = {}
+        self._served: dict[int, ServedPartition] = {}
         self._record_ends: tuple[TopicSnapshot, dict[int, int]] | None = None
-        self._epoch_ends: dict[tuple[int, int], int] = {}
         self._looked_at = self._look_began = self._seen_at = asyncio.get_running_loop().time()
         self._is_looking = False
         self._awaited_since: float | None = None
@@ -92,7 +89,6 @@ class ServedTopic:
         self._knows_begins = False
         self._begins_may_be_old = False
         self._begins_failed = False
-        self._ahead: dict[int, int] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._learning: asyncio.Task[None] | None = None
@@ -112,11 +108,11 @@ class ServedTopic:
     @property
     def partitions(self) -> int:
         """How many partitions there are: as many as the topic had when it was archived, as far as that is known."""
-        return max(self._ends, default=-1) + 1
+        return max(self._served, default=-1) + 1
 
     def end(self, partition: int) -> int:
         """The offset after the last archived one, or the begin of an empty partition. It never goes back."""
-        return self._ends.get(partition, 0)
+        return self._known(partition).end
 
     def may_have_records(self, partition: int, offset: int) -> bool:
         """Whether there may be records from an offset on: before the end, there may be ends of transactions only."""
@@ -128,27 +124,26 @@ class ServedTopic:
 
     def leader_epoch(self, partition: int) -> int:
         """The leader epoch of the last archived records; -1 if it isn't known."""
-        return self._epochs.get(partition, -1)
+        return self._known(partition).leader_epoch
 
     async def start(self, partition: int) -> int:
         """The log start: the first record, or the archive's begin if that precedes it."""
-        snapshot = self._archive.snapshot
-        cached = self._lows.get(partition)
-        if cached is not None and cached[1] == snapshot.snapshot_id:
-            return cached[0]
+        served, snapshot_id = self._known(partition), self._archive.snapshot.snapshot_id
+        start = served.start(snapshot_id)
+        if start is not None:
+            return start
         for _ in range(_ASKED_FOR_BEGINS):
-            if self._begins_failed or (self._knows_begins and partition in self._begins):
+            if self._begins_failed or (self._knows_begins and served.is_begin_known):
                 break
             await asyncio.shield(self._asked_begins())
-        begin = self._begins.get(partition)
+            served = self._known(partition)
+        begin = served.begin
         if partition not in self._partitions:
-            self._lows[partition] = begin or 0, snapshot.snapshot_id
-            return begin or 0
+            return served.keep_start(begin or 0, snapshot_id)
         low, _ = await self._workers.lookup(self._archive.watermarks, partition)
         # There may be no record at the archive's begin. If retention moved the start, there is none before it.
         low = low if begin is None else max(min(low, begin), self._archive.first_offset(partition))
-        self._lows[partition] = low, snapshot.snapshot_id
-        return low
+        return served.keep_start(low, snapshot_id)
 
     async def begins_learned(self) -> None:
         """Wait until it is known which partitions there are, also those without records; a second at most."""
@@ -204,14 +199,14 @@ class ServedTopic:
 
     def note_ahead(self, partition: int, offset: int) -> None:
         """Log, once per offset, that a client requests an offset beyond the end."""
-        if self._ahead.get(partition) != offset:
-            self._ahead[partition] = offset
-            end = self.end(partition)
-            _LOG.warning("%s-%d ends at %d, and a client waits for offset %d", self.name, partition, end, offset)
+        served = self._known(partition)
+        if served.ahead != offset:
+            served.ahead = offset
+            _LOG.warning("%s-%d ends at %d, and a client waits for offset %d", self.name, partition, served.end, offset)
 
     def was_ahead(self, partition: int, offset: int) -> bool:
         """Whether a client was answered that this offset is beyond the end."""
-        return self._ahead.get(partition) == offset
+        return self._known(partition).ahead == offset
 
     def next_look(self) -> asyncio.Task[None]:
         """The next look at the table, at the interval after the last one. All who wait share it."""
@@ -298,10 +293,10 @@ class ServedTopic:
             return -1, -1
         if epoch >= self.leader_epoch(partition):
             return epoch, NO_END
-        end = self._epoch_ends.get((partition, epoch))
+        served = self._known(partition)
+        end = served.epoch_ends.get(epoch)
         if end is None:
-            end = await self._workers.lookup(self._first_above, partition, epoch)
-            self._epoch_ends[partition, epoch] = end
+            end = served.epoch_ends[epoch] = await self._workers.lookup(self._first_above, partition, epoch)
         before = await self._workers.lookup(self._epoch_before, partition, end) if end else -1
         return before if before >= 0 else epoch, end
 
@@ -354,17 +349,16 @@ class ServedTopic:
                 _LOG.warning("topic %s is taken to begin at its first records", self.name, exc_info=error)
             self._begins_failed = True
             return
-        self._begins |= {**dict.fromkeys(partitions), **begins}
-        for partition, begin in begins.items():
-            self._ends[partition] = max(begin, self._ends.get(partition, 0))
-        self._lows.clear()
+        for partition, begin in {**dict.fromkeys(partitions), **begins}.items():
+            self._served.setdefault(partition, ServedPartition()).learn_begin(begin)
         self._knows_begins, self._begins_failed = True, False
 
     def _note(self, snapshot: TopicSnapshot) -> None:
         """Take in what a snapshot says, if it is another one."""
         if snapshot is self._seen:
             return
-        fills_gaps = any(begins_below(file, self._ends) for file in snapshot.files.added_since(self._seen.files))
+        ends = {partition: served.end for partition, served in self._served.items()}
+        fills_gaps = any(begins_below(file, ends) for file in snapshot.files.added_since(self._seen.files))
         self._take_in(snapshot)
         is_rewritten = fills_gaps or not snapshot.files.only_adds_to(self._seen.files)
         if snapshot.snapshot_id != self._seen.snapshot_id:
@@ -380,9 +374,12 @@ class ServedTopic:
     def _take_in(self, snapshot: TopicSnapshot) -> None:
         self._partitions = frozenset(snapshot.partitions)
         for partition in self._partitions:
-            self._ends[partition] = max(high_watermark(snapshot, partition), self._ends.get(partition, 0))
-        for partition, epoch in snapshot.leader_epochs.items():
-            self._epochs[partition] = max(epoch, self._epochs.get(partition, -1))
+            served = self._served.setdefault(partition, ServedPartition())
+            served.grow(high_watermark(snapshot, partition), snapshot.leader_epochs.get(partition, -1))
+
+    def _known(self, partition: int) -> ServedPartition:
+        """A partition's state; a new one, which isn't kept, if there is no such partition."""
+        return self._served.get(partition) or ServedPartition()
 
     def _described(self, partition: int, offset: int) -> tuple[int, int, int] | None:
         """An offset with its record's timestamp and leader epoch."""

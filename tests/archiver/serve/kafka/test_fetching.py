@@ -24,6 +24,7 @@ from archiver.serve.kafka.fetch import fetch as answer_to
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
 from archiver.serve.kafka.service import Client, Request
+from archiver.serve.reading.served_partition import ServedPartition
 from archiver.serve.security import Session
 from archiver.telemetry.serving import Traffic
 from catalog.errors import RegistryUnreachable
@@ -216,9 +217,9 @@ def test_a_begin_is_asked_for_again_where_the_question_was_older_than_its_partit
         topic._ask_begins = lambda: answers.pop(0)
         topic.learn_begins()
         await asyncio.sleep(0)
-        topic._ends[1] = 9
+        topic._served[1] = ServedPartition(end=9)
         await topic.start(1)
-        return topic._begins
+        return {partition: served.begin for partition, served in topic._served.items()}
 
     with ServedLake(lake) as endpoint:
         assert endpoint.call(play()) == {0: 0, 1: 7}
