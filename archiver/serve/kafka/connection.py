@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -51,6 +51,16 @@ class ConnectionLimits:
     long_work_seconds: float = 120.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionResources:
+    """What all connections of a server share: limits, memory for requests and for answers, and watched sockets."""
+
+    limits: ConnectionLimits
+    memory: RequestMemory
+    answers: RequestMemory
+    departures: Departures = field(default_factory=Departures)
+
+
 @dataclass(frozen=True, slots=True)
 class _KnownRequest:
     """A request of a version that is known."""
@@ -74,19 +84,16 @@ class Connection:
         client: Client,
         *,
         service: Service,
-        limits: ConnectionLimits,
-        memory: RequestMemory,
-        answers: RequestMemory,
-        departures: Departures,
+        resources: ConnectionResources,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._client = client
         self._service = service
-        self._limits = limits
-        self._memory = memory
-        self._answers = answers
-        self._departures = departures
+        self._limits = resources.limits
+        self._memory = resources.memory
+        self._answers = resources.answers
+        self._departures = resources.departures
         self._turns = client.turns
         self._shown: Callable[[], None] = lambda: None
         self._is_shown = False

@@ -28,7 +28,7 @@ from archiver.serve.kafka.group_upkeep import GroupUpkeep
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
-from archiver.serve.nodes import Beats, FencedOffsets, NodeCluster, RegistryNodes, cluster_id_of
+from archiver.serve.nodes import Beats, FencedOffsets, NodeAddress, NodeCluster, RegistryNodes, cluster_id_of
 from archiver.serve.reading import (
     ChunkCache,
     ChunkReader,
@@ -210,9 +210,7 @@ class Endpoint:
         return NodeCluster(
             cluster_id,
             RegistryNodes(self._config.registry.dsn, cluster_id, answers_within=section.lost_after),
-            host=host,
-            port=port,
-            node_id=section.node_id,
+            NodeAddress(host=host, port=port, node_id=section.node_id),
             beats=Beats(every=section.heartbeat, lost_after=section.lost_after),
             let_go=let_go,
             is_used=coordinator.groups.__contains__,

@@ -11,8 +11,7 @@ from typing import Final, Protocol
 from archiver.errors import ConfigError
 from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.closing_log import ClosingLog
-from archiver.serve.kafka.connection import Connection, ConnectionLimits
-from archiver.serve.kafka.departures import Departures
+from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
 from archiver.serve.kafka.places import Places
@@ -65,16 +64,15 @@ class Server:
 
         `loop_share` is the part of the event loop's time that one client may use for requests that bring no records.
         """
-        self._limits = limits
         self._most = most_connections
         self._places = Places(most_connections, most_per_address)
         self._door = door
-        self._memory = RequestMemory(request_memory)
-        self._answers = RequestMemory(response_memory)
+        self._resources = ConnectionResources(
+            limits=limits, memory=RequestMemory(request_memory), answers=RequestMemory(response_memory)
+        )
         self._open: dict[asyncio.Task[None], Connection | None] = {}
         self.loop_time = LoopTime(share=loop_share)
         self.closing_log = ClosingLog()
-        self._departures = Departures()
         self._listeners: list[socket.socket] = []
         self._is_accepting = False
 
@@ -136,7 +134,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
         self.loop_time.close()
-        self._departures.close()
+        self._resources.departures.close()
 
     def _end_connections(self) -> None:
         for task, connection in self._open.items():
@@ -193,7 +191,7 @@ class Server:
         task.add_done_callback(gone)
 
     async def _serve(self, client: socket.socket, address: str, payer: str) -> None:
-        turns = ClientTurns(self.loop_time, payer, long_wait=self._limits.long_work_seconds)
+        turns = ClientTurns(self.loop_time, payer, long_wait=self._resources.limits.long_work_seconds)
         try:
             await turns.run(self._serve_client(client, address, turns))
         except asyncio.CancelledError:
@@ -203,7 +201,7 @@ class Server:
 
     async def _serve_client(self, client: socket.socket, address: str, turns: ClientTurns) -> None:
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._limits.handshake_seconds
+        until = loop.time() + self._resources.limits.handshake_seconds
         context = self._door.context
         reader = ClientReader(limit=_READ_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
@@ -242,10 +240,7 @@ class Server:
                     closing_log=self.closing_log,
                 ),
                 service=self._service,
-                limits=self._limits,
-                memory=self._memory,
-                answers=self._answers,
-                departures=self._departures,
+                resources=self._resources,
             )
         except BaseException:
             transport.abort()

@@ -16,7 +16,7 @@ from archiver.serve.nodes.cluster import NodeCluster
 from archiver.serve.nodes.cluster_ids import cluster_id_of
 from archiver.serve.nodes.fenced_offsets import FencedOffsets
 from archiver.serve.nodes.joint_commits import JointCommits
-from archiver.serve.nodes.members import Members, Node
+from archiver.serve.nodes.members import Members, Node, NodeAddress
 from archiver.serve.nodes.membership import Beats
 from archiver.serve.nodes.node_store import NodeStore, RegistryNodes
 
@@ -28,6 +28,7 @@ __all__ = [
     "Members",
     "Need",
     "Node",
+    "NodeAddress",
     "NodeCluster",
     "NodeStore",
     "RegistryNodes",

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeVar
 from archiver.serve.groups import GroupBudget
 from archiver.serve.nodes.claims import Claims, GroupStanding, Need
 from archiver.serve.nodes.fenced_offsets import CLAIM
-from archiver.serve.nodes.members import Members, Node
+from archiver.serve.nodes.members import Members, Node, NodeAddress
 from archiver.serve.nodes.membership import Beats, Membership, boot_clock
 from archiver.serve.nodes.node_store import NodeStore
 from archiver.serve.nodes.turns import PASS_ON, GroupTurn, GroupTurns
@@ -33,16 +33,14 @@ class NodeCluster:
         self,
         cluster_id: str,
         store: NodeStore,
+        address: NodeAddress,
         *,
-        host: str,
-        port: int,
-        node_id: int | None = None,
         beats: Beats | None = None,
         let_go: Callable[[str], None] = lambda _: None,
         is_used: Callable[[str], bool] = lambda _: False,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
-        """`let_go` forgets the members of a group that moves to another node; `is_used` says that a group has some."""
+        """`let_go` forgets the members of a group that moves to another node; `is_used`: a group has members."""
         self.cluster_id = cluster_id
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -50,9 +48,7 @@ class NodeCluster:
         self._others_seen_at = float("-inf")
         self._membership = Membership(
             store,
-            host=host,
-            port=port,
-            node_id=node_id,
+            address,
             beats=beats or Beats(),
             on_change=self._changed,
             clock=clock,

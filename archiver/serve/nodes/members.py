@@ -14,6 +14,15 @@ from uuid import UUID
 _MOST_REPLICAS: Final = 3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAddress:
+    """Where clients connect to a node, and its configured id, if it has one."""
+
+    host: str
+    port: int
+    node_id: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Node:
     """A node as clients see it, with the address for clients."""

@@ -23,7 +23,7 @@ from typing import Final, ParamSpec, TypeVar
 from uuid import uuid4
 
 from archiver.errors import ConfigError
-from archiver.serve.nodes.members import Members, Node
+from archiver.serve.nodes.members import Members, Node, NodeAddress
 from archiver.serve.nodes.node_store import NodeStore
 from catalog.registry import ServeNode, ServeView
 from schema_mapping.errors import ContextError
@@ -62,21 +62,19 @@ class Membership:
     def __init__(
         self,
         store: NodeStore,
+        address: NodeAddress,
         *,
-        host: str,
-        port: int,
-        node_id: int | None,
         beats: Beats,
         on_change: Callable[[], None],
         clock: Callable[[], float] = boot_clock,
     ) -> None:
-        """Without `node_id`, the store proposes one. `on_change` is called when a view is taken in, or this node lost.
+        """Without a configured id, the store proposes one.
 
-        What it does must be done when it returns: the next heartbeat says that it is.
+        `on_change` is called when a view is taken in, or this node is lost. Its work must be done when it returns: the
+        next heartbeat says so.
         """
         self._store = store
-        self._asked_id = node_id
-        self._host, self._port = host, port
+        self._address = address
         self._beats = beats
         self._on_change = on_change
         self._clock = clock
@@ -88,10 +86,13 @@ class Membership:
         self._settled = asyncio.Event()
         self._settled_at = float("inf")
         self.trouble: ContextError | None = None
-        self.own = Node(node_id=_FIRST_ID if node_id is None else node_id, host=host, port=port)
+        self.own = self._node(_FIRST_ID if address.node_id is None else address.node_id)
         self.members = Members(number=0, nodes=(self.own,))
         self.told = self.members
         self._is_new = False
+
+    def _node(self, number: int) -> Node:
+        return Node(node_id=number, host=self._address.host, port=self._address.port)
 
     @property
     def is_joined(self) -> bool:
@@ -192,16 +193,16 @@ class Membership:
             self.trouble = None
 
     async def _join(self) -> None:
-        number = self._asked_id
+        number = self._address.node_id
         if number is None:
-            number = await self._call(self._store.propose, host=self._host, port=self._port)
-        run = ServeNode(node_id=number, host=self._host, port=self._port, incarnation=uuid4())
+            number = await self._call(self._store.propose, host=self._address.host, port=self._address.port)
+        run = ServeNode(node_id=number, host=self._address.host, port=self._address.port, incarnation=uuid4())
         holder = await self._call(self._store.join, run, lost_after=self._beats.lost_after)
         self._set_own(number)
         if holder is None:
             self._run, self._refused_since = run, None
             self._is_new = True
-            _LOG.info("joined as node %d at %s:%d", number, self._host, self._port)
+            _LOG.info("joined as node %d at %s:%d", number, self._address.host, self._address.port)
             return
         self._refused(holder)
         if self._is_at_this_address(holder):
@@ -266,12 +267,12 @@ class Membership:
 
     def _set_own(self, number: int) -> None:
         if self.own.node_id != number:
-            self.own = Node(node_id=number, host=self._host, port=self._port)
+            self.own = self._node(number)
             if self._run is None and self.members.number == 0:
                 self.members = self.told = Members(number=0, nodes=(self.own,))
 
     def _is_at_this_address(self, other: ServeNode) -> bool:
-        return (other.host, other.port) == (self._host, self._port)
+        return (other.host, other.port) == (self._address.host, self._address.port)
 
     async def _call(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from archiver.serve.nodes import Beats, NodeCluster
+from archiver.serve.nodes import Beats, NodeAddress, NodeCluster
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
 BEATS = Beats(every=0.01, lost_after=5.0)
@@ -30,10 +30,11 @@ class Scene:
         self.let_go: dict[int, list[str]] = {}
         self._open: list[NodeCluster] = []
 
-    def node(self, port: int, *, store: Any = None, **options: Any) -> NodeCluster:
+    def node(self, port: int, *, node_id: int | None = None, store: Any = None, **options: Any) -> NodeCluster:
         gone = self.let_go.setdefault(port, [])
         defaults = {"beats": BEATS, "let_go": gone.append, "clock": self.clock}
-        made = NodeCluster("c", store or self.store, host="h", port=port, **defaults | options)
+        address = NodeAddress(host="h", port=port, node_id=node_id)
+        made = NodeCluster("c", store or self.store, address, **defaults | options)
         self._open.append(made)
         return made
 

@@ -28,7 +28,7 @@ from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Door, Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
-from archiver.serve.nodes import Beats, NodeCluster, NodeStore
+from archiver.serve.nodes import Beats, NodeAddress, NodeCluster, NodeStore
 from archiver.serve.reading import ChunkCache, ChunkReader, ServedTopic, ServedTopics, SpilledChunks, Workers
 from archiver.serve.security import OpenDoor, Quotas
 from catalog.errors import OffsetBudgetReached
@@ -198,8 +198,7 @@ class ServedLake:
             self.cluster = NodeCluster(
                 "archive",
                 self._nodes,
-                host="127.0.0.1",
-                port=self.port,
+                NodeAddress(host="127.0.0.1", port=self.port),
                 beats=self._beats,
                 let_go=coordinator.forget,
                 is_used=coordinator.groups.__contains__,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from archiver.serve.groups import Coordinator, Joining
 from archiver.serve.kafka.group_upkeep import GroupUpkeep
-from archiver.serve.nodes import Beats, NodeCluster
+from archiver.serve.nodes import Beats, NodeAddress, NodeCluster
 from catalog.errors import RegistryUnreachable
 from catalog.registry import GroupOffset
 from tests.support.servers.nodes_in_memory import NodesInMemory
@@ -38,8 +38,7 @@ class Scene:
         self.cluster = NodeCluster(
             "c",
             self.store,
-            host="h",
-            port=1,
+            NodeAddress(host="h", port=1),
             beats=Beats(every=0.01, lost_after=60.0),
             is_used=self.coordinator.groups.__contains__,
         )
@@ -178,7 +177,9 @@ def test_a_registry_that_is_away_is_asked_again() -> None:
 
 def test_groups_of_other_nodes_are_theirs_to_look_after() -> None:
     async def scene(made: Scene) -> None:
-        other = await NodeCluster("c", made.store, host="h", port=2, beats=Beats(every=0.01, lost_after=60.0)).start()
+        other = await NodeCluster(
+            "c", made.store, NodeAddress(host="h", port=2), beats=Beats(every=0.01, lost_after=60.0)
+        ).start()
         while made.cluster.settled_for < 0 or other.settled_for < 0 or len(made.cluster.members.nodes) == 1:  # noqa: ASYNC110 - state of two nodes
             await asyncio.sleep(0.01)
         upkeep = made.upkeep()

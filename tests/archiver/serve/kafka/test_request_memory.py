@@ -112,7 +112,7 @@ def test_a_frame_that_comes_too_slowly_is_given_up_in_time() -> None:
 
 def test_frames_that_are_only_announced_hold_up_nobody(tmp_path: Path) -> None:
     with served(lake(tmp_path)) as (endpoint, wire):
-        endpoint.server._memory._most = 200_000
+        endpoint.server._resources.memory._most = 200_000
         idle = [Wire(endpoint.port) for _ in range(5)]
         for each in idle:
             each.socket.sendall(struct.pack(">i", 1_000_000) + b"\0\3")
@@ -132,12 +132,12 @@ def test_room_is_held_until_the_request_is_answered(tmp_path: Path) -> None:
     offsets = Slow()
     with served(lake(tmp_path), offsets=offsets) as (endpoint, wire):
         wire.send(framed(large_commit(), 1))
-        until(lambda: endpoint.server._memory.bytes > 100_000)
+        until(lambda: endpoint.server._resources.memory.bytes > 100_000)
         time.sleep(0.05)
-        assert endpoint.server._memory.bytes > 100_000
+        assert endpoint.server._resources.memory.bytes > 100_000
         offsets.gate.set()
         wire.receive()
-        until(lambda: endpoint.server._memory.bytes == 0)
+        until(lambda: endpoint.server._resources.memory.bytes == 0)
 
 
 def test_large_requests_are_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
