@@ -136,8 +136,8 @@ def produce_plain(stack: Stack, topic: str) -> None:
 def test_kafka_streams_reads_every_record(served: Served, tmp_path: Path) -> None:
     theirs = ConfluentKafka().read(served.stack.bootstrap_servers, served.odd)
     arguments = (served.address, served.odd, f"streams-{next(_NUMBERS)}", len(theirs), tmp_path)
-    told = programs.lines(*programs.streams_command(), *arguments)
-    assert sorted(without_time(map(programs.seen, told))) == sorted(without_time(theirs))
+    printed = programs.lines(*programs.streams_command(), *arguments)
+    assert sorted(without_time(map(programs.seen, printed))) == sorted(without_time(theirs))
 
 
 def without_time(records: Iterable[Seen]) -> list[tuple[object, ...]]:

@@ -123,7 +123,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     pace, clock = request.client.pace, asyncio.get_running_loop().time
     soon = pace.takes_soon(clock())
     pauses = request.client.pauses
-    if pauses is not None and (wait := pauses.asked(clock())):
+    if pauses is not None and (wait := pauses.delay(clock())):
         await asyncio.wait({service.ending}, timeout=wait)
     topics = _Topics(service, request.access)
     begun = request.client.sessions.begin(
@@ -151,7 +151,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     size, now = gathered.size if gathered.leaves_more else 0, clock()
     pace.note_answer(size, now)
     if pauses is not None:
-        pauses.answered(size, gathered.records, now)
+        pauses.note_answer(size, gathered.records, now)
     if gathered.size:
         request.client.turns.spare_budget()
     packed = partial(

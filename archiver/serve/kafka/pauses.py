@@ -1,8 +1,8 @@
-"""Clients that pause while their queue is full: how long they wait for an answer, so that it doesn't fill.
+"""Delay answers to clients whose fetch queue is full, so that they don't pause (ADRs 62 and 85).
 
-librdkafka asks for nothing for a second once 100,000 records wait for the program (`queued.min.messages`,
-`fetch.queue.backoff.ms`). A program that takes them in less than a second then waits for the rest of it, although there
-is more to read. If its answers come no faster than it takes records, its queue isn't full and it never pauses.
+librdkafka stops fetching for a second when 100,000 records wait for the program (`queued.min.messages`,
+`fetch.queue.backoff.ms`). A faster program then waits for the rest of that second. If answers come no faster than the
+program takes records, the queue isn't full and the client never pauses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 _LIBRARY: Final = "rdkafka"
 _LEAST_PAUSE: Final = 0.9
 _MOST_PAUSE: Final = 2.0
-"""A client that asks again after so many seconds has paused for another reason."""
+"""A longer pause in seconds has another reason."""
 _LEAST_RECORDS_A_SECOND: Final = 50_000
 """A program that takes fewer has enough to do during a pause."""
 _MORE: Final = 1.25
@@ -31,7 +31,7 @@ MOST_WAIT: Final = 0.5
 
 
 def may_pause(software: str) -> bool:
-    """Whether a client pauses, by the name and version of its software as it tells them (KIP-511)."""
+    """Whether a client pauses, by its software's name and version (KIP-511)."""
     return _LIBRARY in software.lower()
 
 
@@ -61,8 +61,8 @@ class Pauses:
         self._began_at = self._answered_at = self._asked_at = 0.0
         self._bytes = self._records = 0
 
-    def asked(self, now: float) -> float:
-        """Seconds to wait before the answer; call it when the client asks for records."""
+    def delay(self, now: float) -> float:
+        """Return the seconds to wait before the answer; call it when a fetch comes."""
         gap = now - self._answered_at if self._answered_at else 0.0
         if gap >= _LEAST_PAUSE:
             self._paused(now, gap)
@@ -74,8 +74,8 @@ class Pauses:
         self._next_at = min(self._next_at, now + MOST_WAIT)  # what a larger answer would owe beyond that is forgotten
         return max(self._next_at - now, 0.0)
 
-    def answered(self, size: int, records: int, now: float) -> None:
-        """Note an answer of so many bytes and records. 0 bytes where there are no more: what follows is no pause."""
+    def note_answer(self, size: int, records: int, now: float) -> None:
+        """Note an answer. 0 bytes if there are no more records: the time until the next fetch is no pause then."""
         if not size:
             self._rate = self._next_at = 0.0
             self._begin(0.0)
@@ -100,7 +100,7 @@ class Pauses:
         self._begin(now)
 
     def _begin(self, now: float) -> None:
-        """Count anew."""
+        """Reset the counters."""
         self._began_at = now
         self._answered_at = self._asked_at = 0.0
         self._bytes = self._records = 0

@@ -1,7 +1,7 @@
 """`python -m tests.fault.siege`: a consumer group beside hostile clients; exit code 1 if it suffers.
 
 Attackers take processor time wherever they send. So the group's pace while they attack its server is compared with its
-pace while they attack a second server that nobody uses, in turns.
+pace while they attack a second, idle server, in turns.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="how long the siege takes, about")
     parser.add_argument("--connections", type=int, default=50, help="hostile connections")
     parser.add_argument("--seed", type=int, default=1, help="which attacks are made when")
-    parser.add_argument("--out", type=Path, default=Path("build/siege.json"), help="where numbers are kept")
+    parser.add_argument("--out", type=Path, default=Path("build/siege.json"), help="a file for the numbers")
     given = parser.parse_args(arguments)
     began = time.monotonic()
 

@@ -40,11 +40,11 @@ class Client:
             if self.queue >= QUEUE:
                 self.paused += 1
                 self.pass_time(1.0)
-            wait = self.pauses.asked(self.now) if self.pauses else 0.0
+            wait = self.pauses.delay(self.now) if self.pauses else 0.0
             assert 0.0 <= wait <= MOST_WAIT
             self.pass_time(wait)
             if self.pauses:
-                self.pauses.answered(MB, RECORDS, self.now)
+                self.pauses.note_answer(MB, RECORDS, self.now)
             self.pass_time(SOURCE_SECONDS)
             self.queue += RECORDS
             self.read += RECORDS
@@ -112,15 +112,15 @@ def test_answers_that_become_larger_leave_no_debt() -> None:
     pauses, now = client.pauses, client.now
     waits = []
     for _ in range(100):
-        waits.append(pauses.asked(now))
+        waits.append(pauses.delay(now))
         now += waits[-1]
-        pauses.answered(50 * MB, RECORDS, now)
+        pauses.note_answer(50 * MB, RECORDS, now)
         now += 0.2
     assert max(waits) <= MOST_WAIT
     for _ in range(10):
-        waits.append(pauses.asked(now))
+        waits.append(pauses.delay(now))
         now += waits[-1]
-        pauses.answered(MB, RECORDS, now)
+        pauses.note_answer(MB, RECORDS, now)
         now += 0.2
     assert max(waits[-9:]) < MOST_WAIT, "the first one paid what was owed"
 
@@ -129,18 +129,18 @@ def test_answers_that_become_larger_leave_no_debt() -> None:
 def test_what_is_no_pause_changes_nothing(gap: float) -> None:
     pauses, now = Pauses(), 1000.0
     for _ in range(100):
-        assert pauses.asked(now) == 0.0
-        pauses.answered(MB, 10 * QUEUE, now)
+        assert pauses.delay(now) == 0.0
+        pauses.note_answer(MB, 10 * QUEUE, now)
         now += gap
 
 
 def test_waiting_for_new_records_is_no_pause() -> None:
     pauses, now = Pauses(), 1000.0
     for _ in range(100):
-        assert pauses.asked(now) == 0.0
-        pauses.answered(MB, 10 * QUEUE, now)
-        assert pauses.asked(now + 0.01) == 0.0
-        pauses.answered(0, 0, now + 0.01)
+        assert pauses.delay(now) == 0.0
+        pauses.note_answer(MB, 10 * QUEUE, now)
+        assert pauses.delay(now + 0.01) == 0.0
+        pauses.note_answer(0, 0, now + 0.01)
         now += 1.01
 
 

@@ -16,7 +16,7 @@ def test_ends_and_epochs_never_go_back() -> None:
     assert served.end == 20
 
 
-def test_a_start_is_kept_for_its_snapshot_until_a_begin_is_learned() -> None:
+def test_a_start_is_kept_until_a_begin_is_learned() -> None:
     served = ServedPartition()
     assert served.start(None) is None
     assert served.keep_start(7, None) == 7
