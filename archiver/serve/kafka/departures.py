@@ -25,7 +25,7 @@ class Departures:
 
     def __init__(self) -> None:
         self._ended: dict[int, Ended] = {}
-        self._epoll = select.epoll() if sys.platform == "linux" else None
+        self._epoll: select.epoll | None = select.epoll() if sys.platform == "linux" else None
         self._is_watching = False
 
     def watch(self, socket: int, ended: Ended) -> None:

@@ -128,9 +128,9 @@ def reader_of(kind: type[Any]) -> _Read:
             values[name] = read_field(data)
         if is_flexible:
             for _ in data.elements(data.varint()):
-                name, read_field = tagged.get(data.varint(), ("", None))
-                value = data.tag(read_field)
-                if read_field is not None:
+                name, read_tag = tagged.get(data.varint(), ("", None))
+                value = data.tag(read_tag)
+                if read_tag is not None:
                     values[name] = value
         return kind(**values)
 

@@ -64,9 +64,10 @@ def read(given: dict[str, Any]) -> None:
             for message in consumer.consume(READ_AT_ONCE, 0.2):
                 if message.error() is not None:
                     raise RuntimeError(message.error())
-                if positions.take(message.partition(), message.offset()):
-                    consumer.commit(offsets=[TopicPartition(topic, message.partition(), message.offset() + 1)])
-                    consumer.seek(TopicPartition(topic, message.partition(), 0))
+                partition, offset = message.partition() or 0, message.offset() or 0
+                if positions.take(partition, offset):
+                    consumer.commit(offsets=[TopicPartition(topic, partition, offset + 1)])
+                    consumer.seek(TopicPartition(topic, partition, 0))
             if time.monotonic() >= due:
                 due = time.monotonic() + NOTED_EVERY_S
                 noted = (positions.count, positions.missing, positions.repeated)
