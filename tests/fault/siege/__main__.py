@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from typing import Any, Self
 from archiver.local import LocalStack
 from tests.fault.serving.scene import Scene
 from tests.fault.serving.slow_consumers import Memory
+from tests.fault.siege.attacks import attacks
 from tests.support.servers.serve_nodes import Nodes
 from tests.support.servers.served_lake import Wire, request
 from tests.support.servers.stack import Stack
@@ -117,11 +119,13 @@ def members(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Path]]:
 
 
 @contextmanager
-def attacked(port: int, topic: str, connections: int, seed: int) -> Iterator[Counter[str]]:
+def attacked(port: int, kinds: Path, connections: int, seed: int) -> Iterator[Counter[str]]:
     """Attack a server while the block runs; afterwards, what was sent."""
-    command = [sys.executable, "-m", "tests.fault.siege.attackers", str(port), topic, str(connections), str(seed)]
+    command = [sys.executable, "-m", "tests.fault.siege.attackers", str(port), str(kinds), str(connections), str(seed)]
     sent: Counter[str] = Counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"attacking\n"
         yield sent
         output, _ = process.communicate(timeout=30)
         sent.update(json.loads(output))
@@ -136,6 +140,8 @@ def siege(
     idle = stack.config({scene.topic: {}}, serve=serve | {"cluster_id": "idle"})
     phases: list[tuple[str, float, float]] = []
     sent: dict[str, Counter[str]] = {HERE: Counter(), ELSEWHERE: Counter()}
+    kinds = folder / "attacks.pickle"
+    kinds.write_bytes(pickle.dumps(attacks(scene.topic)))
     with ExitStack() as parts:
         besieged = parts.enter_context(Nodes(scene.config, 1, log=folder / "server.log"))
         other = parts.enter_context(Nodes(idle, 1, log=folder / "idle.log"))
@@ -146,7 +152,7 @@ def siege(
         until = time.monotonic() + minutes * 60
         for number in range(1_000_000):
             name, nodes = ((HERE, besieged), (ELSEWHERE, other))[number % 2]
-            with attacked(nodes.ports[0], scene.topic, connections, seed + number // 2) as counts:
+            with attacked(nodes.ports[0], kinds, connections, seed + number // 2) as counts:
                 time.sleep(SETTLED_S)
                 began = time.monotonic()
                 time.sleep(PHASE_S)

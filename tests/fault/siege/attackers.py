@@ -1,19 +1,23 @@
 """The hostile clients of a siege, in one process, which takes one core at most.
 
-Usage: `python -m tests.fault.siege.attackers PORT TOPIC CONNECTIONS SEED`. Each connection changes its attack every few
-seconds. When standard input ends, the program prints what was sent, as JSON, and ends.
+Usage: `python -m tests.fault.siege.attackers PORT ATTACKS CONNECTIONS SEED`, with a file of pickled attacks. It prints
+"attacking" when it begins. Each connection changes its attack every few seconds. When standard input ends, the program
+prints what was sent, as JSON, and ends.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 import selectors
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 
-from tests.fault.siege.attacks import attacks, rounds
-from tests.support.servers.hostile import Attacker
+from tests.fault.siege.attacks import rounds
+from tests.support.servers.hostile import Attack, Attacker
 
 ROUND_S = 5.0
 ADDRESS = "127.0.0.2"
@@ -21,13 +25,14 @@ ADDRESS = "127.0.0.2"
 
 def main() -> None:
     """Attack until standard input ends."""
-    port, topic, connections, seed = sys.argv[1:]
-    kinds = attacks(topic)
+    port, path, connections, seed = sys.argv[1:]
+    kinds: Mapping[str, Attack] = pickle.loads(Path(path).read_bytes())
     sent: Counter[str] = Counter()
     selector = selectors.DefaultSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
     attackers = [Attacker(int(port), ADDRESS, selector, sent) for _ in range(int(connections))]
     drawn, change = rounds(tuple(kinds), len(attackers), int(seed)), 0.0
+    print("attacking", flush=True)  # noqa: T201 - for the siege
     while True:
         now = time.monotonic()
         if now >= change:
