@@ -14,6 +14,7 @@ from tests.chaos.other_engine import LiveFile, Place, places_of
 from tests.chaos.said import Said, said_by
 from tests.chaos.scene import Scene
 from tests.support.archive.readers import from_archive
+from tests.support.archive.registry_books import differences_of_books
 
 _SHOWN: Final = 8
 _ADVICE: Final = re.compile(r"remove (them|these|it)\b|take (them|these|rows|it)\b.*\bout|--accept-lost")
@@ -24,9 +25,10 @@ class Violation(Exception):
 
 
 def judge(scene: Scene, model: Model) -> None:
-    """Check table, replay and verdict. Raises Violation."""
+    """Check table, replay, both books of the registry, and verdict. Raises Violation."""
     judge_rows(scene.other.files(), model)
     judge_replay(scene, model)
+    judge_books(differences_of_books(scene.commands.path, scene.topic))
     judge_verdict(said_by(scene.commands.verify), model)
 
 
@@ -56,6 +58,12 @@ def judge_replay(scene: Scene, model: Model) -> None:
         raise Violation(f"a replay gives other bytes than Kafka has: {_named(other)}")
     lost, more = sorted(set(model.live) - set(places)), sorted(set(places) - set(model.live))
     raise Violation(f"a replay lacks {_named(lost)}, has beside them {_named(more)}, {len(places)} records in all")
+
+
+def judge_books(differences: Sequence[str]) -> None:
+    """Account and files say the same, whatever other engines did and whatever is missing."""
+    if differences:
+        raise Violation(f"the books of the registry differ, the account's first: {'; '.join(differences[:_SHOWN])}")
 
 
 def judge_verdict(said: Said, model: Model) -> None:
