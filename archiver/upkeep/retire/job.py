@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
@@ -49,6 +49,7 @@ from archiver.upkeep.retire.report import (
     RetirementPlanned,
     TopicRetired,
 )
+from archiver.upkeep.retire.row_bounds import RowBounds, lacks_bounds
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
@@ -168,6 +169,7 @@ class TopicExpiry(RemovalWork):
     observer: ExpireObserver
     consent: RetirementConsent
     is_over: Callable[[], bool] = never
+    row_bounds: RowBounds = field(default_factory=RowBounds)
 
     def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
         """Retire what the limits say, and delete files that were retired before; `report` gets what was done.
@@ -236,10 +238,10 @@ class TopicExpiry(RemovalWork):
         """Return the plan, the table's files by path, and where its partitions begin now."""
         table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
-        files = tuple(self.manifests.files(table.iceberg))
+        files = self._files(table, report)
         ranges = self._ranges(reach_of(cuts, files, table.offsets), files, table)  # before the table: so it has them
         table = self.catalog.reload(table)
-        files = tuple(self.manifests.files(table.iceberg))
+        files = self._files(table, report)
         later = self._cuts(limits, table, report, rows=rows)
         planned = retirement(
             {each: min(offset, later.get(each, 0)) for each, offset in cuts.items()},
@@ -250,6 +252,16 @@ class TopicExpiry(RemovalWork):
             rows=rows,
         )
         return planned, {file.path: file for file in files}, table.first_offsets
+
+    def _files(self, table: ArchiveTable, report: TopicRetired) -> tuple[TableFile, ...]:
+        """The files of the table, each with bounds unless it can't be read: what no manifest states its rows say."""
+        files = tuple(self.manifests.files(table.iceberg))
+        if not any(map(lacks_bounds, files)):
+            return files
+        bounded = self.row_bounds.of(files, self.target(table))
+        for path in (file.path for file in files if file.path in self.row_bounds.failures):
+            self._fail(report, path, self.row_bounds.failures[path])
+        return tuple(bounded.get(file.path, file) for file in files)
 
     def _ranges(
         self, reach: dict[int, int], files: Sequence[TableFile], table: ArchiveTable
@@ -264,7 +276,7 @@ class TopicExpiry(RemovalWork):
             reach = reach | further
 
     def _cuts(self, limits: Limits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
-        files = tuple(self.manifests.files(table.iceberg))
+        files = self._files(table, report)
         cuts = whole_file_cuts(limits, files, table.offsets)
         if not rows or limits.time_ms is None:
             return cuts
