@@ -28,7 +28,7 @@ state = 'replaced' AND {file_rows.IS_DATA} AND EXISTS (
     SELECT FROM files AS present WHERE present.topic_id = files.topic_id AND present.partition = files.partition
     AND present.state = 'committed' AND present.start_offset < files.end_offset
     AND present.end_offset > files.start_offset AND present.expected_rows > present.rows)
-"""  # noqa: S608 - no input
+"""
 
 _HAS_REMOVED: Final = """
 state = 'replaced' AND EXISTS (

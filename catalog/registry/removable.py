@@ -138,7 +138,7 @@ def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRan
     of the table: a file that was put together with others is retired with these.
     """
     found = connection.execute(
-        "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"
+        "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"  # noqa: S608 - no input
         " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"
         f" AND state = 'replaced' AND {file_rows.IS_DATA} GROUP BY path, files.partition, first.first_offset"
         " HAVING min(start_offset) < first.first_offset ORDER BY path, files.partition",

@@ -112,7 +112,7 @@ def test_a_verdict_that_is_silent_or_wrong_is_a_violation() -> None:
 
 def test_books_that_differ_are_a_violation() -> None:
     judge_books([])
-    with pytest.raises(Violation, match="books of the registry differ.*expected rows 20 and 19"):
+    with pytest.raises(Violation, match=r"books of the registry differ.*expected rows 20 and 19"):
         judge_books(["partition 0 [0, 20): expected rows 20 and 19"])
 
 

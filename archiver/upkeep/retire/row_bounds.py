@@ -67,9 +67,7 @@ def lacks_bounds(file: TableFile) -> bool:
 
 def _with_bounds(file: TableFile, bounded: TableFile) -> TableFile:
     """The file as the table has it now: its delete files may be newer than the bounds."""
-    return replace(
-        file, partitions=bounded.partitions, offsets=bounded.offsets, latest_ingest=bounded.latest_ingest
-    )
+    return replace(file, partitions=bounded.partitions, offsets=bounded.offsets, latest_ingest=bounded.latest_ingest)
 
 
 def _read(storage: TopicStorage, file: TableFile) -> TableFile:
