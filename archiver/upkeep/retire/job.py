@@ -35,6 +35,7 @@ from archiver.upkeep.removal.components import Component, reach_beside
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import confirmed_time, never, purge
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult
+from archiver.upkeep.removal.row_bounds import RowBounds, lacks_bounds
 from archiver.upkeep.removal.work import RemovalWork
 from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
@@ -49,7 +50,6 @@ from archiver.upkeep.retire.report import (
     RetirementPlanned,
     TopicRetired,
 )
-from archiver.upkeep.retire.row_bounds import RowBounds, lacks_bounds
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id

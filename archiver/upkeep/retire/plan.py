@@ -16,7 +16,7 @@ from typing import Final
 
 from archiver.archive.table_files import TableFile
 from archiver.upkeep.removal.components import Component, components
-from archiver.upkeep.retire.row_bounds import lacks_bounds
+from archiver.upkeep.removal.row_bounds import lacks_bounds
 from catalog.ranges.legal_holds import Hold, first_held
 from catalog.ranges.rewrite import RecordSpan, RewriteGroup
 from catalog.registry.removable import RemovableRange

@@ -16,8 +16,8 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.removal.components import Component
+from archiver.upkeep.removal.row_bounds import RowBounds, lacks_bounds
 from archiver.upkeep.retire.plan import retirement
-from archiver.upkeep.retire.row_bounds import RowBounds, lacks_bounds
 from catalog.registry.removable import RemovableRange
 from tests.support.archive.archived_rows import rows_of
 
