@@ -1,7 +1,7 @@
 """Bounds of files whose manifests state none, read from their rows.
 
-Some engines write no bounds of columns in structs. Without them nothing says which records a file has, and a retention
-would keep all of them.
+Some engines write no bounds of columns in structs. Then nothing says which records a file has: a retention would keep
+all of them, and an erasure would write all files of the table again.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from archiver.archive.plan_cache import PlanCache
@@ -35,7 +35,6 @@ from archiver.upkeep.removal.components import Component, reach_beside
 from archiver.upkeep.removal.conditions import Below
 from archiver.upkeep.removal.purge import confirmed_time, never, purge
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult
-from archiver.upkeep.removal.row_bounds import RowBounds, lacks_bounds
 from archiver.upkeep.removal.work import RemovalWork
 from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
 from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
@@ -169,7 +168,6 @@ class TopicExpiry(RemovalWork):
     observer: ExpireObserver
     consent: RetirementConsent
     is_over: Callable[[], bool] = never
-    row_bounds: RowBounds = field(default_factory=RowBounds)
 
     def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
         """Retire what the limits say, and delete files that were retired before; `report` gets what was done.
@@ -254,14 +252,11 @@ class TopicExpiry(RemovalWork):
         return planned, {file.path: file for file in files}, table.first_offsets
 
     def _files(self, table: ArchiveTable, report: TopicRetired) -> tuple[TableFile, ...]:
-        """The files of the table, each with bounds unless it can't be read: what no manifest states its rows say."""
-        files = tuple(self.manifests.files(table.iceberg))
-        if not any(map(lacks_bounds, files)):
-            return files
-        bounded = self.row_bounds.of(files, self.target(table))
+        """The files of the table, with bounds. A file that has none and can't be read is reported."""
+        files = self.files(table)
         for path in (file.path for file in files if file.path in self.row_bounds.failures):
             self._fail(report, path, self.row_bounds.failures[path])
-        return tuple(bounded.get(file.path, file) for file in files)
+        return files
 
     def _ranges(
         self, reach: dict[int, int], files: Sequence[TableFile], table: ArchiveTable
