@@ -14,6 +14,7 @@ from typing import Final
 from catalog.account.interval import Interval
 from catalog.account.offset_range import OffsetRange, clusters, hull
 from catalog.model import TopicRow
+from catalog.ranges.spans import Cover
 from catalog.registry import account_rows, file_rows
 from catalog.registry.postgres import Connection
 
@@ -66,8 +67,7 @@ def ranges(
     if below is None:
         parts = clusters(account_rows.load(connection, topic), _recorded(connection, topic))
     else:
-        reach = {OffsetRange(partition, 0, offset - 1) for partition, offset in below.items() if offset > 0}
-        parts = _closed(connection, topic, reach)
+        parts = _closed(connection, topic, _joined(OffsetRange(at, 0, end - 1) for at, end in below.items() if end > 0))
     found = (_range(intervals, recorded) for intervals, recorded in parts)
     return tuple(range_ for range_ in found if range_.paths or range_.expected)
 
@@ -83,23 +83,29 @@ class _Recorded:
 
 
 def _closed(
-    connection: Connection, topic: TopicRow, reach: set[OffsetRange]
+    connection: Connection, topic: TopicRow, reach: tuple[OffsetRange, ...]
 ) -> Iterator[tuple[list[Interval], list[_Recorded]]]:
     """Account and files at these offsets, and at all offsets that intervals, ranges and files of these reach."""
     while True:
         recorded = _recorded(connection, topic, reach)
-        further = reach | {range_.offsets for range_ in recorded}
+        further = _joined((*reach, *(range_.offsets for range_ in recorded)))
         intervals = account_rows.touched(connection, topic, further)
-        further |= {interval.offsets for interval in intervals}
+        further = _joined((*further, *(interval.offsets for interval in intervals)))
         if further == reach:
             return clusters(intervals, recorded)
         reach = further
 
 
+def _joined(offsets: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """The offsets in as few ranges as possible."""
+    spans = Cover((part.partition, part.first, part.last + 1) for part in offsets).spans
+    return tuple(OffsetRange.half_open(*span) for span in spans)
+
+
 def _recorded(
     connection: Connection, topic: TopicRow, reach: Iterable[OffsetRange] | None = None
 ) -> tuple[_Recorded, ...]:
-    offsets = sorted(reach or ())
+    offsets = tuple(reach or ())
     rows = connection.execute(
         _FILES.format(chosen="true" if reach is None else "range IN (SELECT range FROM chosen)"),
         {
