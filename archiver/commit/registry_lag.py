@@ -21,7 +21,7 @@ NEWER_STATE: Final = (
     " beside it, with the journal. Keep this one: only this one has the offsets of groups and the users of"
     " `archiver serve kafka`"
 )
-"""How the registry comes to know what rewrites did since its backup."""
+"""How the registry learns of the rewrites since its backup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

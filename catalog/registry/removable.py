@@ -68,8 +68,8 @@ def ranges(
         parts = clusters(account_rows.load(connection, topic), _recorded(connection, topic))
     else:
         parts = _closed(connection, topic, _joined(OffsetRange(at, 0, end - 1) for at, end in below.items() if end > 0))
-    found = (_range(intervals, recorded) for intervals, recorded in parts)
-    return tuple(range_ for range_ in found if range_.paths or range_.expected)
+    every = (_range(intervals, recorded) for intervals, recorded in parts)
+    return tuple(range_ for range_ in every if range_.paths or range_.expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

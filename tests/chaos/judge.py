@@ -61,7 +61,7 @@ def judge_replay(scene: Scene, model: Model) -> None:
 
 
 def judge_books(differences: Sequence[str]) -> None:
-    """Account and files say the same, whatever other engines did and whatever is missing."""
+    """Account and files say the same, also if other engines took rows out."""
     if differences:
         raise Violation(f"the books of the registry differ, the account's first: {'; '.join(differences[:_SHOWN])}")
 

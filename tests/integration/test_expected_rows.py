@@ -208,10 +208,10 @@ def test_kept_files_are_the_newest_first(
 
 
 def is_whole(registry: Registry, orders: TopicRow, ranges: tuple[TranslatedRange, ...]) -> list[bool]:
-    return [held.is_whole for held in registry.files.held_ranges(orders, [one.files[0].path for one in ranges])]
+    return [held.is_whole for held in registry.files.held_ranges(orders, [range_.files[0].path for range_ in ranges])]
 
 
-def test_a_range_is_whole_if_the_account_knows_all_of_its_records(
+def test_the_account_says_which_ranges_are_whole(
     registry: Registry, dsn: str, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     assert is_whole(registry, orders, committed[:2]) == [True, True]
@@ -223,13 +223,13 @@ def test_a_range_is_whole_if_the_account_knows_all_of_its_records(
     assert is_whole(registry, orders, committed[:2]) == [False, False]
 
 
-def test_removals_expect_what_the_account_says_at_the_borders_of_both_books(
+def test_removals_expect_what_the_account_says(
     registry: Registry, dsn: str, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     def found(below: dict[int, int] | None = None) -> list[tuple[int, int, int, int, int]]:
         return [
-            (one.start_offset, one.end_offset, one.rows, one.expected, len(one.paths))
-            for one in registry.retention.ranges(orders, below)
+            (range_.start_offset, range_.end_offset, range_.rows, range_.expected, len(range_.paths))
+            for range_ in registry.retention.ranges(orders, below)
         ]
 
     assert found() == [(0, 10, 10, 10, 1), (10, 20, 10, 10, 1)]
@@ -242,17 +242,17 @@ def test_removals_expect_what_the_account_says_at_the_borders_of_both_books(
     assert found({0: 0, 1: 9}) == []
 
 
-def test_manifests_that_wait_for_their_deletion_are_no_retired_files(registry: Registry, orders: TopicRow) -> None:
+def test_waiting_manifests_are_no_retired_files(registry: Registry, orders: TopicRow) -> None:
     retired = Rewrite(commit_id=new_id(), reason="expire", schema_version=1, groups=(), first_offsets={0: 10})
     registry.rewrites.begin(orders, retired)
     registry.rewrites.finish(orders, retired)
     waiting = ("file:///t/metadata/a-m0.avro", "file:///t/data/older.parquet")
     registry.erasures.note_files(orders, [(path, 0, 3, 4) for path in waiting])
-    assert [one.paths for one in registry.retention.retired_files(orders)] == [("file:///t/data/older.parquet",)]
+    assert [file.paths for file in registry.retention.retired_files(orders)] == [("file:///t/data/older.parquet",)]
 
 
 @pytest.mark.parametrize("removed", [0, 1])
-def test_a_copy_that_a_rewrite_replaced_is_noted_unless_only_it_has_some_rows(
+def test_a_replaced_copy_is_noted_if_its_rows_are_elsewhere(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...], removed: int
 ) -> None:
     """No range names the copy. Rows of it that other engines deleted may be nowhere else."""
@@ -268,7 +268,7 @@ def test_a_copy_that_a_rewrite_replaced_is_noted_unless_only_it_has_some_rows(
     assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
 
 
-def test_the_newest_commit_is_the_latest_that_anything_names(
+def test_the_newest_commit_is_the_latest_that_is_named(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     assert registry.files.newest_commit(orders) is None  # "A" is no id of a commit

@@ -169,7 +169,7 @@ def test_ranges_compacted_since_the_backup_stop_the_topic(stack: Stack) -> None:
     assert ends(config, topic) == [(0, 10)]
 
 
-def test_records_erased_since_the_backup_are_not_deletions_by_others(stack: Stack) -> None:
+def test_records_erased_since_the_backup(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
     archive(stack, config, topic, BACKUP)

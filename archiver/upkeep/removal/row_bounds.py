@@ -56,8 +56,8 @@ class RowBounds:
                     self._known[file.path] = bounded
                 else:
                     self.failures[file.path] = bounded
-        known = ((file, self._known.get(file.path)) for file in lacking)
-        return {file.path: _with_bounds(file, bounded) for file, bounded in known if bounded is not None}
+        pairs = ((file, self._known.get(file.path)) for file in lacking)
+        return {file.path: _with_bounds(file, bounded) for file, bounded in pairs if bounded is not None}
 
 
 def lacks_bounds(file: TableFile) -> bool:
@@ -89,12 +89,12 @@ def _read(storage: TopicStorage, file: TableFile) -> TableFile:
             times.append(_latest(rows))
     if not lows:
         return file
-    known = [time for time in times if time is not None]
+    latest = [time for time in times if time is not None]
     return replace(
         file,
         partitions=Bounds(min(first for first, _ in lows), max(last for last, _ in highs)),
         offsets=Bounds(min(low for _, low in lows), max(high for _, high in highs)),
-        latest_ingest=max(known) if len(known) == len(times) else file.latest_ingest,
+        latest_ingest=max(latest) if len(latest) == len(times) else file.latest_ingest,
     )
 
 
@@ -104,8 +104,8 @@ def _batches(opened: OpenFile) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]
 
 
 def _extremes(column: pa.Array) -> tuple[int, int]:
-    found = pc.min_max(column)
-    return found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(column)
+    return extremes["min"].as_py(), extremes["max"].as_py()
 
 
 def _latest(rows: pa.RecordBatch) -> int | None:

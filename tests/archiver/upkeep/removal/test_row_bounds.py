@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_read_has_no_bounds(archive: Any, files: TopicFile
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("start", [0, 5])
 def test_a_file_without_bounds_that_keeps_a_partition_is_named(*, rows: bool, start: int) -> None:
-    """Its range begins at `start`: also at the first offset of the partition, where nothing is left to retire."""
+    """Its range begins at `start`: also at the first offset of the partition: then nothing is left to retire."""
     unread = TableFile(
         path="s3://b/unread.parquet",
         format="parquet",
