@@ -1,4 +1,7 @@
-"""Data files as DuckDB writes them, with the field ids of Iceberg."""
+"""Data files as DuckDB writes them, with the field ids of Iceberg.
+
+They have no dictionaries: in a dictionary DuckDB 1.5 takes 0.0 and -0.0 for one value, so rows would change.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ def written_by_duckdb(rows: pa.Table) -> bytes:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("written_rows", rows)
         ids = f"{{{', '.join(_named({field.name: field for field in rows.schema}))}}}"
-        connection.execute(f"COPY (FROM written_rows) TO '{path}' (FORMAT parquet, FIELD_IDS {ids})")
+        connection.execute(
+            f"COPY (FROM written_rows) TO '{path}' (FORMAT parquet, DICTIONARY_SIZE_LIMIT 1, FIELD_IDS {ids})"
+        )
         return path.read_bytes()
 
 
