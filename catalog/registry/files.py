@@ -237,7 +237,7 @@ SELECT max(id COLLATE "C") FROM (
 def newest_commit(connection: Connection, topic: TopicRow) -> str | None:
     """The id of the newest commit that the registry knows of, or of its rebuild. None if it knows none."""
     (newest,) = connection.execute(_NEWEST, {"topic": topic.id}).fetchone() or (None,)
-    return newest
+    return None if newest is None else str(newest)
 
 
 def note_rebuilt(connection: Connection, topic: TopicRow) -> None:

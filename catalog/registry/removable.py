@@ -169,7 +169,7 @@ def _recorded_range(rows: Sequence[tuple[str, int, int, int, str | None, int]]) 
 
 
 def _range(intervals: Sequence[Interval], recorded: Sequence[_Recorded]) -> RemovableRange:
-    offsets = hull(value.offsets for value in (*intervals, *recorded))
+    offsets = hull((*(interval.offsets for interval in intervals), *(range_.offsets for range_ in recorded)))
     return RemovableRange(
         id=recorded[0].id if recorded else f"{offsets.partition}-{offsets.first}",
         partition=offsets.partition,
