@@ -15,7 +15,7 @@ from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
 from archiver.commit.footers import read_footers
 from archiver.commit.journal_completion import complete_journal, ranges_of_commit
-from archiver.commit.registry_lag import Lacking, LackingOffsets, lacking_offsets, registry_behind
+from archiver.commit.registry_lag import NEWER_STATE, Lacking, LackingOffsets, lacking_offsets, registry_behind
 from archiver.commit.table_ranges import table_ranges
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import TableJournal
@@ -38,9 +38,7 @@ _UNKNOWN: Final = (
 
 _OTHER_BORDERS: Final = (
     "The journal has these ranges with other borders than the registry: they were compacted, erased or retired since"
-    " the backup. Restore a newer backup of the registry's database, or run `archiver registry rebuild` into an empty"
-    " database beside it, with the journal. Keep this one: only this one has the offsets of groups and the users of"
-    " `archiver serve kafka`"
+    f" the backup. {NEWER_STATE}"
 )
 
 _LOG = logging.getLogger(__name__)

@@ -1,14 +1,27 @@
-"""How far a table is ahead of the registry, after the registry's database was restored from an older backup."""
+"""How far a table is ahead of the registry, after the registry's database was restored from an older backup.
+
+It may lack ranges, or only know nothing of later rewrites: then rows that these took out look as if other engines had
+deleted them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from catalog.errors import RegistryBehind
+from catalog.iceberg import properties as keys
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import history, summary_of
 from catalog.registry import Registry
+
+NEWER_STATE: Final = (
+    "Restore a newer backup of the registry's database, or run `archiver registry rebuild` into an empty database"
+    " beside it, with the journal. Keep this one: only this one has the offsets of groups and the users of"
+    " `archiver serve kafka`"
+)
+"""How the registry learns of the rewrites since its backup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,4 +68,34 @@ def registry_behind(table: ArchiveTable, lacking: Lacking, *, advice: str) -> Re
         registry_end=offsets.registry_end,
         table_end=offsets.table_end,
         partitions=len(lacking),
+    )
+
+
+def lacking_rewrites(table: ArchiveTable, registry: Registry) -> tuple[str, ...]:
+    """The commands that have rewritten the table since the last commit that the registry knows, by name.
+
+    Commit ids sort by time. Empty if the registry knows no commit: then nothing says how old it is.
+    """
+    newest = registry.files.newest_commit(table.topic)
+    if newest is None:
+        return ()
+    summaries = map(summary_of, history(table.iceberg.metadata))
+    commands = {
+        summary[keys.REWRITE]
+        for summary in summaries
+        if keys.REWRITE in summary and summary.get(keys.COMMIT_ID, "") > newest
+    }
+    return tuple(sorted(commands))
+
+
+def rewritten_since(table: ArchiveTable, commands: tuple[str, ...], *, missing: str) -> RegistryBehind:
+    """The error of rows that the registry expects and that later rewrites may have taken out on purpose."""
+    return RegistryBehind(
+        "the table lacks rows that the registry expects, and the archiver has rewritten it since the last commit that"
+        " the registry knows: its database was restored from an older backup. The rows may have been erased or retired"
+        f" since. {NEWER_STATE}",
+        topic=table.topic.topic,
+        table=table.topic.table,
+        missing=missing,
+        rewritten_by=list(commands),
     )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from archiver.commit.check_rows import check_rows
 from archiver.commit.known_rows import named
-from catalog.errors import RolledBack, RowsAltered, RowsRemoved, TableError
+from archiver.commit.registry_lag import lacking_rewrites, rewritten_since
+from catalog.errors import RegistryBehind, RolledBack, RowsAltered, RowsRemoved, TableError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage, head_of, rolled_back
 from catalog.model import PartitionOffset, TopicRow
@@ -41,7 +42,7 @@ class TableCheck:
     uncompared_rows: int = 0
     has_uncompared: bool = False
     unseen_before: int | None = None
-    error: TableError | None = None
+    error: TableError | RegistryBehind | None = None
 
 
 def check_archive(
@@ -70,12 +71,13 @@ def check_archive(
     except RolledBack as error:
         is_back, told = True, str(error.context["missing"])
     found = check_rows(topic, table, registry, load, is_back=is_back, formats=formats)
-    reason: TableError | None = None
+    reason: TableError | RegistryBehind | None = None
     if is_back:
         head = head_of(table.iceberg.metadata)
         reason = rolled_back(table, missing=named(found.holes) or told, head=head)
     elif found.holes:
-        reason = _removed(table, found)
+        rewrites = lacking_rewrites(table, registry)
+        reason = rewritten_since(table, rewrites, missing=named(found.holes)) if rewrites else _removed(table, found)
     elif found.altered:
         reason = rows_altered(table, found)
     return TableCheck(

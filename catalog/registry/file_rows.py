@@ -48,6 +48,9 @@ UPDATE files SET state = 'committed', committed_at = coalesce(committed_at, now(
 WHERE id = %(id)s
 """
 
+IS_DATA: Final = "right(path, 5) <> '.avro'"
+"""The SQL condition for data files. Erasures also note manifests that wait for their deletion: they have no rows."""
+
 _ACCEPTED: Final = "state IN ('uploaded', 'committed')"
 
 IDS: Final = "(id = ANY(%(ids)s) OR range_id = ANY(%(ids)s))"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from catalog.errors import RegistryError
 from catalog.iceberg.settle import Settled
-from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange
+from catalog.model import FileState, PartitionOffset, Staged, StateCount, TopicRow, TranslatedRange, new_id
 from catalog.ranges.fence import fence
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import account_rows, chores, file_rows, topics
@@ -220,6 +220,31 @@ def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, 
 def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState]:
     found = connection.execute("SELECT id, state FROM files WHERE id = ANY(%s)", (range_ids,))
     return {range_id: FileState(state) for range_id, state in found}
+
+
+_NEWEST: Final = """
+SELECT max(id COLLATE "C") FROM (
+    SELECT commit_id FROM files WHERE topic_id = %(topic)s
+    UNION ALL SELECT replaced_by FROM files WHERE topic_id = %(topic)s
+    UNION ALL SELECT commit_id FROM account WHERE topic_id = %(topic)s
+    UNION ALL SELECT commit_id FROM first_offsets WHERE topic_id = %(topic)s
+    UNION ALL SELECT commit_id FROM erased_offsets WHERE topic_id = %(topic)s
+    UNION ALL SELECT name FROM metadata WHERE topic_id = %(topic)s AND key IN ('rewrite', 'rebuilt')
+) AS known(id) WHERE id ~ '^[0-9A-HJKMNP-TV-Z]{26}$'
+"""
+
+
+def newest_commit(connection: Connection, topic: TopicRow) -> str | None:
+    """The id of the newest commit that the registry knows of, or of its rebuild. None if it knows none."""
+    (newest,) = connection.execute(_NEWEST, {"topic": topic.id}).fetchone() or (None,)
+    return None if newest is None else str(newest)
+
+
+def note_rebuilt(connection: Connection, topic: TopicRow) -> None:
+    """Note that the registry knows all that table and journal do now."""
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, 'rebuilt', %s, '{}')", (topic.id, new_id())
+    )
 
 
 _BEFORE: Final = """

@@ -15,7 +15,7 @@ from typing import Final
 
 from catalog.model import FileState, TopicRow, file_name
 from catalog.ranges.legal_holds import in_the_way
-from catalog.registry import erased_offsets, holds, pending_rewrites, trimming
+from catalog.registry import erased_offsets, file_rows, holds, pending_rewrites, trimming
 from catalog.registry.postgres import Connection, Postgres
 
 UPLOAD_CLAIM_DAYS: Final = 30
@@ -23,8 +23,8 @@ UPLOAD_CLAIM_DAYS: Final = 30
 
 _NEEDED: Final = frozenset({FileState.UPLOADED, FileState.COMMITTED})
 _UPLOAD: Final = "upload"
-_IS_MISSED: Final = """
-state = 'replaced' AND EXISTS (
+_IS_MISSED: Final = f"""
+state = 'replaced' AND {file_rows.IS_DATA} AND EXISTS (
     SELECT FROM files AS present WHERE present.topic_id = files.topic_id AND present.partition = files.partition
     AND present.state = 'committed' AND present.start_offset < files.end_offset
     AND present.end_offset > files.start_offset AND present.expected_rows > present.rows)
@@ -32,9 +32,8 @@ state = 'replaced' AND EXISTS (
 
 _HAS_REMOVED: Final = """
 state = 'replaced' AND EXISTS (
-    SELECT FROM files AS present WHERE present.topic_id = files.topic_id AND present.partition = files.partition
-    AND present.state = 'committed' AND present.start_offset < files.end_offset
-    AND present.end_offset > files.start_offset AND present.erased_rows + present.retired_rows > 0)
+    SELECT FROM account WHERE topic_id = files.topic_id AND partition = files.partition
+    AND first_offset < end_offset AND last_offset >= start_offset AND erased_rows + removed_rows + retired_rows > 0)
 """
 
 

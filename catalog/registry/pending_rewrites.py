@@ -7,18 +7,21 @@ They are safe to call again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from psycopg.types.json import Jsonb
 
 from catalog.account.interval import Interval
 from catalog.model import TopicRow, file_name
 from catalog.ranges.regrouping import regrouped
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
+from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import account_rows, erased_offsets, file_rows, first_offsets, holds, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "rewrite"
 _ENDING = "rewrite-ending"
-_FOREIGN = """
+_UNRECORDED = """
 INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
                    size_bytes, raw_values, created_ms, committed_at, reason, replaced_by)
 VALUES (%s, %s, %s, %s, %s, %s, -1, 'replaced', %s, 0, 0, 0, 0, now(), %s, %s) ON CONFLICT DO NOTHING
@@ -125,19 +128,28 @@ def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: R
     file_rows.put_committed(connection, topic, new, known={file.id for one in old for file in one.files})
     account_rows.restore(connection, topic, map(Interval.of, old))
     account_rows.rewrite(connection, topic, group, rewrite.commit_id)
-    if group.recorded or without_file:
-        _note_foreign(connection, topic, rewrite, group)
+    _note_unrecorded(connection, topic, rewrite, group, old)
 
 
-def _note_foreign(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup) -> None:
-    """Note the files of others that a rewrite took out, as replaced ones: nobody else will delete them."""
+def _note_unrecorded(
+    connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup, old: Sequence[StoredRange]
+) -> None:
+    """Note the files that a rewrite took out and no range names, as replaced ones: an erasure has to find them.
+
+    Other engines wrote them, or a refill. The spans of the group have all offsets of their rows, deleted ones included.
+    If the registry has no range of a group, no file of it with rows that were deleted is noted: nothing else may have
+    these rows, and a file that is noted may be deleted.
+    """
     spans = group.all_spans
-    recorded = set(group.recorded)
-    for path in (each for each in group.paths if each not in recorded):
+    is_whole = bool(old) or not any(span.removed for span in spans)
+    paths = list(group.paths) if spans and is_whole else []
+    rows = connection.execute("SELECT path FROM files WHERE topic_id = %s AND path = ANY(%s)", (topic.id, paths))
+    recorded = {path for (path,) in rows}
+    for path in (path for path in paths if path not in recorded):
         for partition in sorted({each.partition for each in spans}):
             here = [each for each in spans if each.partition == partition]
             connection.execute(
-                _FOREIGN,
+                _UNRECORDED,
                 (
                     f"{rewrite.commit_id}-{partition}-{file_name(path)}",
                     topic.id,

@@ -1,40 +1,50 @@
-"""What retention and erasure ask of the registry: ranges with their files, and files that a removal took out.
+"""What retention and erasure need of the registry: expected rows by offsets, and files that a removal took out.
 
-Functions take a connection inside a transaction.
+How many rows the table must have is a question for the account (docs/adr/0072). The rows of `files` say only in which
+files the archiver has put them. Functions take a connection inside a transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from catalog.account.interval import Interval
+from catalog.account.offset_range import OffsetRange, clusters, hull
 from catalog.model import TopicRow
+from catalog.ranges.spans import Cover
+from catalog.registry import account_rows, file_rows
 from catalog.registry.postgres import Connection
 
 REMOVALS: Final = ("expire", "erase")
 """The commands that take records out of a table on purpose, as `Rewrite.reason` names them."""
 
-_RANGES: Final = """
+_FILES: Final = """
 WITH RECURSIVE held AS (
     SELECT coalesce(range_id, id) AS range, * FROM files
-    WHERE topic_id = %(topic)s AND state = 'committed' AND (path IS NOT NULL OR coalesce(expected_rows, rows) > 0)
+    WHERE topic_id = %(topic)s AND state = 'committed' AND path IS NOT NULL
 ), chosen AS (
-    SELECT held.range FROM held JOIN unnest(%(partitions)s::integer[], %(offsets)s::bigint[]) AS cut(p, o)
-        ON held.partition = cut.p AND held.start_offset < cut.o
+    SELECT held.range FROM held
+    JOIN unnest(%(partitions)s::integer[], %(firsts)s::bigint[], %(lasts)s::bigint[]) AS reach(p, low, high)
+        ON held.partition = reach.p AND held.start_offset <= reach.high AND held.end_offset > reach.low
     UNION
     SELECT other.range FROM chosen JOIN held AS one ON one.range = chosen.range JOIN held AS other USING (path)
 )
-SELECT range, partition, start_offset, end_offset, path, rows, coalesce(expected_rows, rows)
+SELECT range, partition, start_offset, end_offset, path, rows
 FROM held WHERE {chosen} ORDER BY partition, start_offset, part
 """
-"""A file that was put together has records of several ranges: whoever takes one out has to know of the others."""
+"""A file that was put together has records of several ranges: a job that takes one out has to know the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovableRange:
-    """A committed range: its offsets, its files, how many rows they have of it, and how many the table must have."""
+    """Offsets of one partition of which the table must have `expected` rows, by the account.
+
+    `paths` are the archiver's files that were recorded for them, and `rows` is how many rows these have of them. The
+    rows may be in any file.
+    """
 
     id: str
     partition: int
@@ -48,21 +58,64 @@ class RemovableRange:
 def ranges(
     connection: Connection, topic: TopicRow, below: Mapping[int, int] | None = None
 ) -> tuple[RemovableRange, ...]:
-    """The committed ranges that have files or rows, by partition and offset.
+    """The offsets of which the table must have rows, or the registry has files, by partition and offset.
 
-    With `below`, those of its partitions that start below the offset given there, and all that have records in files
-    of these. Ask before you load the table: then the table has every range of the answer.
+    With `below`, the offsets below the limits of its partitions, and all that have records in the same files. Call this
+    before you load the table: then the table has all of them. Call it first in a transaction.
     """
-    wanted = sorted((below or {}).items())
-    found = connection.execute(
-        _RANGES.format(chosen="true" if below is None else "range IN (SELECT range FROM chosen)"),
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    if below is None:
+        parts = clusters(account_rows.load(connection, topic), _recorded(connection, topic))
+    else:
+        parts = _closed(connection, topic, _joined(OffsetRange(at, 0, end - 1) for at, end in below.items() if end > 0))
+    every = (_range(intervals, recorded) for intervals, recorded in parts)
+    return tuple(range_ for range_ in every if range_.paths or range_.expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recorded:
+    """A committed range as `files` has it: its borders, its files, and how many rows of it they have."""
+
+    id: str
+    offsets: OffsetRange
+    paths: tuple[str, ...]
+    rows: int
+
+
+def _closed(
+    connection: Connection, topic: TopicRow, reach: tuple[OffsetRange, ...]
+) -> Iterator[tuple[list[Interval], list[_Recorded]]]:
+    """Account and files at these offsets, and at all offsets that intervals, ranges and files of these reach."""
+    while True:
+        recorded = _recorded(connection, topic, reach)
+        further = _joined((*reach, *(range_.offsets for range_ in recorded)))
+        intervals = account_rows.touched(connection, topic, further)
+        further = _joined((*further, *(interval.offsets for interval in intervals)))
+        if further == reach:
+            return clusters(intervals, recorded)
+        reach = further
+
+
+def _joined(offsets: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """The offsets in as few ranges as possible."""
+    spans = Cover((part.partition, part.first, part.last + 1) for part in offsets).spans
+    return tuple(OffsetRange.half_open(*span) for span in spans)
+
+
+def _recorded(
+    connection: Connection, topic: TopicRow, reach: Iterable[OffsetRange] | None = None
+) -> tuple[_Recorded, ...]:
+    offsets = tuple(reach or ())
+    rows = connection.execute(
+        _FILES.format(chosen="true" if reach is None else "range IN (SELECT range FROM chosen)"),
         {
             "topic": topic.id,
-            "partitions": [each for each, _ in wanted],
-            "offsets": [offset for _, offset in wanted],
+            "partitions": [interval.partition for interval in offsets],
+            "firsts": [interval.first for interval in offsets],
+            "lasts": [interval.last for interval in offsets],
         },
     )
-    return tuple(_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
+    return tuple(_recorded_range(list(parts)) for _, parts in groupby(rows, key=lambda row: row[:4]))
 
 
 def now(connection: Connection) -> float:
@@ -91,9 +144,9 @@ def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRan
     of the table: a file that was put together with others is retired with these.
     """
     found = connection.execute(
-        "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"
+        "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"  # noqa: S608 - no input
         " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"
-        " AND state = 'replaced' AND path IS NOT NULL GROUP BY path, files.partition, first.first_offset"
+        f" AND state = 'replaced' AND {file_rows.IS_DATA} GROUP BY path, files.partition, first.first_offset"
         " HAVING min(start_offset) < first.first_offset ORDER BY path, files.partition",
         (topic.id,),
     )
@@ -105,14 +158,24 @@ def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRan
     )
 
 
-def _range(rows: Sequence[tuple[str, int, int, int, str | None, int, int]]) -> RemovableRange:
+def _recorded_range(rows: Sequence[tuple[str, int, int, int, str | None, int]]) -> _Recorded:
     range_id, partition, start, end = rows[0][:4]
-    return RemovableRange(
+    return _Recorded(
         id=range_id,
-        partition=partition,
-        start_offset=start,
-        end_offset=end,
+        offsets=OffsetRange.half_open(partition, start, end),
         paths=tuple(row[4] for row in rows if row[4] is not None),
         rows=sum(row[5] for row in rows),
-        expected=sum(row[6] for row in rows),
+    )
+
+
+def _range(intervals: Sequence[Interval], recorded: Sequence[_Recorded]) -> RemovableRange:
+    offsets = hull((*(interval.offsets for interval in intervals), *(range_.offsets for range_ in recorded)))
+    return RemovableRange(
+        id=recorded[0].id if recorded else f"{offsets.partition}-{offsets.first}",
+        partition=offsets.partition,
+        start_offset=offsets.first,
+        end_offset=offsets.last + 1,
+        paths=tuple(dict.fromkeys(path for range_ in recorded for path in range_.paths)),
+        rows=sum(range_.rows for range_ in recorded),
+        expected=sum(interval.expected for interval in intervals),
     )

@@ -14,7 +14,17 @@ from catalog.errors import RegistryError
 from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.legal_holds import Hold
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import account_rows, erased_offsets, file_rows, first_offsets, history, holds, ledger_rows, topics
+from catalog.registry import (
+    account_rows,
+    erased_offsets,
+    file_rows,
+    files,
+    first_offsets,
+    history,
+    holds,
+    ledger_rows,
+    topics,
+)
 from catalog.registry.postgres import Connection
 from schema_mapping.columns.ledger import LedgerState
 
@@ -61,6 +71,8 @@ def restore(
     RegistryError where the registry has another schema under one of the versions.
     """
     topics.lock(connection, topic)
+    if not files.accepted_ends(connection, topic):
+        files.note_rebuilt(connection, topic)
     before = ledger_rows.load(connection, topic)
     known = {each.version: each.fingerprint for each in before.versions}
     for each in state.versions:

@@ -111,6 +111,7 @@ class Plan:
     is_decoded: bool
     by_columns: bool
     bounds_nested: bool
+    by_duckdb: bool = False
     acts: tuple[Act, ...]
 
     @classmethod
@@ -122,6 +123,7 @@ class Plan:
             "is_decoded": noise.random() < 0.4,
             "by_columns": noise.random() < 0.4,
             "bounds_nested": noise.random() < 0.8,
+            "by_duckdb": Random(f"{seed}/{number}/writer").random() < 0.4,
         }
         drawn = [Act(verb=Verb.ARCHIVE, noise=noise.randrange(1_000_000)) for _ in range(2)]
         for place in range(len(drawn), acts):

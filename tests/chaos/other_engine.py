@@ -1,4 +1,4 @@
-"""Another engine at work on a table: it reads, deletes and rewrites rows with pyiceberg and pyarrow alone."""
+"""Another engine at work on a table: it reads, deletes and rewrites rows with pyiceberg, pyarrow and DuckDB alone."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pyiceberg.manifest import ManifestEntryStatus as Status
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
+from tests.chaos.duckdb_files import written_by_duckdb
 from tests.support.archive.lake import DeleteManifest
 from tests.support.archive.partitioned import partition_of
 
@@ -56,8 +57,10 @@ def places_of(rows: pa.Table) -> list[Place]:
 class OtherEngine:
     """Works on the table that `load` loads. It knows nothing of the archiver and keeps no footer of it."""
 
-    def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True) -> None:
+    def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True, by_duckdb: bool = False) -> None:
         self._load = load
+        self._by_duckdb = by_duckdb
+        """Whether DuckDB writes data files, in place of pyarrow."""
         self._bounds_nested = bounds_nested
         """Whether manifests bound columns of structs, as Spark's do; pyiceberg's own don't."""
 
@@ -150,8 +153,11 @@ class OtherEngine:
 
     def _data_file(self, table: Table, rows: pa.Table) -> DataFile:
         path = f"{table.location()}/data/other-{uuid4()}.parquet"
-        with table.io.new_output(path).create() as stream, pq.ParquetWriter(stream, rows.schema) as writer:
-            writer.write_table(rows)
+        with table.io.new_output(path).create() as stream:
+            if self._by_duckdb:
+                stream.write(written_by_duckdb(rows))
+            else:
+                pq.write_table(rows, stream)
         with table.io.new_input(path).open() as stream:
             footer = pq.read_metadata(stream)
         values = partition_of(table.schema(), table.spec(), rows.slice(0, 1).to_pylist()[0])

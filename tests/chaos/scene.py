@@ -62,7 +62,7 @@ class Scene:
             settings = partitioned.settings(self.folder, terms=terms) | {"snapshot_retention": "1d"}
         path = self.stack.config({self.topic: settings}, archive={"orphan_grace": "0s"})
         self.commands = Commands(path=path, topic=self.topic)
-        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested)
+        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, by_duckdb=plan.by_duckdb)
         self._produced = 0
 
     def table(self) -> Table:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.acts import FAULT_EVERY, Act, Plan, Verb
-from tests.chaos.judge import Violation, judge_advice, judge_rows, judge_verdict
+from tests.chaos.judge import Violation, judge_advice, judge_books, judge_rows, judge_verdict
 from tests.chaos.model import Model, RecordState
 from tests.chaos.run import RIGHT, HistoryResult, HistoryResults, play
 from tests.chaos.said import Said
@@ -108,6 +108,12 @@ def test_a_verdict_that_is_silent_or_wrong_is_a_violation() -> None:
         judge_verdict(verdict(rows=1), model)
     with pytest.raises(Violation, match="verify fails"):
         judge_verdict(Said(succeeded=False, texts=("CatalogUnreachable: no answer",)), model)
+
+
+def test_books_that_differ_are_a_violation() -> None:
+    judge_books([])
+    with pytest.raises(Violation, match=r"books of the registry differ.*expected rows 20 and 19"):
+        judge_books(["partition 0 [0, 20): expected rows 20 and 19"])
 
 
 def test_results_go_on_where_they_ended(tmp_path: Path) -> None:

@@ -191,14 +191,16 @@ def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
     done = [
         upgraded.run("erase", "shipments", "--where", "key = 'k3'", "--yes"),
         upgraded.run("erase", "orders", "--where", "offset = 20", "--yes"),
+        upgraded.run("erase", "payments", "--where", "partition = 0 and offset = 60", "--yes"),
     ]
     upgraded.gone += [
         lambda topic, record: topic == "customers" and record.key == b"dora" and record.offset < 40,
         lambda topic, record: topic == "shipments" and record.key == b"k3",
         lambda topic, record: topic == "orders" and record.offset == 20,
+        lambda topic, record: topic == "payments" and (record.partition, record.offset) == (0, 60),
     ]
     said = {"refused": refused, "tagged": tagged, "held": held, "finished": finished, "done": done}
-    return {**said, "replay": upgraded.check("customers", "shipments", "orders")}
+    return {**said, "replay": upgraded.check("customers", "shipments", "orders", "payments")}
 
 
 @pytest.fixture(scope="module")
@@ -327,8 +329,8 @@ def test_erase_names_hold_and_tag(erased: dict[str, Any]) -> None:
 
 def test_erased_records_are_in_no_object(upgraded: Course, erased: dict[str, Any]) -> None:
     assert (erased["finished"].succeeded, len(erased["finished"].finished)) == (True, 2), erased["finished"]
-    assert [done.code for done in erased["done"]] == [0, 0], [done.text for done in erased["done"]]
-    assert erased["replay"] == {"customers": True, "shipments": True, "orders": True}
+    assert [done.code for done in erased["done"]] == [0, 0, 0], [done.text for done in erased["done"]]
+    assert erased["replay"] == {"customers": True, "shipments": True, "orders": True, "payments": True}
     names = {key for offset, key in _stored(upgraded, "customers") if offset < 40}
     assert names == {b"carl", b"emil"}
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from catalog.errors import RewriteRefused
 from catalog.iceberg.settle import Landed, Settled
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange, file_name, new_id
 from catalog.ranges.holes import Acceptance, AlteredRange, Checked, GoneRows, Hole
-from catalog.ranges.rewrite import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.registry import Registry
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack
@@ -204,3 +205,75 @@ def test_kept_files_are_the_newest_first(
     assert [kept.path for kept in registry.rows.kept_files(orders, [first])[first]] == [
         rewritten.path for rewritten in made[::-1]
     ]
+
+
+def is_whole(registry: Registry, orders: TopicRow, ranges: tuple[TranslatedRange, ...]) -> list[bool]:
+    return [held.is_whole for held in registry.files.held_ranges(orders, [range_.files[0].path for range_ in ranges])]
+
+
+def test_the_account_says_which_ranges_are_whole(
+    registry: Registry, dsn: str, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    assert is_whole(registry, orders, committed[:2]) == [True, True]
+    accepted = Acceptance(range_id=committed[0].id, left=7, erased=3)
+    registry.rows.record_refill(orders, replaced={}, accepted=(accepted,), commit_id="B")
+    assert is_whole(registry, orders, committed[:2]) == [False, True]
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE account SET is_unknown = true WHERE first_offset = 10")
+    assert is_whole(registry, orders, committed[:2]) == [False, False]
+
+
+def test_removals_expect_what_the_account_says(
+    registry: Registry, dsn: str, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    def found(below: dict[int, int] | None = None) -> list[tuple[int, int, int, int, int]]:
+        return [
+            (range_.start_offset, range_.end_offset, range_.rows, range_.expected, len(range_.paths))
+            for range_ in registry.retention.ranges(orders, below)
+        ]
+
+    assert found() == [(0, 10, 10, 10, 1), (10, 20, 10, 10, 1)]
+    assert found({0: 5}) == [(0, 10, 10, 10, 1)]
+    with psycopg.connect(dsn) as connection:
+        connection.execute("DELETE FROM account WHERE first_offset = 10")
+        connection.execute("UPDATE account SET last_offset = 19, expected_rows = 19 WHERE first_offset = 0")
+    assert found() == [(0, 20, 20, 19, 2)]
+    assert found({0: 5}) == [(0, 20, 20, 19, 2)]
+    assert found({0: 0, 1: 9}) == []
+
+
+def test_waiting_manifests_are_no_retired_files(registry: Registry, orders: TopicRow) -> None:
+    retired = Rewrite(commit_id=new_id(), reason="expire", schema_version=1, groups=(), first_offsets={0: 10})
+    registry.rewrites.begin(orders, retired)
+    registry.rewrites.finish(orders, retired)
+    waiting = ("file:///t/metadata/a-m0.avro", "file:///t/data/older.parquet")
+    registry.erasures.note_files(orders, [(path, 0, 3, 4) for path in waiting])
+    assert [file.paths for file in registry.retention.retired_files(orders)] == [("file:///t/data/older.parquet",)]
+
+
+@pytest.mark.parametrize("removed", [0, 1])
+def test_a_replaced_copy_is_noted_if_its_rows_are_elsewhere(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...], removed: int
+) -> None:
+    """No range names the copy. Rows of it that other engines deleted may be nowhere else."""
+    copy, made = "file:///copy.parquet", file(f"file:///{new_id()}.parquet", rows=3)
+    spans = (RecordSpan(partition=0, start_offset=3, end_offset=7, rows=3, digest=made.digest, removed=removed),)
+    group = RewriteGroup(paths=(copy,), files=(NewFile(file=made, spans=spans),))
+    rewrite = Rewrite(commit_id=new_id(), reason="compact", schema_version=1, groups=(group,))
+    registry.rewrites.begin(orders, rewrite)
+    for _ in range(2):
+        registry.rewrites.finish(orders, rewrite)
+    states = registry.claims.file_states(orders, {copy: ""}).states
+    assert states == ({} if removed else {"copy.parquet": FileState.REPLACED})
+    assert rows(registry, orders) == [(0, 10, 10), (10, 10, 10)]
+
+
+def test_the_newest_commit_is_the_latest_that_is_named(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    assert registry.files.newest_commit(orders) is None  # "A" is no id of a commit
+    early, late = sorted((new_id(), new_id()))
+    erased = Rewrite(commit_id=late, reason="erase", schema_version=1, groups=(), erased=((0, 3, 4),))
+    registry.rewrites.begin(orders, erased)
+    registry.rewrites.finish(orders, replace(erased, commit_id=early))
+    assert registry.files.newest_commit(orders) == late

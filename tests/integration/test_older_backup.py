@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.config import load_config
+from archiver.records.where import Where
 from archiver.storage.journal import Journal
 from archiver.upkeep.compact.job import Compact, Wish
+from archiver.upkeep.erase.job import Erase
 from archiver.upkeep.refill.job import RefillJob
 from catalog.errors import RegistryBehind
 from catalog.registry import Registry
@@ -165,3 +167,22 @@ def test_ranges_compacted_since_the_backup_stop_the_topic(stack: Stack) -> None:
         assert isinstance(report.error, RegistryBehind)
         assert "with other borders than the registry" in str(report.error)
     assert ends(config, topic) == [(0, 10)]
+
+
+def test_records_erased_since_the_backup(stack: Stack) -> None:
+    topic = stack.topic()
+    config = stack.config({topic: {}})
+    archive(stack, config, topic, BACKUP)
+    dsn = load_config(config).registry.dsn
+    backup = copied(stack, dsn)
+    erased = Erase(load_config(config), topic, Where.parse("offset = 5"), engine=InlineEngine()).run()
+    assert erased.rows == 1
+    config.write_text(config.read_text().replace(json.dumps(dsn), json.dumps(backup)))
+    rewrite(stack, config, topic)  # by another engine: so the last check doesn't hold any more
+    (report,) = run(config, topic).topics
+    assert isinstance(report.error, RegistryBehind), report.error
+    assert "may have been erased or retired since" in str(report.error)
+    assert report.error.context["rewritten_by"] == ["erase"]
+    assert status(config, topic)["problem"]["kind"] == "RegistryBehind"
+    RefillJob(load_config(config), topic, engine=InlineEngine()).run()
+    assert [record.offset for record in from_archive(config, topic, 1)] == [0, 1, 2, 3, 4, 6, 7, 8, 9]

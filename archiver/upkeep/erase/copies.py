@@ -56,7 +56,9 @@ def remove_copies(
     left: list[str] = []
     for each, name in found:
         is_rewrite = each.name in known.rewriting
-        if (known.needs(each.name) and not is_rewrite) or not _may_hold(each, name, erased, objects, formats):
+        # The purge deletes replaced and rejected files: the registry has their offsets.
+        is_recorded = each.name in known.states or known.needs(each.name)
+        if (is_recorded and not is_rewrite) or not _may_hold(each, name, erased, objects, formats):
             continue
         if is_rewrite or max(each.modified_ms or 0, name.created_ms) >= older_than_ms:
             left.append(each.path)

@@ -107,7 +107,7 @@ def _search(
             topic=work.topic.topic,
             missing=named(holes),
         )
-    files = tuple(work.manifests.files(table.iceberg))
+    files = work.files(table)
     found = components(ranges, files)
     for file in found.strangers:
         _fail(work, report, file.path, unknown_rows(file))

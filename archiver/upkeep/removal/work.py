@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from archiver.archive.table_files import TableFile
 from archiver.config import Config
 from archiver.engine.runner import Engine, Outcome
 from archiver.rewrite.table_work import TableWork
@@ -15,6 +16,7 @@ from archiver.upkeep.archived_topic import ArchivedTopic
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.places import places_of
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult, RemovalTask, remove_rows
+from archiver.upkeep.removal.row_bounds import RowBounds, lacks_bounds
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TopicRow
 
@@ -27,6 +29,7 @@ class RemovalWork(TableWork):
     archived: ArchivedTopic
     engine: Callable[[int], Engine]
     formats: SegmentFormats = FORMATS
+    row_bounds: RowBounds = field(default_factory=RowBounds)
 
     @property
     def topic(self) -> TopicRow:
@@ -41,6 +44,14 @@ class RemovalWork(TableWork):
     def target(self, table: ArchiveTable) -> RewriteTarget:
         """Return the target of tasks on this table."""
         return RewriteTarget.of(table, self.registry.ledger.load(table.topic).versions, self.config, self.formats)
+
+    def files(self, table: ArchiveTable) -> tuple[TableFile, ...]:
+        """The files of the table, each with bounds unless it can't be read: what no manifest states its rows say."""
+        files = tuple(self.manifests.files(table.iceberg))
+        if not any(map(lacks_bounds, files)):
+            return files
+        bounded = self.row_bounds.of(files, self.target(table))
+        return tuple(bounded.get(file.path, file) for file in files)
 
     def remove(
         self,

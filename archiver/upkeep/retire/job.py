@@ -236,10 +236,10 @@ class TopicExpiry(RemovalWork):
         """Return the plan, the table's files by path, and where its partitions begin now."""
         table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
-        files = tuple(self.manifests.files(table.iceberg))
+        files = self._files(table, report)
         ranges = self._ranges(reach_of(cuts, files, table.offsets), files, table)  # before the table: so it has them
         table = self.catalog.reload(table)
-        files = tuple(self.manifests.files(table.iceberg))
+        files = self._files(table, report)
         later = self._cuts(limits, table, report, rows=rows)
         planned = retirement(
             {each: min(offset, later.get(each, 0)) for each, offset in cuts.items()},
@@ -250,6 +250,13 @@ class TopicExpiry(RemovalWork):
             rows=rows,
         )
         return planned, {file.path: file for file in files}, table.first_offsets
+
+    def _files(self, table: ArchiveTable, report: TopicRetired) -> tuple[TableFile, ...]:
+        """The files of the table, with bounds. A file that has none and can't be read is reported."""
+        files = self.files(table)
+        for path in (file.path for file in files if file.path in self.row_bounds.failures):
+            self._fail(report, path, self.row_bounds.failures[path])
+        return files
 
     def _ranges(
         self, reach: dict[int, int], files: Sequence[TableFile], table: ArchiveTable
@@ -264,7 +271,7 @@ class TopicExpiry(RemovalWork):
             reach = reach | further
 
     def _cuts(self, limits: Limits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
-        files = tuple(self.manifests.files(table.iceberg))
+        files = self._files(table, report)
         cuts = whole_file_cuts(limits, files, table.offsets)
         if not rows or limits.time_ms is None:
             return cuts

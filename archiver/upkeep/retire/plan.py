@@ -16,6 +16,7 @@ from typing import Final
 
 from archiver.archive.table_files import TableFile
 from archiver.upkeep.removal.components import Component, components
+from archiver.upkeep.removal.row_bounds import lacks_bounds
 from catalog.ranges.legal_holds import Hold, first_held
 from catalog.ranges.rewrite import RecordSpan, RewriteGroup
 from catalog.registry.removable import RemovableRange
@@ -109,13 +110,13 @@ def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int
 
 def _keep_whole(first_offsets: dict[int, int], kept: dict[int, str], each: Component) -> None:
     """Have partitions begin no later than the component."""
+    for file in each.files if each.has_foreign else ():
+        partitions = _begin_with(file, first_offsets)
+        if lacks_bounds(file):  # other files are kept until all of their records may go
+            kept |= dict.fromkeys(partitions, file.path)
     for one in each.ranges:
         if one.start_offset < first_offsets.get(one.partition, 0):
             first_offsets[one.partition] = one.start_offset
-    for file in each.files if each.has_foreign else ():
-        found = _begin_with(file, first_offsets)
-        if _has_no_bounds(file):  # others are kept until all of their records may go, as files of ours are
-            kept |= dict.fromkeys(found, file.path)
 
 
 def _has_rows_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
@@ -171,11 +172,7 @@ def _reaches_above(file: TableFile, first_offsets: Mapping[int, int]) -> bool:
 
 
 def _is_unbounded(each: Component) -> bool:
-    return any(_has_no_bounds(file) for file in each.files)
-
-
-def _has_no_bounds(file: TableFile) -> bool:
-    return file.offsets is None or file.partitions is None
+    return any(map(lacks_bounds, each.files))
 
 
 def _begin_with(file: TableFile, first_offsets: dict[int, int]) -> list[int]:

@@ -15,7 +15,7 @@ from archiver.commit.compare_rows import Allowance, compare_rows
 from archiver.commit.table_check import TableCheck, check_archive
 from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS
-from catalog.errors import RolledBack, RowsAltered, RowsRemoved
+from catalog.errors import RegistryBehind, RolledBack, RowsAltered, RowsRemoved
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import new_id
 from catalog.ranges.holes import ExpectedFile, ExpectedRange
@@ -161,6 +161,19 @@ def test_files_that_others_removed_are_told_as_such(archived: Archived) -> None:
     found = archived.look()
     assert isinstance(found.error, RowsRemoved)
     assert found.error.context["missing"] == "partition 0 [0, 20) 20 rows"
+
+
+def test_rows_erased_since_a_backup_are_not_removed_by_others(archived: Archived) -> None:
+    before, erased = sorted((new_id(), new_id()))
+    archived.lake.replace([])
+    archived.lake.sign(commit_id=erased, rewrite="erase")
+    archived.registry.newest = before
+    error = archived.look().error
+    assert isinstance(error, RegistryBehind)
+    assert (error.context["rewritten_by"], error.context["missing"]) == (["erase"], "partition 0 [0, 20) 20 rows")
+    for newest in (erased, None):
+        archived.registry.newest = newest
+        assert isinstance(archived.look().error, RowsRemoved)
 
 
 def test_rows_that_others_deleted_are_told_as_such(archived: Archived) -> None:

@@ -28,7 +28,7 @@ class Mutant:
     @property
     def needs_servers(self) -> bool:
         """Whether anything that looks for it does."""
-        return bool(self.rounds) or any(each.startswith("tests/integration/") for each in self.tests)
+        return bool(self.rounds) or any(each.startswith(("tests/integration/", "tests/chaos/")) for each in self.tests)
 
     def apply(self, tree: Path, *, only_check: bool = False) -> None:
         """Put the hole back into a tree; CalledProcessError where the code has gone on without the patch."""

@@ -40,6 +40,8 @@ class Defect(StrEnum):
     """Progress in the table, its snapshots or the registry isn't one chain that ends where Kafka does."""
     FILES = "files"
     """A file is missing, referred to twice, or known to only one of table and registry."""
+    BOOKS = "books"
+    """The registry's account of offsets and its files say different things."""
     REFUSED = "refused"
     """A replay doesn't take the table as it is."""
     UNTOLD = "untold"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import psycopg
@@ -20,6 +20,7 @@ from tests.fault.soak import readings
 from tests.fault.soak.checker import Anomaly, Defect, compare, hold_against_ledger
 from tests.fault.soak.scene import Scene, Subject
 from tests.support.archive.readers import Seen, digest_of
+from tests.support.archive.registry_books import differences_of_books
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,9 @@ def judge(scene: Scene, *, stopped: frozenset[int] = frozenset()) -> Verdict:
 
 def judge_part(scene: Scene) -> Verdict:
     """Whatever is archived in the midst of trouble must be what Kafka has, without a gap, as far as it goes."""
-    return _sum(_judge_part(each) for each in scene.subjects)
+    verdict = _sum(_judge_part(each) for each in scene.subjects)
+    differing = [anomaly for subject in scene.subjects for anomaly in _books(scene, subject)]
+    return replace(verdict, anomalies=(*verdict.anomalies, *differing))
 
 
 def judge_whole(scene: Scene) -> Verdict:
@@ -87,6 +90,7 @@ def _judge(scene: Scene, subject: Subject, stopped: frozenset[int]) -> Verdict:
         *_replayed(scene, subject, starts, new),
         *_progress(subject, table, ends),
         *_registry(scene, subject, new, stopped),
+        *_books(scene, subject),
     ]
     for partition, records in expected.items():
         known.records.setdefault(partition, []).extend(records)
@@ -158,6 +162,7 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
         *compare(f"whole table {subject.table}", verified, rows, ledger, topic),
         *hold_against_ledger(f"whole table {subject.table}", rows, ledger, topic),
         *_replayed(scene, subject, starts, verified),
+        *_books(scene, subject),
     ]
     return Verdict(records=len(verified), digest=digest_of(verified), anomalies=tuple(anomalies))
 
@@ -279,6 +284,12 @@ def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped:
     if total != wanted:
         anomalies.append(Anomaly(defect=Defect.DIGEST, where=where, text=f"{total}, Kafka's is {wanted}"))
     return anomalies
+
+
+def _books(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
+    """The registry's account of offsets says what its files say."""
+    for text in differences_of_books(scene.direct, subject.topic)[:3]:
+        yield Anomaly(defect=Defect.BOOKS, where=f"registry of {subject.topic}", text=text)
 
 
 class _Range(NamedTuple):

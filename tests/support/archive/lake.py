@@ -209,9 +209,20 @@ class Lake:
 
     def _rename_operation(self, operation: Operation) -> None:
         """Have the current snapshot claim to be another operation."""
+        self._set_summary(operation, {})
+
+    def sign(self, **properties: str) -> None:
+        """Have the current snapshot claim these properties: `commit_id` and `rewrite` are the archiver's."""
+        summary = self.metadata.snapshots[-1].summary
+        assert summary is not None
+        self._set_summary(
+            summary.operation, {f"archiver.{name.replace('_', '-')}": text for name, text in properties.items()}
+        )
+
+    def _set_summary(self, operation: Operation, properties: Mapping[str, str]) -> None:
         *earlier, newest = self.metadata.snapshots
         assert newest.summary is not None
-        summary = Summary(operation, **newest.summary.additional_properties)
+        summary = Summary(operation, **{**newest.summary.additional_properties, **properties})
         named = newest.model_copy(update={"summary": summary})
         self.metadata = self.metadata.model_copy(update={"snapshots": [*earlier, named]})
 

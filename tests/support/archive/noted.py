@@ -20,6 +20,7 @@ class Noted:
     last: dict[str, Any] | None = None
     is_forgotten: bool = False
     notes: int = 0
+    newest: str | None = None
 
     @property
     def files(self) -> Any:
@@ -39,6 +40,9 @@ class Noted:
     def committed_ends(self, topic: Any) -> Mapping[int, PartitionOffset]:
         ordered = sorted(self.ranges, key=lambda each: each.end_offset)
         return {one.partition: PartitionOffset(next_offset=one.end_offset) for one in ordered}
+
+    def newest_commit(self, topic: Any) -> str | None:
+        return self.newest
 
     def expected_ranges(self, topic: Any) -> tuple[ExpectedRange, ...]:
         return tuple(sorted(self.ranges, key=lambda each: (each.partition, each.start_offset)))

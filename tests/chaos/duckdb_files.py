@@ -1,0 +1,45 @@
+"""Data files as DuckDB writes them, with the field ids of Iceberg.
+
+They have no dictionaries: in a dictionary DuckDB 1.5 takes 0.0 and -0.0 for one value, so rows would change.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+_FIELD_ID: Final = b"PARQUET:field_id"
+
+
+def written_by_duckdb(rows: pa.Table) -> bytes:
+    """The bytes of a file with these rows, in their order."""
+    with TemporaryDirectory() as folder, duckdb.connect() as connection:
+        path = Path(folder) / "made.parquet"
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("written_rows", rows)
+        ids = f"{{{', '.join(_named({field.name: field for field in rows.schema}))}}}"
+        connection.execute(
+            f"COPY (FROM written_rows) TO '{path}' (FORMAT parquet, DICTIONARY_SIZE_LIMIT 1, FIELD_IDS {ids})"
+        )
+        return path.read_bytes()
+
+
+def _ids(field: pa.Field) -> str:
+    """The field ids of a column and its children, as COPY takes them."""
+    kind, children = field.type, dict[str, pa.Field]()
+    if pa.types.is_struct(kind):
+        children = {child.name: child for child in kind}
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        children = {"element": kind.value_field}
+    elif pa.types.is_map(kind):
+        children = {"key": kind.key_field, "value": kind.item_field}
+    parts = [f"__duckdb_field_id: {int(field.metadata[_FIELD_ID])}"]
+    return f"{{{', '.join((*parts, *_named(children)))}}}"
+
+
+def _named(fields: dict[str, pa.Field]) -> list[str]:
+    return [f"{name!r}: {_ids(field)}" for name, field in fields.items()]
