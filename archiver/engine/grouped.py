@@ -1,8 +1,7 @@
-"""Runs small tasks several at a time: each group is one task of the engine, whose fixed cost its members share.
+"""Runs small tasks in groups: each group is one task of the engine, because a Spark job costs some 100 ms of CPU.
 
-A Spark job for each task costs some 100 ms of CPU in driver, JVM and worker, whatever there is to do. A worker that
-dies takes its whole group with it, and a member that waits for a server holds the others up. So the members of a lost
-group, and those that a group had no time for, run at the end, each alone.
+A dead worker takes its whole group with it, and a slow member delays it. So members of a lost group, and members that a
+group had no time for, run alone at the end.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from archiver.errors import TaskInterrupted
 _LOG = logging.getLogger(__name__)
 
 GROUP_SECONDS: Final = 5.0
-"""No member of a group begins later than this after the first: what is done would wait for it."""
+"""No member of a group begins later than this after the first: finished members would wait for it."""
 
 GROUP_BYTES: Final = 512 << 10
-"""The most that the tasks of a group take, pickled. PySpark keeps functions above 1 MiB in files until it ends."""
+"""The most bytes of a group's pickled tasks. PySpark keeps functions above 1 MiB in files until it ends."""
 
 
 def run_grouped(
@@ -39,10 +38,8 @@ def run_grouped(
 ) -> Generator[Outcome[Result]]:
     """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
 
-    The tasks of a group run in a context that `around` makes for them, in their thread. A task alone has none.
-
-    As with `Engine.run_tasks`, the engine can be interrupted from this call on. Once `is_stopped`, none begins again.
-    Closing the generator ends what still runs.
+    `around` makes a context for the tasks of a group, in their thread. The engine can be interrupted from this call on.
+    Once `is_stopped`, no task begins. Closing the generator interrupts running tasks.
     """
 
     def alone(indices: Sequence[int]) -> Generator[Outcome[Result]]:
@@ -61,8 +58,8 @@ def run_grouped(
                 members = groups[outcome.index]
                 if outcome.result is not None:
                     done = dict(zip(members, outcome.result, strict=True))
-                    left += (index for index, one in done.items() if one is None)
-                    yield from (outcome_of(index, one) for index, one in done.items() if one is not None)
+                    left += (index for index, outcome in done.items() if outcome is None)
+                    yield from (outcome_of(index, outcome) for index, outcome in done.items() if outcome is not None)
                 elif len(members) == 1 or isinstance(outcome.error, TaskInterrupted):
                     yield from (Outcome(index=index, error=outcome.error) for index in members)
                 else:
@@ -78,7 +75,6 @@ def run_grouped(
 
 
 def _parts(tasks: Sequence[Task], group: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The group, cut where its tasks would take more than GROUP_BYTES."""
     part: list[int] = []
     size = 0
     for index in group:
@@ -98,19 +94,18 @@ def _run_each(
     seconds: float,
     bundle: Sequence[Task],
 ) -> tuple[bytes | None, ...]:
-    """Run the tasks of a group one after the other, in the engine's worker; their outcomes, pickled.
+    """Run the tasks of a group in order, in the engine's worker; return their pickled outcomes.
 
-    None for each task that didn't begin, because those before it took longer than `seconds`.
+    None for tasks that didn't begin within `seconds`.
     """
     until = time.monotonic() + seconds
     first, *others = bundle
     with around(bundle):
         done = [run_captured(run, first)]
-        return *done, *(run_captured(run, one) if time.monotonic() < until else None for one in others)
+        return *done, *(run_captured(run, task) if time.monotonic() < until else None for task in others)
 
 
 def _renumbered(outcomes: Iterator[Outcome[Result]], order: Sequence[int]) -> Generator[Outcome[Result]]:
-    """The outcomes under the numbers that their tasks have in `order`."""
     with closing(cast("Generator[Outcome[Result]]", outcomes)):
-        for each in outcomes:
-            yield Outcome(index=order[each.index], result=each.result, error=each.error)
+        for outcome in outcomes:
+            yield Outcome(index=order[outcome.index], result=outcome.result, error=outcome.error)

@@ -1,7 +1,4 @@
-"""The interface between jobs and the engine: it takes a list of independent tasks and gives outcomes as they come.
-
-Jobs know this interface and not Spark. The engine of the tests runs tasks in its own process.
-"""
+"""The interface between jobs and the engine, which runs a list of independent tasks and yields their outcomes."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Outcome(Generic[Result]):
 
 
 class Engine(Protocol):
-    """Runs lists of independent tasks somewhere."""
+    """Runs lists of independent tasks."""
 
     @property
     def slots(self) -> int:
@@ -37,15 +34,15 @@ class Engine(Protocol):
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
         """Run `run` on each task and yield outcomes as tasks finish. Tasks, results and errors must pickle.
 
-        `interrupt` works from this call on, even before the caller asks for the first outcome.
+        `interrupt` works from this call on, before the first outcome is taken.
         """
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call. Each one ends with a TaskInterrupted error. Any thread may call this."""
+        """Stop the tasks of the last call: each ends with TaskInterrupted. Any thread may call this."""
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
-    """Run one task in this process, and pickle its result or the error that ended it."""
+    """Run one task in this process, and pickle its result or error."""
     try:
         return pickle.dumps((run(task), None), protocol=5)
     except ContextError as error:

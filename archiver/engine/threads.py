@@ -1,4 +1,4 @@
-"""An engine without Spark, for little work that writes nothing: tasks run in threads of this process."""
+"""An engine without Spark, for little work: tasks run in threads of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.errors import TaskInterrupted
 
 
 class ThreadEngine:
-    """An Engine of this process. An interrupt ends tasks that haven't begun; those that run go on to their end."""
+    """An Engine of this process. An interrupt ends tasks that haven't begun; running tasks continue."""
 
     def __init__(self, slots: int | None = None) -> None:
         self.slots = slots or os.cpu_count() or 1
@@ -29,7 +29,7 @@ class ThreadEngine:
 
     def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
         with ThreadPoolExecutor(self.slots) as pool:
-            futures = {pool.submit(self._captured, run, each): index for index, each in enumerate(tasks)}
+            futures = {pool.submit(self._captured, run, task): index for index, task in enumerate(tasks)}
             try:
                 for future in as_completed(futures):
                     outcome = future.result()
@@ -38,7 +38,6 @@ class ThreadEngine:
                 self._interrupted.set()  # whoever stops listening needs no more tasks
 
     def _captured(self, run: Callable[[Task], Result], task: Task) -> bytes | None:
-        """The pickled outcome. None where the task was stopped before it began."""
         return None if self._interrupted.is_set() else run_captured(run, task)
 
 

@@ -1,7 +1,6 @@
-"""Writes the records of one partition to data files, and says which offsets their ranges cover.
+"""Writes the records of one partition to data files, in ranges of offsets that follow each other without gaps.
 
-The ranges follow each other without gaps. Each ends after its last batch, the last one with the records. A range has
-one file, or one for each partition of its rows. If one of its files fails, its offsets are in no range.
+If a file of a range fails, its offsets are in no range.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from catalog.model import SchemaNumber, new_id
 
 
 class RangeWriter:
-    """Takes records in order, translates them, writes their files, and hands each ended range to the uploader.
+    """Translates records, writes their files, and hands ended ranges to the uploader.
 
     `end` ends the last range. Open files and files under upload share `spool_bytes`.
     """
@@ -65,15 +64,15 @@ class RangeWriter:
 
     @property
     def schema_ids(self) -> Mapping[str, AbstractSet[SchemaNumber]]:
-        """The ids and GUIDs of a schema registry that the keys and the values have named."""
+        """The ids and GUIDs of a schema registry in keys and values."""
         return self._translator.schema_ids
 
     def write(self, records: Records) -> None:
-        """Append records to the files they belong to. The first ones start the first range.
+        """Append records. The first ones start the first range.
 
-        Raises subclasses of StorageError. If a record can't be taken, the batches before it are appended, and then
-        ParseHalted, UnrecognizedHalted or a subclass of SchemaRegistryError is raised that names it. Raises ValueError
-        if the records don't follow those before.
+        Raises subclasses of StorageError. For a record that can't be taken, the batches before it are appended, and
+        ParseHalted, UnrecognizedHalted or a subclass of SchemaRegistryError names it. Raises ValueError if the records
+        don't follow the previous ones.
         """
         if self._start is None:
             self._start = self._written_until = records.start_offset
@@ -89,14 +88,14 @@ class RangeWriter:
         self._written_until = records.end_offset
 
     def end(self) -> None:
-        """End the last files, and the range after everything that was written."""
+        """End the last range after everything that was written."""
         if self._open is not None:
             self._end_range(is_last=True)
         elif self._start is not None and self._written_until > self._start and not self._holds_rows:
             self._hand_over(new_id(), _no_files())
 
     def abort(self) -> None:
-        """Drop the open files, if there are any; their offsets are then in no range."""
+        """Drop the open files; their offsets are in no range."""
         if self._open is not None:
             self._open.abort()
             self._open = None
@@ -141,7 +140,7 @@ class RangeWriter:
         return FilesByPartition(start, self._partitions, self._summed)
 
     def _end_range(self, *, is_last: bool) -> None:
-        """Finish the range's files and hand them over. After a failure the range is dropped, with all of its files."""
+        """Finish the range's files and hand them over. After a failure the whole range is dropped."""
         files, self._open = self._open, None
         if files is not None:
             self._hand_over(files.id, self._finished(files, self._written_until, is_last=is_last))

@@ -1,8 +1,7 @@
-"""Translates records to the rows of the topic's table.
+"""Translates records to the rows of the topic's table, by whole columns.
 
-It works on whole columns, never on single records. A payload that can't be decoded raises nothing: it goes to `__err__`
-and `__raw__`, unless the topic asks to halt. Times become exact microseconds; times outside the years 1 to 9999 stay ms
-in `raw_timestamp`.
+A payload that can't be decoded goes to `__err__` and `__raw__`, unless the topic is configured to halt. Times become
+exact microseconds; times outside the years 1 to 9999 stay ms in `raw_timestamp`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _TAKEN_OVER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TranslatedRows:
-    """Rows of the table, and row by row the records that they were made from, as consumers see them."""
+    """Rows of the table, with the records that they were made from, as consumers see them."""
 
     rows: pa.RecordBatch
     records: pa.RecordBatch
@@ -56,7 +55,7 @@ class TranslatedRows:
 class Translator:
     """Translates the records of one partition with the mapping of its `recognizer`.
 
-    `schema_ids` are the ids and GUIDs of a schema registry that the keys and the values have named.
+    `schema_ids` are the ids and GUIDs of a schema registry in keys and values.
     """
 
     def __init__(
@@ -83,12 +82,11 @@ class Translator:
         self.schema_ids: dict[str, set[SchemaNumber]] = {"key": set(), "value": set()}
 
     def translate(self, records: Records) -> list[TranslatedRows]:
-        """The records' rows in order.
+        """The records' rows in order: one record batch, or several if columns would exceed 2 GiB.
 
-        The rows come as one record batch, or as several if their columns would exceed 2 GiB together. Raises
-        ParseHalted for the first record that can't be decoded, and UnrecognizedHalted for the first with fields that
-        the schema doesn't know, if the topic asks to halt. Raises the leaves of SchemaRegistryError, with the `offset`,
-        where the schema of an envelope's id can't be looked up.
+        If the topic is configured to halt, raises ParseHalted for the first record that can't be decoded, and
+        UnrecognizedHalted for the first with unknown fields. Raises subclasses of SchemaRegistryError, with the
+        `offset`, if the schema of an id can't be loaded.
         """
         return self._split(records.columns)
 
@@ -178,9 +176,9 @@ class Translator:
 
 
 def translate_timestamps(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The columns `event_timestamp`, `append_timestamp` and `raw_timestamp`, from the columns of the wire.
+    """The columns `event_timestamp`, `append_timestamp` and `raw_timestamp`.
 
-    `raw_timestamp` holds the time that a consumer sees if it doesn't fit the column it belongs in.
+    `raw_timestamp` holds the time that a consumer sees if it doesn't fit its column.
     """
     produced = records.column("timestamp").to_numpy()
     appended = records.column("append_timestamp")
@@ -210,7 +208,7 @@ def _constant(value: int, rows: int) -> pa.Array:
 def translate_headers(headers: pa.ListArray) -> pa.ListArray:
     """The column `headers`: keys become text, order and duplicates are kept.
 
-    A key that isn't UTF-8 keeps its bytes in a field of its own.
+    A key that isn't UTF-8 keeps its bytes in a separate field.
     """
     entries = headers.flatten()
     keys, raw_keys = _texts(entries.field("key"))
@@ -221,7 +219,7 @@ def translate_headers(headers: pa.ListArray) -> pa.ListArray:
 
 
 def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """The keys as text, and the bytes of the keys that aren't UTF-8 (null for the others)."""
+    """The keys as text, and the bytes of keys that aren't UTF-8 (else null)."""
     try:
         return keys.cast(pa.string()), pa.nulls(len(keys), pa.binary())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""What the writer hands to the uploader: ended ranges, and their files."""
+"""Ended ranges and their files, for the uploader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRange:
-    """A range that has ended. `files` finishes its files while they are taken, each once the one before was taken."""
+    """A range that has ended. `files` finishes its files one by one, as they are taken."""
 
     id: str
     topic: str
@@ -32,7 +32,7 @@ class WrittenRange:
     files: Generator[WrittenFile]
 
     def translated(self, files: tuple[DataFileInfo, ...]) -> TranslatedRange:
-        """The range with all of its files, which are finished now. A source with leader epochs adds its epoch."""
+        """The range with its finished files. A source with leader epochs adds its epoch."""
         return TranslatedRange(
             id=self.id,
             topic=self.topic,

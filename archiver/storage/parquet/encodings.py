@@ -1,8 +1,8 @@
-"""Chooses the encoding of each column of a file by a look at the first rows that go into it.
+"""Chooses the encoding of each column of a file by the first rows.
 
-Columns whose values repeat get a dictionary. If values don't repeat, a dictionary grows to a megabyte, is given up, and
-costs more than it saves. Then numbers are stored as differences. Short strings are stored without the prefix that they
-share with the string before, if they share much. Only encodings that every engine in docs/engines.md reads are used.
+Columns with repeated values get a dictionary. Without repeats a dictionary is given up at a megabyte and costs more
+than it saves, so numbers are stored as differences, and short strings without the prefix shared with the string before.
+Only encodings that every engine in docs/engines.md reads are used.
 """
 
 from __future__ import annotations
@@ -30,27 +30,26 @@ SAMPLE: Final = 16_384
 ENOUGH: Final = 1_024
 """A sample with fewer values says nothing."""
 REPEATING: Final = 0.75
-"""Share of distinct values in a sample up to which values repeat enough for a dictionary."""
+"""Share of distinct values in a sample up to which a dictionary is used."""
 UNIQUE: Final = 0.99
 """Share of distinct values from which a larger sample would not find more repeats."""
 SHORT: Final = 64
-"""Average bytes of a string up to which a search for shared prefixes is worth it."""
+"""Average bytes of a string up to which shared prefixes are searched for."""
 PAIRS: Final = 256
 """How many pairs of neighbouring strings of a sample are compared."""
 SHARED: Final = 0.5
-"""Share of bytes in shared prefixes from which prefixes are left out.
-
-Below it, compression saves almost as much, and is faster.
+"""Share of bytes in shared prefixes from which prefixes are left out. Below it, compression saves almost as much, and
+is faster.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """The encoding of each column, by its place in the file.
+    """The encoding of each column, by its position in the file.
 
-    `long` are columns of long strings: compression still finds much in them. `constant` are columns of numbers with one
-    value or none: nothing is left to compress. String columns are never `constant`: they may be null at first and hold
-    whole messages later.
+    `long` are columns of long strings, which still compress well. `constant` are columns of numbers with at most one
+    value: nothing is left to compress. String columns are never `constant`, as they may be null at first and hold whole
+    messages later.
     """
 
     chosen: Mapping[int, Encoding]
@@ -92,7 +91,7 @@ def _choice_of_distinct(leaf: Leaf, values: pa.Array) -> Encoding:
 
 
 def _repeat(values: pa.Array) -> bool:
-    """Whether the values repeat, or are too few to tell. The first ones often say enough."""
+    """Whether values repeat, or are too few to judge. The first ones often suffice."""
     if len(values) < ENOUGH:
         return True
     sample = values.slice(0, SAMPLE).drop_null()
@@ -135,14 +134,13 @@ def _is_short(strings: pa.Array) -> bool:
 
 
 def _leaf_values(columns: Sequence[pa.Array]) -> Iterator[pa.Array]:
-    """The values of each leaf column, in the order of `leaves_of`."""
     for column in columns:
         kind = column.type
         if pa.types.is_struct(kind):
             yield from _leaf_values([column.field(index) for index in range(kind.num_fields)])
         elif pa.types.is_map(kind):
             first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
-            yield from _leaf_values([each.slice(first, last - first) for each in (column.keys, column.items)])
+            yield from _leaf_values([child.slice(first, last - first) for child in (column.keys, column.items)])
         elif pa.types.is_nested(kind):
             yield from _leaf_values([column.flatten()])
         else:

@@ -1,6 +1,6 @@
-"""What needn't be decoded of a file that this project wrote: columns without values, and texts of small dictionaries.
+"""Parts of an archived file that need no decoding: columns without values, and texts of small dictionaries.
 
-Both are taken from the footer, so only a footer with a checksum may say it.
+Both are taken from the footer, which therefore needs a checksum.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from archiver.storage.parquet.leaves import Leaf
 from schema_mapping import names
 
 _SMALL_DICTIONARY: Final = 16 << 10
-"""The most bytes of a dictionary, compressed. Arrow makes an array of it again for each batch of rows."""
+"""The most bytes of a dictionary, compressed. Arrow makes an array of it for each batch of rows."""
 _NO_STRUCT: Final = frozenset(("list", "key_value"))
 _OURS: Final = "__"
 
@@ -23,8 +23,8 @@ _OURS: Final = "__"
 def null_leaves(leaves: Collection[Leaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
     """The ids of columns that are null in all rows of a row group, and that can be left out.
 
-    `leaves` are all that would be read. What is left in every struct tells where the struct is null, and how long the
-    lists above it are. Keys and values of maps, and elements of lists, stay.
+    `leaves` are all that would be read. The remaining columns of every struct show when the struct is null, and how
+    long the lists above it are. Keys and values of maps, and elements of lists, stay.
     """
     without = [leaf for leaf in leaves if _is_member(leaf) and _is_null(chunk(leaf.index))]
     left_out = {leaf.index for leaf in without}
@@ -40,7 +40,7 @@ def null_leaves(leaves: Collection[Leaf], chunk: Callable[[int], pq.ColumnChunkM
 
 
 def dictionary_leaves(leaves: Iterable[Leaf], footer: pq.FileMetaData) -> list[str]:
-    """The paths of the texts below `val` that can stay in their dictionaries: a small one in each row group."""
+    """The paths of texts below `val` that can stay in dictionaries: a small one in each row group."""
     return [
         leaf.path
         for leaf in leaves

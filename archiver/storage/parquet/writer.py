@@ -1,9 +1,7 @@
 """Writes one Parquet file of archived rows to the local spool, row group by row group.
 
-A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds the current row group, which as Arrow data is
-at most four times as large.
-
-Everything has zstd, a page index and checksums of pages and footer. Every field has its id.
+A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds the current row group, which is up to four
+times as large as Arrow data. Everything has zstd, a page index, field ids, and checksums of pages and footer.
 """
 
 from __future__ import annotations
@@ -35,15 +33,13 @@ from schema_mapping import names
 GROUP_ROWS = 128 << 10
 GROUP_BYTES = 64 << 20
 FIXED_WEIGHT = 0.25
-"""What a byte of a fixed-width column counts towards a row group's size.
-
-Wide messages are mostly zeros and nulls, which encode to almost nothing: with full weight, row groups would have few
-rows and much metadata.
+"""The weight of a byte of a fixed-width column in a row group's size. Wide messages are mostly zeros and nulls, which
+encode to almost nothing: with full weight, row groups would have few rows and much metadata.
 """
 SMALL_ROWS = 1024
 """Batches with fewer rows are joined."""
 EXPECTED_RATIO = 0.5
-"""File bytes for each byte counted in this way, until the first row group of a file has shown its own ratio."""
+"""File bytes for each byte counted in this way, until the first row group of a file shows its real ratio."""
 
 PARTITION = f"{names.KAFKA}.{names.PARTITION}"
 
@@ -72,19 +68,19 @@ class ParquetSegmentWriter:
 
     @property
     def rows(self) -> int:
-        """How many rows were handed over so far."""
+        """Rows received."""
         return self._totals.rows
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes the file has so far. Gathered rows are estimated by the ratio of the row groups before."""
+        """Bytes of the file. Buffered rows are estimated by the ratio of earlier row groups."""
         written = self._writer.size if self._writer else 0
         ratio = written / self._flushed_bytes if self._flushed_bytes else EXPECTED_RATIO
         self._size = max(self._size, written + int(self._gathered_bytes * ratio))
         return self._size
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows. Full row groups are written to the file at once."""
+        """Append rows. Full row groups are written at once. Raises StorageError."""
         if rows.schema != self._layout.schema:
             raise StorageError("rows don't have the columns that the file was started with", file=str(self._file))
         for start in range(0, rows.num_rows, GROUP_ROWS):
@@ -102,7 +98,7 @@ class ParquetSegmentWriter:
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
-        """Write the footer and describe the file."""
+        """Write the footer and describe the file. Raises StorageError if the spool refuses the bytes."""
         try:
             self._flush()
             writer = self._writer or self._begin(self._layout.schema.empty_table())
@@ -183,7 +179,7 @@ class ParquetSegmentWriter:
             self._leaves,
             choose_encodings(self._leaves, sample),
             self._compression_level,
-            counted=frozenset(one for one, mode in self._modes.items() if mode.counts),
+            counted=frozenset(identifier for identifier, mode in self._modes.items() if mode.counts),
             filters=filter_sizes(self._leaves, self._layout.bloom_filters, first),
         )
         by_name = {leaf.name: leaf.index for leaf in self._leaves}
@@ -193,7 +189,7 @@ class ParquetSegmentWriter:
 
 
 def fixed_row_bytes(leaves: tuple[Leaf, ...]) -> float:
-    """How many bytes a row takes in Arrow whatever its values are: numbers, and offsets of variable-width values."""
+    """Bytes of a row in Arrow that don't depend on its values: numbers, and offsets of variable-width values."""
     return sum(_width(leaf.type) for leaf in leaves if not leaf.is_repeated)
 
 
@@ -212,11 +208,11 @@ def column_plans(
     counted: frozenset[int] = frozenset(),
     filters: Mapping[int, FilterSize] = MappingProxyType({}),
 ) -> tuple[ColumnPlan, ...]:
-    """How these columns are written.
+    """Plan how these columns are written.
 
-    The compression level is for long strings; numbers and short strings get no smaller above level 1 (measured). Nobody
-    prunes by the bounds of columns inside lists and maps. So these are looked for only in columns whose ids are in
-    `counted`, because the table wants them measured, and in `__unrecognized__`, which mostly is null in all rows.
+    The compression level is for long strings; numbers and short strings get no smaller above level 1 (measured). No
+    engine prunes by bounds of columns inside lists and maps, so these get statistics only if their ids are in
+    `counted`, and in `__unrecognized__`, which is mostly null in all rows.
     """
     return tuple(
         ColumnPlan(

@@ -9,14 +9,14 @@ from archiver.storage.parquet.leaves import Leaf
 
 
 class NullNotAllowed(ValueError):
-    """A row has a null where its column's fields allow none."""
+    """A row has a null although its column's fields allow none."""
 
 
 class Encoding(IntEnum):
-    """How values become bytes: Encodings.md of parquet-format. The numbers are those of parquet.thrift.
+    """How values become bytes: Encodings.md of parquet-format, with the numbers of parquet.thrift.
 
-    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary that passes 1 MiB is
-    given up: the rest of the row group is plain. Booleans have no dictionary.
+    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary over 1 MiB is given
+    up: the rest of the row group is plain. Booleans have no dictionary.
     """
 
     PLAIN = 0
@@ -29,8 +29,8 @@ class Encoding(IntEnum):
 class ColumnPlan:
     """How the pages of one leaf are made.
 
-    `level` is zstd's; None leaves the pages uncompressed. `has_statistics` asks for extremes in the footer and for each
-    page. A bloom filter takes `filter_size` bytes a row group; 0 is none.
+    `level` is zstd's; None leaves pages uncompressed. `has_statistics` adds extremes to the footer and to each page. A
+    bloom filter takes `filter_size` bytes a row group; 0 means none.
     """
 
     leaf: Leaf
