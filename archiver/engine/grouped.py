@@ -58,8 +58,8 @@ def run_grouped(
                 members = groups[outcome.index]
                 if outcome.result is not None:
                     done = dict(zip(members, outcome.result, strict=True))
-                    left += (index for index, outcome in done.items() if outcome is None)
-                    yield from (outcome_of(index, outcome) for index, outcome in done.items() if outcome is not None)
+                    left += (index for index, pickled in done.items() if pickled is None)
+                    yield from (outcome_of(index, pickled) for index, pickled in done.items() if pickled is not None)
                 elif len(members) == 1 or isinstance(outcome.error, TaskInterrupted):
                     yield from (Outcome(index=index, error=outcome.error) for index in members)
                 else:
@@ -67,7 +67,7 @@ def run_grouped(
                     left += members
         if left:
             again = alone(left)
-            if is_stopped():  # asked after `alone`, which clears earlier interrupts
+            if is_stopped():  # after `alone`, which clears earlier interrupts
                 engine.interrupt()
             yield from again
 

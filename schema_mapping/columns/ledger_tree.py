@@ -29,7 +29,7 @@ class Fit(IntEnum):
 class ColumnNode:
     """A column that evolution may change.
 
-    `keeps_name` is set if it stays live and its source name hasn't changed.
+    `keeps_name`: it stays live and its source name hasn't changed.
     """
 
     root: Root
@@ -54,7 +54,7 @@ class ColumnNode:
         return self.path[-1]
 
     def add(self, child: ColumnNode) -> None:
-        """Adds a column below this one."""
+        """Add a column below this one."""
         self.children.append(child)
         self._by_step.setdefault(child.step, []).append(child)
 
@@ -94,8 +94,8 @@ class ColumnNode:
 class LedgerTree:
     """A mutable copy of a `LedgerState`: finds the column for a shape, or makes one.
 
-    `again` has the columns of an older version that is back in force. Its shapes get these columns, even if others have
-    widened them since.
+    `again` has the columns of an older version that is back in force. Its shapes get these columns, even if they were
+    widened since.
     """
 
     def __init__(self, state: LedgerState, version: int, *, again: Container[int] = ()) -> None:
@@ -111,11 +111,11 @@ class LedgerTree:
             self._count(node)
 
     def _count(self, node: ColumnNode) -> None:
-        place = (node.root, node.path)
-        self._generations[place] = max(self._generations.get(place, -1), node.generation)
+        key = (node.root, node.path)
+        self._generations[key] = max(self._generations.get(key, -1), node.generation)
 
     def choose(self, parent: ColumnNode, shape: Shape) -> ColumnNode | None:
-        """The column that can hold the shape; None if there is none.
+        """The column that can hold the shape, or None.
 
         A column that fits as it is wins over one that must be widened, then a live one over a deleted one, then the
         oldest generation.
@@ -131,7 +131,7 @@ class LedgerTree:
         return min(ranked, key=lambda each: each[:3])[3] if ranked else None
 
     def create(self, parent: ColumnNode, shape: Shape) -> ColumnNode:
-        """A new column below `parent`, with the next id and the next generation of its path."""
+        """Make a column below `parent`, with the next id and the next generation of its path."""
         path = (*parent.path, shape.step)
         self.last_id += 1
         node = ColumnNode(

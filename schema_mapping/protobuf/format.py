@@ -1,7 +1,4 @@
-"""Protobuf as a value format: one message type, or several types of which a value has one.
-
-Evolution sees one graph of types in both cases.
-"""
+"""Protobuf as a value format: one message type, or several types of which a value has one."""
 
 from __future__ import annotations
 
@@ -38,13 +35,13 @@ class ProtobufFormat:
     name: str = PROTOBUF_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """Reads the message type of a SourceSchema."""
+        """Read the message type of a SourceSchema. Raises DescriptorError."""
         if not isinstance(schema, SourceSchema):
             raise DescriptorError("the schema isn't one of a Protobuf message", root=root, schema=type(schema).__name__)
         return _OneMessage(source=schema, graph=source_graph(schema))
 
     def mapping(self, data: Mapping[str, Any]) -> MessageMapping:
-        """Reads a mapping back from its `to_json`."""
+        """Parse a mapping's `to_json`."""
         return message_from_json(data)
 
     def load_encoder(self) -> None:
@@ -59,13 +56,13 @@ class ProtobufMessagesFormat:
     name: str = UNION_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """Reads the message types of a UnionSchema, under the steps that the ledger gave them."""
+        """Read the message types of a UnionSchema, under the ledger's steps. Raises DescriptorError."""
         if not isinstance(schema, UnionSchema):
             raise DescriptorError("the schema isn't one of several messages", root=root, schema=type(schema).__name__)
         return _several(schema, entries, root)
 
     def mapping(self, data: Mapping[str, Any]) -> UnionMapping:
-        """Reads a mapping back from its `to_json`."""
+        """Parse a mapping's `to_json`."""
         return union_from_json(data)
 
     def load_encoder(self) -> None:

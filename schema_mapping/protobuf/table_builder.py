@@ -1,6 +1,6 @@
 """Lays out a mapped message as kernel tables: row spaces, slots, presence bits and output columns.
 
-The root has a row space, and so has every repeated field and map; singular messages share their parent's rows. Every
+The root, every repeated field and every map has a row space; singular messages share their parent's rows. Every
 singular field has a presence bit. A message that is always present has none, and its columns have no validity.
 """
 
@@ -49,7 +49,7 @@ class _Place:
 
 
 class TableBuilder:
-    """Builds the tables of one program. Without a type graph, messages that are cut are checked as empty ones."""
+    """Builds the tables of one program. Without a type graph, cut messages are checked as empty ones."""
 
     def __init__(self, graph: TypeGraph | None) -> None:
         self._fields: list[FieldRow] = [NO_FIELD]
@@ -63,13 +63,13 @@ class TableBuilder:
         self._special: dict[str, int] = {}
 
     def add_root(self, root: MappedMessage, arrow_type: pa.StructType) -> StructLayout:
-        """Lays out the struct of a key or value. The root's node is the first."""
+        """Lay out the struct of a key or value. The root's node is the first."""
         space = self._spaces[ROOT_SPACE]
         self._special = {f"{name}_bit": space.bit() for name in ("row", "ok", "raw", "err", "prefix", "form")}
         present = self._validity(ROOT_SPACE, self._special["row_bit"])
         validity = self._validity(ROOT_SPACE, self._special["ok_bit"])
-        place = _Place(space=ROOT_SPACE, validity=validity, message=root.full_name)
-        _, children = self._message(root, arrow_type, place)
+        root_place = _Place(space=ROOT_SPACE, validity=validity, message=root.full_name)
+        _, children = self._message(root, arrow_type, root_place)
         specials = [self._add_special(name, arrow_type) for name in ("prefix", "raw", "err", "form")]
         return StructLayout(
             type=arrow_type,

@@ -1,9 +1,7 @@
 """Whole Kafka record batches of an archive, for servers that Kafka clients read from.
 
-`wire_columns` turns archived rows into records with their batch's fields, `borders` finds where batches begin and end,
-`stream` encodes the batches of one partition, `fetch` answers requests by offset and bytes, and `open_streams` keeps
-streams open in between.
-The wire format itself is in `archiver.wire`.
+`wire_columns` restores batch fields, `borders` finds batches, `stream` encodes them, `fetch` answers by offset and
+bytes, `open_streams` keeps streams open.
 """
 
 from archiver.archive.batches.borders import BatchSizes
