@@ -30,7 +30,7 @@ READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ValueBounds:
     """Lowest and highest value, both included."""
 
     low: int
@@ -52,8 +52,8 @@ class TableFile:
     size_bytes: int
     spec_id: int
     partition_values: tuple[object, ...]
-    partitions: Bounds | None
-    offsets: Bounds | None
+    partitions: ValueBounds | None
+    offsets: ValueBounds | None
     latest: int | None
     latest_ingest: int | None = None
     has_nan_bounds: bool = False
@@ -249,5 +249,5 @@ def _read_manifest(io: FileIO, counted: frozenset[int], manifest: ManifestFile) 
     return _Manifest(files=files, deletes=tuple(deletes))
 
 
-def _bounds(low: int | None, high: int | None) -> Bounds | None:
-    return None if low is None or high is None else Bounds(low, high)
+def _bounds(low: int | None, high: int | None) -> ValueBounds | None:
+    return None if low is None or high is None else ValueBounds(low, high)

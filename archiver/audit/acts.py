@@ -176,7 +176,7 @@ class Rewrote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refilled:
+class RefilledAct:
     """A commit brought lost rows back, or recorded them as gone: `erased` on purpose, or `lost`."""
 
     commit_id: str
@@ -215,7 +215,7 @@ class Refilled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repartitioned:
+class RepartitionedAct:
     """A metadata commit changed the partitioning. Both are transforms and field ids of columns."""
 
     commit_id: str
@@ -290,7 +290,7 @@ class Noted:
         return dict(self.details)
 
 
-Act: TypeAlias = Began | Evolved | Appended | Rewrote | Refilled | Repartitioned | ConfiguredHold | Noted
+Act: TypeAlias = Began | Evolved | Appended | Rewrote | RefilledAct | RepartitionedAct | ConfiguredHold | Noted
 
 
 def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from archiver.audit.acts import Refilled
+from archiver.audit.acts import RefilledAct
 from archiver.audit.checkpoints import Checkpoint
 from archiver.audit.entry import FIRST_PREV, FORMAT, hash_of
 from archiver.audit.folder import StoredLine
@@ -199,7 +199,7 @@ class TrailCheck:
         details = value.get("details")
         if isinstance(details, dict) and isinstance(details.get("commit_id"), str):
             self.commits.add(details["commit_id"])
-            if "files" in details and value.get("act") != Refilled.kind:
+            if "files" in details and value.get("act") != RefilledAct.kind:
                 self.journaled[details["commit_id"]] = one.place
         return True
 

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from archiver.audit.acts import Act, Appended, Began, ConfiguredHold, Evolved, Refilled, Repartitioned, Rewrote
+from archiver.audit.acts import Act, Appended, Began, ConfiguredHold, Evolved, RefilledAct, RepartitionedAct, Rewrote
 from archiver.audit.checkpoints import Checkpoint, is_due, load_key, sign
 from archiver.audit.entry import Author, Draft, Subject
 from archiver.audit.folder import TrailFolder
@@ -112,7 +112,7 @@ class AuditTrail:
         draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=is_late)
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
-    def intend(self, act: Refilled | Repartitioned, *, parent: int | None) -> None:
+    def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
         """Remember a commit before it is made, so that it gets its entry in any case.
 
         `parent` is the snapshot that it is based on; for a change of partitioning, the spec.
@@ -130,7 +130,7 @@ class AuditTrail:
                 ),
             )
 
-    def withdraw(self, act: Refilled | Repartitioned) -> None:
+    def withdraw(self, act: RefilledAct | RepartitionedAct) -> None:
         """Forget an intended commit that will never be in the table."""
         if self.journal.trail is not None:
             self.registry.audit.forget_intent(self.topic, act.id)
@@ -243,7 +243,7 @@ class AuditTrail:
         """Record the commits that are in the table, and forget those that never will be."""
         for intent in self.registry.audit.intents(self.topic):
             draft = Draft.from_json(intent.entry)
-            if draft.kind == Repartitioned.kind:
+            if draft.kind == RepartitionedAct.kind:
                 self._settle_repartition(intent, draft, table)
                 continue
             if not has_lease:

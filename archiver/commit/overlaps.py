@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from catalog.ranges.holes import ExpectedRange
 
-_ANY = Bounds(low=0, high=np.iinfo(np.int64).max)
+_ANY = ValueBounds(low=0, high=np.iinfo(np.int64).max)
 
 
-class Place(NamedTuple):
+class RowBounds(NamedTuple):
     """Possible positions of rows: partitions and offsets, both bounds included."""
 
     low_partition: int
@@ -23,13 +23,13 @@ class Place(NamedTuple):
     high_offset: int
 
 
-def place_of_file(file: TableFile) -> Place:
+def place_of_file(file: TableFile) -> RowBounds:
     """Where a file may have rows, by its bounds. Anywhere without bounds."""
     partitions, offsets = file.partitions or _ANY, file.offsets or _ANY
-    return Place(partitions.low, partitions.high, offsets.low, offsets.high)
+    return RowBounds(partitions.low, partitions.high, offsets.low, offsets.high)
 
 
-def overlapping(ranges: Sequence[ExpectedRange], places: Iterable[Place]) -> npt.NDArray[np.bool_]:
+def overlapping(ranges: Sequence[ExpectedRange], places: Iterable[RowBounds]) -> npt.NDArray[np.bool_]:
     """Whether each range shares an offset with one of the places."""
     overlaps = np.zeros(len(ranges), np.bool_)
     bounds = np.array(sorted(places, key=lambda each: each.low_offset), np.int64).reshape(-1, 4)

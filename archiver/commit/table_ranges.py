@@ -33,7 +33,7 @@ def table_ranges(
     replace its ranges only if these have no file left, and if the files have exactly their offsets and rows. Accepted
     gaps missing from the journal come from snapshots.
     """
-    places = _Places()
+    places = _RangePositions()
     for item in (*journaled, *(StoredRange.of(gap, commit_id=commit_id) for gap, commit_id in _accepted_gaps(table))):
         if not places.overlapping(item):
             places.put(item)
@@ -58,7 +58,9 @@ def table_ranges(
     return places.ranges()
 
 
-def _clusters(others: Iterable[StoredRange], places: _Places) -> Iterator[tuple[list[StoredRange], list[StoredRange]]]:
+def _clusters(
+    others: Iterable[StoredRange], places: _RangePositions
+) -> Iterator[tuple[list[StoredRange], list[StoredRange]]]:
     """New ranges that overlap each other or the same existing ranges, with those."""
     cluster: list[StoredRange] = []
     overlapped: dict[str, StoredRange] = {}
@@ -141,7 +143,7 @@ def _unused(file: StoredFile, ids: Container[str]) -> str:
     return file.id if file.id not in ids else ulid_in(file.path or "") or new_id()
 
 
-class _Places:
+class _RangePositions:
     """Ranges that don't overlap, by partition and offset."""
 
     def __init__(self) -> None:

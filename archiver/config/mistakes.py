@@ -45,7 +45,7 @@ _KINDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _MistakePlace:
     """The position of a mistake: its key, the field, and its section."""
 
     path: tuple[str, ...]
@@ -126,7 +126,7 @@ def _line(mistake: ErrorDetails, kind: type[BaseModel], values: Mapping[str, Any
     return f"{key_text(path)}: {text}" if path else text
 
 
-def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _Place:
+def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _MistakePlace:
     """Find the key of a mistake. Pydantic's location also contains the names of a union's members."""
     path: list[str] = []
     current: Any = kind
@@ -145,7 +145,7 @@ def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _Place:
         else:
             path.append(str(part))
             current = (get_args(annotation) or (None,))[-1] if get_origin(annotation) is not None else None
-    return _Place(tuple(path), field, section, is_secret)
+    return _MistakePlace(tuple(path), field, section, is_secret)
 
 
 def _field(section: type[BaseModel], key: str) -> FieldInfo | None:
@@ -236,7 +236,7 @@ def _parsed_by(field: FieldInfo | None, parser: Callable[[object], float]) -> bo
     return any(isinstance(validator, BeforeValidator) and validator.func is parser for validator in present)
 
 
-def _without_unit(mistake: ErrorDetails, place: _Place) -> str | None:
+def _without_unit(mistake: ErrorDetails, place: _MistakePlace) -> str | None:
     """For a size or a duration without a unit, the corrected line. None for other mistakes."""
     error = mistake.get("ctx", {}).get("error")
     if not isinstance(error, UnitMissing):
@@ -289,7 +289,7 @@ def _shown(value: Any) -> str:
     return text
 
 
-def _nearest(place: _Place) -> str:
+def _nearest(place: _MistakePlace) -> str:
     if place.section is None:
         return ""
     names = sorted(field.alias or name for name, field in place.section.model_fields.items())

@@ -4,6 +4,6 @@ Jobs use `Engine` and `EngineChoice`. Everything about Spark is in this package:
 `archiver.engine.spark` imports PySpark, so import it only when a job starts.
 """
 
-from archiver.engine.runner import Engine, Outcome
+from archiver.engine.runner import Engine, TaskOutcome
 
-__all__ = ["Engine", "Outcome"]
+__all__ = ["Engine", "TaskOutcome"]

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import Final, cast
 
-from archiver.engine.runner import Engine, Outcome, Result, Task, outcome_of, run_captured
+from archiver.engine.runner import Engine, Result, Task, TaskOutcome, outcome_of, run_captured
 from archiver.errors import TaskInterrupted
 
 _LOG = logging.getLogger(__name__)
@@ -35,14 +35,14 @@ def run_grouped(
     is_stopped: Callable[[], bool],
     around: Callable[[Sequence[Task]], AbstractContextManager[object]] = nullcontext,
     seconds: float = GROUP_SECONDS,
-) -> Generator[Outcome[Result]]:
+) -> Generator[TaskOutcome[Result]]:
     """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
 
     `around` makes a context for the tasks of a group, in their thread. The engine can be interrupted from this call on.
     Once `is_stopped`, no task begins. Closing the generator interrupts running tasks.
     """
 
-    def alone(indices: Sequence[int]) -> Generator[Outcome[Result]]:
+    def alone(indices: Sequence[int]) -> Generator[TaskOutcome[Result]]:
         return _renumbered(engine.run_tasks([tasks[index] for index in indices], run), indices)
 
     groups = [part for group in groups for part in _parts(tasks, group)]
@@ -51,9 +51,9 @@ def run_grouped(
     bundles = [tuple(tasks[index] for index in group) for group in groups]
     outcomes = engine.run_tasks(bundles, partial(_run_each, run, around, seconds))
 
-    def unbundled() -> Generator[Outcome[Result]]:
+    def unbundled() -> Generator[TaskOutcome[Result]]:
         left: list[int] = []
-        with closing(cast("Generator[Outcome[tuple[bytes | None, ...]]]", outcomes)):
+        with closing(cast("Generator[TaskOutcome[tuple[bytes | None, ...]]]", outcomes)):
             for outcome in outcomes:
                 members = groups[outcome.index]
                 if outcome.result is not None:
@@ -61,7 +61,7 @@ def run_grouped(
                     left += (index for index, pickled in done.items() if pickled is None)
                     yield from (outcome_of(index, pickled) for index, pickled in done.items() if pickled is not None)
                 elif len(members) == 1 or isinstance(outcome.error, TaskInterrupted):
-                    yield from (Outcome(index=index, error=outcome.error) for index in members)
+                    yield from (TaskOutcome(index=index, error=outcome.error) for index in members)
                 else:
                     _LOG.warning("a group of %d tasks was lost: each runs again", len(members), exc_info=outcome.error)
                     left += members
@@ -105,7 +105,7 @@ def _run_each(
         return *done, *(run_captured(run, task) if time.monotonic() < until else None for task in others)
 
 
-def _renumbered(outcomes: Iterator[Outcome[Result]], order: Sequence[int]) -> Generator[Outcome[Result]]:
-    with closing(cast("Generator[Outcome[Result]]", outcomes)):
+def _renumbered(outcomes: Iterator[TaskOutcome[Result]], order: Sequence[int]) -> Generator[TaskOutcome[Result]]:
+    with closing(cast("Generator[TaskOutcome[Result]]", outcomes)):
         for outcome in outcomes:
-            yield Outcome(index=order[outcome.index], result=outcome.result, error=outcome.error)
+            yield TaskOutcome(index=order[outcome.index], result=outcome.result, error=outcome.error)

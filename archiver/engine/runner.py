@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome(Generic[Result]):
+class TaskOutcome(Generic[Result]):
     """The outcome of the task at `index`: its result, or the error that ended it."""
 
     index: int
@@ -31,7 +31,7 @@ class Engine(Protocol):
     def slots(self) -> int:
         """The number of tasks that run at the same time."""
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run` on each task and yield outcomes as tasks finish. Tasks, results and errors must pickle.
 
         `interrupt` works from this call on, before the first outcome is taken.
@@ -56,7 +56,7 @@ def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
         return pickle.dumps((None, unexpected), protocol=5)
 
 
-def outcome_of(index: int, pickled: bytes) -> Outcome[Result]:
+def outcome_of(index: int, pickled: bytes) -> TaskOutcome[Result]:
     """Unpickle the outcome that `run_captured` pickled."""
     result, error = pickle.loads(pickled)  # noqa: S301 - written by our own task a moment ago
-    return Outcome(index=index, result=result, error=error)
+    return TaskOutcome(index=index, result=result, error=error)

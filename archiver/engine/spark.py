@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from archiver.engine.runner import Outcome, Result, Task, outcome_of, run_captured
+from archiver.engine.runner import Result, Task, TaskOutcome, outcome_of, run_captured
 from archiver.engine.session import reason_of, start_session
 from archiver.errors import EngineError, TaskInterrupted, WorkerLost
 
@@ -60,7 +60,7 @@ class SparkEngine:
         """The engine's session, for SQL beside the tasks."""
         return self._session
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run`, a function of an importable module, on each task, alone in a Spark partition.
 
         Yields outcomes as tasks finish. Closing the iterator interrupts running tasks. `interrupt` works from this call
@@ -88,9 +88,9 @@ class SparkEngine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         waiting = deque(enumerate(tasks))
-        finished: SimpleQueue[Outcome[Result]] = SimpleQueue()
+        finished: SimpleQueue[TaskOutcome[Result]] = SimpleQueue()
 
         def work() -> None:
             with suppress(IndexError):
@@ -114,7 +114,7 @@ class SparkEngine:
             for thread in threads:
                 self._join(thread)
 
-    def _next(self, finished: SimpleQueue[Outcome[Result]]) -> Outcome[Result]:
+    def _next(self, finished: SimpleQueue[TaskOutcome[Result]]) -> TaskOutcome[Result]:
         while True:
             try:
                 return finished.get(timeout=_INTERRUPT_AGAIN_S)
@@ -138,20 +138,20 @@ class SparkEngine:
         else:
             self._element.context.cancelJobsWithTag(self._tag)
 
-    def _run_one(self, index: int, task: Task, run: Callable[[Task], Result]) -> Outcome[Result]:
+    def _run_one(self, index: int, task: Task, run: Callable[[Task], Result]) -> TaskOutcome[Result]:
         if self._interrupted:
-            return Outcome(index=index, error=TaskInterrupted("The task was stopped before it started"))
+            return TaskOutcome(index=index, error=TaskInterrupted("The task was stopped before it started"))
         try:
             outcomes = self._collect(task, run)
         except Exception as error:  # noqa: BLE001 - PySpark, py4j and gRPC each raise their own
-            return Outcome(index=index, error=self._explain(error))
+            return TaskOutcome(index=index, error=self._explain(error))
         if len(outcomes) != 1:
-            return Outcome(index=index, error=EngineError("Spark gave no outcome for a task", rows=len(outcomes)))
+            return TaskOutcome(index=index, error=EngineError("Spark gave no outcome for a task", rows=len(outcomes)))
         try:
             return outcome_of(index, outcomes[0])
         except Exception as error:  # noqa: BLE001 - a thread without an outcome would be waited for without end
             kind = type(error).__name__
-            return Outcome(index=index, error=EngineError(f"A task's outcome can't be unpickled: {kind}: {error}"))
+            return TaskOutcome(index=index, error=EngineError(f"A task's outcome can't be unpickled: {kind}: {error}"))
 
     def _collect(self, task: Task, run: Callable[[Task], Result]) -> list[bytes]:
         if self._element is not None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from archiver.engine.runner import Outcome, Result, Task, outcome_of, run_captured
+from archiver.engine.runner import Result, Task, TaskOutcome, outcome_of, run_captured
 from archiver.errors import TaskInterrupted
 
 
@@ -18,7 +18,7 @@ class ThreadEngine:
         self.slots = slots or os.cpu_count() or 1
         self._interrupted = threading.Event()
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run` on each task, and yield outcomes as tasks finish."""
         self._interrupted.clear()
         return self._outcomes(tasks, run)
@@ -27,7 +27,7 @@ class ThreadEngine:
         """Stop the tasks of the last call that haven't begun."""
         self._interrupted.set()
 
-    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         with ThreadPoolExecutor(self.slots) as pool:
             futures = {pool.submit(self._captured, run, task): index for index, task in enumerate(tasks)}
             try:
@@ -41,5 +41,5 @@ class ThreadEngine:
         return None if self._interrupted.is_set() else run_captured(run, task)
 
 
-def _stopped(index: int) -> Outcome[Result]:
-    return Outcome(index=index, error=TaskInterrupted("The task was stopped before it started"))
+def _stopped(index: int) -> TaskOutcome[Result]:
+    return TaskOutcome(index=index, error=TaskInterrupted("The task was stopped before it started"))

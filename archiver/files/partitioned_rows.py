@@ -28,7 +28,7 @@ _WRITTEN_SHARE: Final = 0.35
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _SortedRows:
     """Sorted rows with their records, and the position of each partition in them."""
 
     rows: pa.RecordBatch
@@ -37,7 +37,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class _Partition:
+class _PendingPartition:
     """A partition's sums of the rows that aren't in memory, and its pieces on disk."""
 
     sums: Sums = field(default_factory=Sums)
@@ -64,9 +64,9 @@ class PartitionedRows:
         self._spool = spool
         self._summed = summed
         self._pending_bytes = pending_bytes
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_SortedRows] = []
         self._waiting_bytes = 0
-        self._found: dict[Values, _Partition] = {}
+        self._found: dict[Values, _PendingPartition] = {}
         self._disk: _Disk | None = None
 
     def __len__(self) -> int:
@@ -103,9 +103,9 @@ class PartitionedRows:
             ordered.values, ordered.starts[:-1].tolist(), ordered.starts[1:].tolist(), strict=True
         ):
             starts[values] = (start, end)
-            partition = self._found.setdefault(values, _Partition())
+            partition = self._found.setdefault(values, _PendingPartition())
             partition.size_bytes += rows.nbytes * (end - start) // rows.num_rows
-        self._waiting.append(_Waiting(rows, records, starts))
+        self._waiting.append(_SortedRows(rows, records, starts))
         self._waiting_bytes += size
         if self._waiting_bytes >= self._pending_bytes:
             self._put_aside()
@@ -124,7 +124,7 @@ class PartitionedRows:
             self._disk.remove()
             self._disk = None
 
-    def _rows(self, known: _Partition, waiting: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, known: _PendingPartition, waiting: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for position in known.on_disk:
             assert self._disk is not None
             yield self._disk.read(position)

@@ -11,7 +11,7 @@ from archiver.files.rotation import PartitionBy, partition_folder
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import Summed, Sums
 from archiver.files.translate import TranslatedRows
-from archiver.files.written import WrittenFile
+from archiver.files.written import SpooledFile
 from archiver.schemas import EnvelopeReader
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
@@ -106,14 +106,14 @@ class RangeFiles(Protocol):
     def is_full(self, target_bytes: int, room: int) -> bool:
         """Whether a file has its target size, or all files fill the room in the spool."""
 
-    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
+    def finish(self, end_offset: int) -> Iterator[SpooledFile]:
         """Finish the files one by one, as they are taken. The range ends before `end_offset`."""
 
     def abort(self) -> None:
         """Drop unfinished files."""
 
 
-class OneFile:
+class SingleFile:
     """A range in one file."""
 
     def __init__(self, start: RangeStart, summed: Summed) -> None:
@@ -132,7 +132,7 @@ class OneFile:
         """Whether it has its target size."""
         return self._writer.size_bytes >= target_bytes
 
-    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
+    def finish(self, end_offset: int) -> Iterator[SpooledFile]:
         """Finish the file."""
         start = self._start
         info = self._writer.close(
@@ -143,14 +143,14 @@ class OneFile:
             recognition=self._sums.recognition,
         )
         kept_as = f"{start.target.topic}-{start.partition}-{start.start_offset:020d}{self._local.path.suffix}"
-        yield WrittenFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
+        yield SpooledFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
 
     def abort(self) -> None:
         """Drop the file."""
         self._writer.abort()
 
 
-class FilesByPartition:
+class PartitionedFiles:
     """A range in a file for each partition of its rows."""
 
     def __init__(self, start: RangeStart, partitions: RowPartitions, summed: Summed) -> None:
@@ -168,7 +168,7 @@ class FilesByPartition:
         """Whether the largest file has its target size, the files fill the room, or there are too many."""
         return self._rows.is_full or self._rows.largest_bytes >= target_bytes or self._rows.size_bytes >= room
 
-    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
+    def finish(self, end_offset: int) -> Iterator[SpooledFile]:
         """Finish the files one by one, as they are taken."""
         start, count = self._start, len(self._rows)
         for number, part in enumerate(self._rows.parts()):
@@ -184,7 +184,7 @@ class FilesByPartition:
                 partition=PartitionTuple(self._by, part.values),
             )
             self._writer = None
-            yield WrittenFile(info, local, file_name(path))
+            yield SpooledFile(info, local, file_name(path))
         self._rows.close()
 
     def abort(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
-from archiver.files.range_files import FilesByPartition, FileTarget, OneFile, RangeFiles, RangeStart
+from archiver.files.range_files import FileTarget, PartitionedFiles, RangeFiles, RangeStart, SingleFile
 from archiver.files.recognition import Recognizer
 from archiver.files.records import Records
 from archiver.files.rotation import Rotation
@@ -21,7 +21,7 @@ from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import summed_by
 from archiver.files.translate import Translator
 from archiver.files.upload import Uploader
-from archiver.files.written import WrittenFile, WrittenRange
+from archiver.files.written import SpooledFile, WrittenRange
 from archiver.storage.spool import TaskSpool
 from catalog.model import SchemaNumber, new_id
 
@@ -136,8 +136,8 @@ class RangeWriter:
             time_value=time_value,
         )
         if self._partitions is None:
-            return OneFile(start, self._summed)
-        return FilesByPartition(start, self._partitions, self._summed)
+            return SingleFile(start, self._summed)
+        return PartitionedFiles(start, self._partitions, self._summed)
 
     def _end_range(self, *, is_last: bool) -> None:
         """Finish the range's files and hand them over. After a failure the whole range is dropped."""
@@ -145,7 +145,7 @@ class RangeWriter:
         if files is not None:
             self._hand_over(files.id, self._finished(files, self._written_until, is_last=is_last))
 
-    def _finished(self, files: RangeFiles, end_offset: int, *, is_last: bool) -> Generator[WrittenFile]:
+    def _finished(self, files: RangeFiles, end_offset: int, *, is_last: bool) -> Generator[SpooledFile]:
         started = time.perf_counter()
         try:
             for file in files.finish(end_offset):
@@ -158,7 +158,7 @@ class RangeWriter:
             files.abort()
             raise
 
-    def _hand_over(self, range_id: str, files: Generator[WrittenFile]) -> None:
+    def _hand_over(self, range_id: str, files: Generator[SpooledFile]) -> None:
         assert self._start is not None
         self._uploader.upload(
             WrittenRange(
@@ -175,5 +175,5 @@ class RangeWriter:
         self._holds_rows = False
 
 
-def _no_files() -> Generator[WrittenFile]:
+def _no_files() -> Generator[SpooledFile]:
     yield from ()

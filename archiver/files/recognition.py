@@ -90,7 +90,7 @@ class Recognizer:
         mappings = {names.KEY: row.key, names.VAL: row.value}
         schema = schema or row.arrow_schema
         self._parts = {
-            part: _Part.of(schema.field(part).type, mapping)
+            part: _PartColumns.of(schema.field(part).type, mapping)
             for part, mapping in mappings.items()
             if mapping.arrow_type.get_field_index(names.ERR) >= 0
         }
@@ -111,7 +111,7 @@ class Recognizer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _PartColumns:
     """The columns of the key or the value that show how well the schema fits."""
 
     unknown: UnknownFields | None

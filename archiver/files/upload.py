@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from archiver.errors import StorageDenied, StorageError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.files.written import WrittenFile, WrittenRange
+from archiver.files.written import SpooledFile, WrittenRange
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import TaskSpool
 from catalog.model import DataFileInfo, TranslatedRange
@@ -79,7 +79,7 @@ class Uploader:
         self.seconds += self._running[0].result()
         self._running.popleft()
 
-    def _upload(self, file: WrittenFile) -> float:
+    def _upload(self, file: SpooledFile) -> float:
         started = time.perf_counter()
         pass_point(FaultPoint.BEFORE_UPLOAD)
         try:
@@ -93,7 +93,7 @@ class Uploader:
         file.local.remove()
         return time.perf_counter() - started
 
-    def _kept(self, file: WrittenFile) -> str:
+    def _kept(self, file: SpooledFile) -> str:
         """Keep the file; return its path, or why it could not be kept."""
         try:
             return str(self._spool.keep(file.local, file.kept_as))

@@ -11,7 +11,7 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
+class SpooledFile:
     """A finished file in the spool. It is kept there as `kept_as` if storage denies it for good."""
 
     info: DataFileInfo
@@ -29,7 +29,7 @@ class WrittenRange:
     start_offset: int
     end_offset: int
     schema_version: int
-    files: Generator[WrittenFile]
+    files: Generator[SpooledFile]
 
     def translated(self, files: tuple[DataFileInfo, ...]) -> TranslatedRange:
         """The range with its finished files. A source with leader epochs adds its epoch."""

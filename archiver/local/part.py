@@ -28,7 +28,7 @@ class PartContext:
         return self.state.ports[name]
 
 
-class Part(Protocol):
+class StackPart(Protocol):
     """A server of the stack. It is stateless: everything about a stack is in the context."""
 
     @property

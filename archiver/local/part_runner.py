@@ -9,7 +9,7 @@ from pathlib import Path
 
 from archiver.errors import LocalStackError
 from archiver.local import ports, process, strays
-from archiver.local.part import Part, PartContext, Say
+from archiver.local.part import PartContext, Say, StackPart
 from archiver.local.state import StackState, StateFile
 
 READY_WITHIN = 60.0
@@ -25,7 +25,7 @@ _PORT_SECONDS = 3.0
 class PartRunner:
     """Starts and stops one part of a stack."""
 
-    part: Part
+    part: StackPart
     directory: Path
     state_file: StateFile
 
@@ -129,7 +129,7 @@ class PartRunner:
         )
 
 
-def context_of(part: Part, directory: Path, state: StackState) -> PartContext:
+def context_of(part: StackPart, directory: Path, state: StackState) -> PartContext:
     """Make the context of a part in the folder of a stack."""
     return PartContext(folder=directory / part.name, log=directory / "logs" / f"{part.name}.log", state=state)
 

@@ -39,7 +39,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Postgres:
+class PostgresPart:
     """The registry's database server."""
 
     name = "postgres"

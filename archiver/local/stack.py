@@ -19,18 +19,18 @@ from archiver.errors import LocalStackError
 from archiver.local import config_file, ports, process, state
 from archiver.local.endpoints import Endpoints, endpoints_of
 from archiver.local.kafka import CLUSTER, Kafka
-from archiver.local.part import Part
+from archiver.local.part import StackPart
 from archiver.local.part_runner import PartRunner, context_of
-from archiver.local.postgres import Postgres
+from archiver.local.postgres import PostgresPart
 from archiver.local.seaweedfs import SeaweedFS
 from archiver.local.state import StackState, StateFile
 from archiver.local.status import Health, PartStatus, StackStatus
 
 
-def parts_of(brokers: int) -> tuple[Part, ...]:
+def parts_of(brokers: int) -> tuple[StackPart, ...]:
     """Return the servers of a stack with this many Kafka nodes, the slowest to start first."""
     nodes = (Kafka(node=node, nodes=brokers) for node in range(1, brokers + 1))
-    return (*nodes, SeaweedFS(), Postgres())
+    return (*nodes, SeaweedFS(), PostgresPart())
 
 
 PARTS: Final = parts_of(1)
@@ -110,7 +110,7 @@ class LocalStack:
             parts = tuple(pool.map(lambda part: self._status_of(part, saved), every))
         return StackStatus(directory=self.directory, parts=parts, endpoints=self._endpoints(saved))
 
-    def _runner(self, part: Part, state_file: StateFile) -> PartRunner:
+    def _runner(self, part: StackPart, state_file: StateFile) -> PartRunner:
         return PartRunner(part=part, directory=self.directory, state_file=state_file)
 
     def _endpoints(self, known: StackState) -> Endpoints:
@@ -161,7 +161,7 @@ class LocalStack:
         remembered = config_file.refresh(self._endpoints(saved), known_digest=saved.config_digest, moved=moved)
         state_file.change(lambda latest: replace(latest, config_digest=remembered))
 
-    def _status_of(self, part: Part, known: StackState) -> PartStatus:
+    def _status_of(self, part: StackPart, known: StackState) -> PartStatus:
         mark = known.processes.get(part.name)
         running = process.is_running(mark)
         context = context_of(part, self.directory, known)
@@ -178,7 +178,7 @@ class LocalStack:
         )
 
 
-def _about(part: Part, progress: Progress) -> Callable[[str], None]:
+def _about(part: StackPart, progress: Progress) -> Callable[[str], None]:
     return lambda step: progress(part.title, step)
 
 
@@ -186,7 +186,7 @@ def _complete(known: StackState) -> bool:
     return all(name in known.ports for part in parts_of(known.brokers) for name in part.port_names)
 
 
-def _named(parts: tuple[Part, ...], only: Collection[str]) -> tuple[Part, ...]:
+def _named(parts: tuple[StackPart, ...], only: Collection[str]) -> tuple[StackPart, ...]:
     names = [part.name for part in parts]
     if strange := [name for name in only if name not in names]:
         raise LocalStackError(f"This stack has no part `{strange[0]}`; it has {', '.join(names)}")

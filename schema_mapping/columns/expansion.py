@@ -136,7 +136,7 @@ def _fits_arrow(graph: ColumnGraph, spot: Spot) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class CutStruct:
     """A struct without columns of its own: its path, dotted name, type, and the reason.
 
     `message` is the name of its type; for Protobuf, the message's full name.
@@ -148,7 +148,7 @@ class Cut:
     reason: CutReason
 
 
-def find_cuts(graph: ColumnGraph, ids: ColumnIds, options: MappingOptions) -> tuple[Cut, ...]:
+def find_cuts(graph: ColumnGraph, ids: ColumnIds, options: MappingOptions) -> tuple[CutStruct, ...]:
     """All cuts of a mapping, by path."""
     columns = ids.by_path()
     cuts = _cuts_below(graph, Spot(("val", ()), graph.root, (), 1), columns, options)
@@ -157,7 +157,7 @@ def find_cuts(graph: ColumnGraph, ids: ColumnIds, options: MappingOptions) -> tu
 
 def _cuts_below(
     graph: ColumnGraph, parent: Spot, columns: Mapping[Path, ColumnId], options: MappingOptions
-) -> Iterator[Cut]:
+) -> Iterator[CutStruct]:
     for spot in sub_structs(graph, parent):
         path = spot.place[1]
         column = columns.get(path)
@@ -168,4 +168,4 @@ def _cuts_below(
             continue
         dotted = ".".join(columns[path[:length]].name for length in range(1, len(path) + 1))
         reason = cut_reason(graph, spot, options.max_depth) or CutReason.COLUMNS
-        yield Cut(path=path, column=dotted, message=spot.struct, reason=reason)
+        yield CutStruct(path=path, column=dotted, message=spot.struct, reason=reason)

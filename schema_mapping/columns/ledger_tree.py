@@ -18,7 +18,7 @@ STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
 INTS = (ColumnType.INT, ColumnType.UINT)
 
 
-class Fit(IntEnum):
+class ColumnFit(IntEnum):
     """How a column holds values of a type: as it is, or after Iceberg widens it."""
 
     AS_IS = 0
@@ -157,19 +157,19 @@ class LedgerTree:
         return tuple(sorted((node.entry() for node in nodes), key=lambda entry: entry.field_id))
 
 
-def fit_of(node: ColumnNode, shape: Shape) -> Fit | None:
+def fit_of(node: ColumnNode, shape: Shape) -> ColumnFit | None:
     """How the column can hold the shape's values in place; None if it can't."""
     match node.type, shape.type:
         case ColumnType.LIST, ColumnType.LIST:
             return fit_of(_child(node, names.ELEMENT_STEP), _part(shape, names.ELEMENT_STEP))
         case ColumnType.MAP, ColumnType.MAP:
-            if fit_of(_child(node, names.MAP_KEY_STEP), _part(shape, names.MAP_KEY_STEP)) is not Fit.AS_IS:
+            if fit_of(_child(node, names.MAP_KEY_STEP), _part(shape, names.MAP_KEY_STEP)) is not ColumnFit.AS_IS:
                 return None
             return fit_of(_child(node, names.MAP_VALUE_STEP), _part(shape, names.MAP_VALUE_STEP))
         case column, wanted:
             if merged_type(column, wanted) is not None:
-                return Fit.AS_IS
-            return Fit.WIDENED if widens(column, wanted) else None
+                return ColumnFit.AS_IS
+            return ColumnFit.WIDENED if widens(column, wanted) else None
 
 
 def merged_type(column: AnyColumnType, wanted: AnyColumnType) -> AnyColumnType | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from schema_mapping.columns.expansion import Cut
+from schema_mapping.columns.expansion import CutStruct
 from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path
@@ -38,7 +38,7 @@ class CompiledColumns:
     fingerprint: str
     root: MappedMessage
     root_ids: RootIds
-    cuts: tuple[Cut, ...]
+    cuts: tuple[CutStruct, ...]
     graph: TypeGraph
 
     @cached_property

@@ -29,7 +29,7 @@ from schema_mapping.value_format import DeclaredSchema, ValueSchema
 
 
 @dataclass(frozen=True, slots=True)
-class ProtobufFormat:
+class ProtobufMessageFormat:
     """The format of values that have one message type."""
 
     name: str = PROTOBUF_FORMAT
@@ -70,7 +70,7 @@ class ProtobufMessagesFormat:
         load_encoder()
 
 
-PROTOBUF: Final = ProtobufFormat()
+PROTOBUF: Final = ProtobufMessageFormat()
 PROTOBUF_MESSAGES: Final = ProtobufMessagesFormat()
 
 

@@ -60,7 +60,7 @@ class MappedField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcludedField:
+class UnmappedField:
     """A field without a column: its tag and its position on the wire."""
 
     number: int
@@ -82,7 +82,7 @@ class MappedMessage:
     fields: tuple[MappedField, ...]
     unrecognized_id: int
     message_set: bool
-    excluded: tuple[ExcludedField, ...] = ()
+    excluded: tuple[UnmappedField, ...] = ()
     empty: bool = False
 
 
@@ -128,7 +128,7 @@ def _message(graph: TypeGraph, name: str, path: Path, columns: Mapping[Path, Col
         unrecognized_id=_id(columns, (*path, names.UNRECOGNIZED_STEP), name),
         message_set=kind.message_set,
         excluded=tuple(
-            ExcludedField(
+            UnmappedField(
                 number=field.number,
                 kind=field.kind,
                 cardinality=field.cardinality,

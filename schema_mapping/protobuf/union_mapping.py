@@ -38,7 +38,7 @@ _SPECIALS = (names.PREFIX, names.RAW, names.ERR, names.FORM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class UnionMember:
     """One of the message types: its step in column paths, and its schema."""
 
     step: int
@@ -52,7 +52,7 @@ class UnionMapping(CompiledColumns):
     `members` ascend by step, as do their structs in the rows.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[UnionMember, ...]
 
     @property
     def takes_dictionaries(self) -> bool:
@@ -189,7 +189,7 @@ def compile_union(
     native = with_native_columns(graph, options)
     root, root_ids = map_message(native, ids)
     return UnionMapping(
-        members=tuple(Member(step=step, schema=member.schema) for step, member in sorted(members.items())),
+        members=tuple(UnionMember(step=step, schema=member.schema) for step, member in sorted(members.items())),
         ids=ids,
         keep_raw=keep_raw,
         options=options,
@@ -203,13 +203,15 @@ def compile_union(
 
 def union_from_json(data: Mapping[str, Any]) -> UnionMapping:
     """Parse `to_json`."""
-    members = tuple(Member(step=member["step"], schema=SourceSchema.from_json(member)) for member in data["messages"])
+    members = tuple(
+        UnionMember(step=member["step"], schema=SourceSchema.from_json(member)) for member in data["messages"]
+    )
     ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return _rebuild(members, ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)
-def _rebuild(members: tuple[Member, ...], ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> UnionMapping:
+def _rebuild(members: tuple[UnionMember, ...], ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> UnionMapping:
     types = {member.step: MemberType.of(member.schema) for member in members}
     return compile_union(types, ids=ids, keep_raw=keep_raw, options=options)
 

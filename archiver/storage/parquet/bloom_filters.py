@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 
 FEWEST: Final = 1_024
 """The fewest values that a filter is made for, as a column may begin with nulls. They take 2 KiB at 1 %."""
@@ -40,7 +40,7 @@ class FilterSize:
         return int(max(_SMALLEST, 2 ** math.ceil(math.log2(bits / 8))))
 
 
-def filter_sizes(leaves: Sequence[Leaf], wanted: Mapping[int, float], first: pa.Table) -> dict[int, FilterSize]:
+def filter_sizes(leaves: Sequence[ParquetLeaf], wanted: Mapping[int, float], first: pa.Table) -> dict[int, FilterSize]:
     """The filters of a file that begins with these rows, by column index. `wanted` are rates by field id."""
     return {
         leaf.index: FilterSize(max(FEWEST, _distinct(leaf.values(first))), max(SMALLEST_RATE, rate))
@@ -55,7 +55,7 @@ def _distinct(values: pa.ChunkedArray) -> int:
     return int(pc.count_distinct(values).as_py())
 
 
-def can_have_filter(leaf: Leaf) -> bool:
+def can_have_filter(leaf: ParquetLeaf) -> bool:
     """Whether a filter on this column is useful and safe.
 
     No engine looks for elements of lists in filters. Parquet has none for booleans. 0.0 and -0.0 are equal and have

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.storage.parquet.columns.plan import Encoding
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from schema_mapping import names
 
 OFFSET: Final = f"{names.KAFKA}.{names.OFFSET}"
@@ -57,7 +57,7 @@ class Encodings:
     constant: frozenset[int] = frozenset()
 
 
-def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
+def choose_encodings(leaves: Sequence[ParquetLeaf], rows: pa.RecordBatch) -> Encodings:
     """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary."""
     chosen: dict[int, Encoding] = {}
     long: set[int] = set()
@@ -71,7 +71,7 @@ def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
     return Encodings(chosen=chosen, long=frozenset(long), constant=frozenset(constant))
 
 
-def _choice(leaf: Leaf, values: pa.Array) -> Encoding:
+def _choice(leaf: ParquetLeaf, values: pa.Array) -> Encoding:
     if leaf.name in ALWAYS_DIFFERENCES:
         return Encoding.DIFFERENCES
     if leaf.name in NEVER_DICTIONARY:
@@ -79,7 +79,7 @@ def _choice(leaf: Leaf, values: pa.Array) -> Encoding:
     return Encoding.DICTIONARY if _repeat(values) else _choice_of_distinct(leaf, values)
 
 
-def _choice_of_distinct(leaf: Leaf, values: pa.Array) -> Encoding:
+def _choice_of_distinct(leaf: ParquetLeaf, values: pa.Array) -> Encoding:
     # Spark uses Iceberg's vectorized reader if all columns it reads are top-level. That reader knows fewer encodings
     if "." not in leaf.name:
         return Encoding.PLAIN

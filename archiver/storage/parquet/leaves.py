@@ -26,7 +26,7 @@ megabytes.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class ParquetLeaf:
     """One primitive column: its position in the file, and its names.
 
     `path` is its path in the file's schema (`headers.list.element.key`); `parts` are its names, which may contain dots.
@@ -49,12 +49,12 @@ class Leaf:
         return pc.struct_field(column, self.steps[1:]) if self.steps[1:] else column
 
 
-def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
+def leaves_of(schema: pa.Schema) -> tuple[ParquetLeaf, ...]:
     """List the leaf columns of `schema` in the order of the file."""
     return _leaves(_nodes(schema))
 
 
-def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[Leaf, ...], Paths]:
+def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[ParquetLeaf, ...], Paths]:
     """List the leaf columns, and map each field's id, groups included, to the names in its path in the file.
 
     Both are shared by all files with these columns.
@@ -63,16 +63,16 @@ def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[Leaf, ...], Paths]:
 
 
 @lru_cache(maxsize=_KNOWN_SCHEMAS)
-def _leaves_and_paths(columns: Exact) -> tuple[tuple[Leaf, ...], Paths]:
+def _leaves_and_paths(columns: Exact) -> tuple[tuple[ParquetLeaf, ...], Paths]:
     nodes = _nodes(columns.type)
     paths = {identifier: node.path for node in nodes if (identifier := field_id(node.field)) is not None}
     return _leaves(nodes), MappingProxyType(paths)
 
 
-def _leaves(nodes: list[_Node]) -> tuple[Leaf, ...]:
+def _leaves(nodes: list[_Node]) -> tuple[ParquetLeaf, ...]:
     primitive = (node for node in nodes if not node.has_children)
     return tuple(
-        Leaf(
+        ParquetLeaf(
             index=index,
             path=".".join(node.path),
             parts=node.path,

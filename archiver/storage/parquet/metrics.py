@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from schema_mapping import names
 from schema_mapping.columns.fixed import APPEND_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID, RAW_TIMESTAMP_ID
 
@@ -72,7 +72,7 @@ def metrics_mode(text: str) -> MetricsMode:
     raise StorageError("the table has a metrics mode that Iceberg doesn't know: correct the property", mode=text)
 
 
-def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
+def metrics_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
     """Find the mode of every column, by field id."""
     default = properties.get(DEFAULT_MODE, "truncate(16)")
     return {
@@ -96,7 +96,7 @@ _ALWAYS_COUNTED = frozenset(
 """Columns counted in any table: by them files without misfits are left unread."""
 
 
-def measured_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
+def measured_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
     """Find the modes of an archived file."""
     modes = metrics_modes(leaves, properties) | ALWAYS_MEASURED
     for leaf in leaves:
@@ -105,7 +105,7 @@ def measured_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> d
     return modes
 
 
-def nan_counts(leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode], rows: pa.Table) -> Counter[int]:
+def nan_counts(leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode], rows: pa.Table) -> Counter[int]:
     """Count the NaNs of each measured, unrepeated column of floats, which Parquet's footers lack."""
     return Counter(
         {
@@ -118,7 +118,7 @@ def nan_counts(leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode], rows:
 
 
 def column_metrics(
-    footer: pq.FileMetaData, leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode]
+    footer: pq.FileMetaData, leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
     """Add up the metrics of all row groups of a finished file.
 
@@ -157,7 +157,9 @@ def column_metrics(
     )
 
 
-def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode) -> tuple[bytes, bytes | None] | None:
+def _bounds(
+    leaf: ParquetLeaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode
+) -> tuple[bytes, bytes | None] | None:
     extremes = _extremes(leaf, chunks)
     if extremes is None:
         return None
@@ -174,7 +176,7 @@ def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode)
     return _cut(leaf.type, bytes(low), bytes(high), mode.length) if physical == "BYTE_ARRAY" else None
 
 
-def _extremes(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+def _extremes(leaf: ParquetLeaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
     """The lowest and the highest value. None if there is none, or if a row group lacks them."""
     bounds: list[tuple[Any, Any]] = []
     for chunk in chunks:

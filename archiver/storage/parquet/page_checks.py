@@ -17,7 +17,7 @@ from archiver.storage.exact_reads import read_exactly
 from archiver.storage.parquet.chunk_runs import runs
 from archiver.storage.parquet.compact_thrift import I32, STRUCT, Fields, ThriftError, number, struct
 from archiver.storage.parquet.footer_chunks import ColumnChunk, FooterChunks
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from archiver.storage.parquet.thrift_reader import read_struct
 
 RUN_BYTES: Final = 8 << 20
@@ -44,13 +44,13 @@ class _Doubtful(Exception):
 
 
 def doubtful(
-    stream: InputStream, leaves: Iterable[Leaf], chunks: FooterChunks, group: int, schema: pq.ParquetSchema
-) -> Iterator[Leaf]:
+    stream: InputStream, leaves: Iterable[ParquetLeaf], chunks: FooterChunks, group: int, schema: pq.ParquetSchema
+) -> Iterator[ParquetLeaf]:
     """Read the pages of these columns of a row group. Return the columns that have to be decoded.
 
     Raises what `read_exactly` raises.
     """
-    chunks_of_leaves: list[tuple[Leaf, ColumnChunk]] = []
+    chunks_of_leaves: list[tuple[ParquetLeaf, ColumnChunk]] = []
     for leaf in leaves:
         chunk = _chunk(chunks, group, leaf)
         if chunk is None:
@@ -65,7 +65,7 @@ def doubtful(
                 yield leaf
 
 
-def _chunk(chunks: FooterChunks, group: int, leaf: Leaf) -> ColumnChunk | None:
+def _chunk(chunks: FooterChunks, group: int, leaf: ParquetLeaf) -> ColumnChunk | None:
     """The column's chunk. None if the footer describes none that lies in the file."""
     try:
         candidate = chunks.column(group, leaf.index)

@@ -20,7 +20,7 @@ from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
-from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
 from archiver.storage.parquet.row_groups import RowGroups, askable_of, set_values
@@ -138,7 +138,7 @@ class ParquetSegmentReader:
                 return
 
     def _batches(
-        self, block: Block, leaves: list[Leaf], options: Mapping[str, Any], *, in_dictionaries: bool
+        self, block: Block, leaves: list[ParquetLeaf], options: Mapping[str, Any], *, in_dictionaries: bool
     ) -> Iterator[pa.RecordBatch]:
         """All rows of a row group in batches, after the values of all pages were counted.
 
@@ -233,7 +233,7 @@ class ParquetSegmentReader:
             recognition=self._metadata.recognition,
         )
 
-    def _below(self, field_ids: frozenset[int] | None) -> list[Leaf]:
+    def _below(self, field_ids: frozenset[int] | None) -> list[ParquetLeaf]:
         if field_ids is None:
             return list(self._leaves)
         paths = {self._paths[identifier] for identifier in field_ids if identifier in self._paths}

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from archiver.errors import BadSegment
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.held_pages import ChunkSpan
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from archiver.storage.row_columns import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange
 from schema_mapping.columns.fixed import (
@@ -38,7 +38,13 @@ class RowGroups:
     """
 
     def __init__(
-        self, footer: pq.FileMetaData, leaves: Sequence[Leaf], path: str, *, askable: bytes | None, pages_end: int
+        self,
+        footer: pq.FileMetaData,
+        leaves: Sequence[ParquetLeaf],
+        path: str,
+        *,
+        askable: bytes | None,
+        pages_end: int,
     ) -> None:
         self._footer, self._leaves, self._path = footer, leaves, path
         self._askable, self._pages_end = askable, pages_end
@@ -56,7 +62,7 @@ class RowGroups:
             first_row += group.num_rows
         return tuple(blocks)
 
-    def spans(self, index: int, leaves: Sequence[Leaf]) -> list[tuple[Leaf, ChunkSpan]]:
+    def spans(self, index: int, leaves: Sequence[ParquetLeaf]) -> list[tuple[ParquetLeaf, ChunkSpan]]:
         """The pages of columns in a row group, without chunks that pyarrow can't read.
 
         Raises BadSegment if their positions are impossible.

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from schema_mapping import names
 
 _SMALL_DICTIONARY: Final = 16 << 10
@@ -20,7 +20,7 @@ _NO_STRUCT: Final = frozenset(("list", "key_value"))
 _OURS: Final = "__"
 
 
-def null_leaves(leaves: Collection[Leaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
+def null_leaves(leaves: Collection[ParquetLeaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
     """The ids of columns that are null in all rows of a row group, and that can be left out.
 
     `leaves` are all that would be read. The remaining columns of every struct show when the struct is null, and how
@@ -39,7 +39,7 @@ def null_leaves(leaves: Collection[Leaf], chunk: Callable[[int], pq.ColumnChunkM
     return frozenset(leaf.field_id for leaf in without if leaf.index in left_out and leaf.field_id is not None)
 
 
-def dictionary_leaves(leaves: Iterable[Leaf], footer: pq.FileMetaData) -> list[str]:
+def dictionary_leaves(leaves: Iterable[ParquetLeaf], footer: pq.FileMetaData) -> list[str]:
     """The paths of texts below `val` that can stay in dictionaries: a small one in each row group."""
     return [
         leaf.path
@@ -51,11 +51,11 @@ def dictionary_leaves(leaves: Iterable[Leaf], footer: pq.FileMetaData) -> list[s
     ]
 
 
-def _is_member(leaf: Leaf) -> bool:
+def _is_member(leaf: ParquetLeaf) -> bool:
     return len(leaf.parts) > 1 and leaf.field_id is not None and _NO_STRUCT.isdisjoint(leaf.parts[-2:-1])
 
 
-def _groups(leaf: Leaf) -> set[tuple[str, ...]]:
+def _groups(leaf: ParquetLeaf) -> set[tuple[str, ...]]:
     return {leaf.parts[:depth] for depth in range(1, len(leaf.parts))}
 
 

@@ -19,7 +19,7 @@ from archiver.storage.parquet.bloom_filters import FilterSize, filter_sizes
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.columns.plan import ColumnPlan
 from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
-from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
 from archiver.storage.row_columns import RowTotals
 from archiver.storage.row_order import RowOrder
@@ -188,7 +188,7 @@ class ParquetSegmentWriter:
         return self._writer
 
 
-def fixed_row_bytes(leaves: tuple[Leaf, ...]) -> float:
+def fixed_row_bytes(leaves: tuple[ParquetLeaf, ...]) -> float:
     """Bytes of a row in Arrow that don't depend on its values: numbers, and offsets of variable-width values."""
     return sum(_width(leaf.type) for leaf in leaves if not leaf.is_repeated)
 
@@ -201,7 +201,7 @@ def _width(kind: pa.DataType) -> float:
 
 
 def column_plans(
-    leaves: Sequence[Leaf],
+    leaves: Sequence[ParquetLeaf],
     encodings: Encodings,
     compression_level: int,
     *,
@@ -242,7 +242,7 @@ def _halves(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
     yield from _halves(rows.slice(middle), limit)
 
 
-def _has_statistics(leaf: Leaf, counted: frozenset[int]) -> bool:
+def _has_statistics(leaf: ParquetLeaf, counted: frozenset[int]) -> bool:
     return not leaf.is_repeated or leaf.field_id in counted or leaf.name.endswith(names.UNRECOGNIZED)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from archiver.config import Config
-from archiver.engine.runner import Engine, Outcome
+from archiver.engine.runner import Engine, TaskOutcome
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.rewrite.upload_claims import UploadClaims
@@ -50,7 +50,7 @@ class RemovalWork(TableWork):
         claims: UploadClaims,
         *,
         dry_run: bool = False,
-    ) -> Iterator[tuple[Component, Outcome[RemovalResult]]]:
+    ) -> Iterator[tuple[Component, TaskOutcome[RemovalResult]]]:
         """Search components, and write those with such rows anew unless it is a dry run. Commits nothing."""
         if not components:
             return

@@ -16,7 +16,7 @@ from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import AS_CONSUMED, RecordShape
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.errors import BadSegment
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
@@ -65,8 +65,8 @@ def opened(archive: Any, path: Path, shape: RecordShape = AS_CONSUMED) -> OpenFi
         size_bytes=path.stat().st_size,
         spec_id=0,
         partition_values=(),
-        partitions=Bounds(0, 0),
-        offsets=Bounds(0, ROWS - 1),
+        partitions=ValueBounds(0, 0),
+        offsets=ValueBounds(0, ROWS - 1),
         latest=None,
     )
     return OpenFile.open(storage, file, shape)

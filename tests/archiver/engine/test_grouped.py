@@ -12,7 +12,7 @@ import pytest
 
 from archiver.engine import grouped
 from archiver.engine.grouped import run_grouped
-from archiver.engine.runner import Outcome, Result, Task
+from archiver.engine.runner import Result, Task, TaskOutcome
 from archiver.errors import TaskInterrupted, UpkeepError, WorkerLost
 from tests.support.engine.inline_engine import InlineEngine
 
@@ -34,14 +34,14 @@ class Losing(InlineEngine):
         self.calls: list[list[object]] = []
         self._error = error
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         self.calls.append(list(tasks))
         dies = [index for index, each in enumerate(tasks) if each == 1 or (isinstance(each, tuple) and 1 in each)]
         return self._some(super().run_tasks(tasks, run), dies)
 
-    def _some(self, outcomes: Iterator[Outcome[Result]], dies: Sequence[int]) -> Iterator[Outcome[Result]]:
+    def _some(self, outcomes: Iterator[TaskOutcome[Result]], dies: Sequence[int]) -> Iterator[TaskOutcome[Result]]:
         for each in outcomes:
-            yield Outcome(index=each.index, error=self._error("gone")) if each.index in dies else each
+            yield TaskOutcome(index=each.index, error=self._error("gone")) if each.index in dies else each
 
 
 def found(engine: InlineEngine, groups: Sequence[Sequence[int]], **more: Any) -> dict[int, object]:

@@ -25,7 +25,7 @@ from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerEntry, MappingOptions, names, register
 from schema_mapping.columns.arrow import arrow_struct
 from schema_mapping.columns.docs import Comments
-from schema_mapping.columns.expansion import Cut
+from schema_mapping.columns.expansion import CutStruct
 from schema_mapping.columns.graph import ColumnGraph, GraphField
 from schema_mapping.columns.iceberg import iceberg_struct
 from schema_mapping.columns.ids import ColumnIds
@@ -118,7 +118,7 @@ class FixedMapping:
         return (RECORD,)
 
     @property
-    def cuts(self) -> tuple[Cut, ...]:
+    def cuts(self) -> tuple[CutStruct, ...]:
         return ()
 
     @property

@@ -35,7 +35,7 @@ from pyiceberg.types import (
 from archiver.storage.parquet.bloom_filters import can_have_filter
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
-from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_of
 from tests.support.servers.stack import Stack, unique
 from tests.support.storage.parquet_judges import ArrowWriter, WriterClass, written
 from tests.support.storage.random_rows import Rows, encodings_of, rows_of
@@ -143,7 +143,7 @@ def _small_field(field: pa.Field) -> pa.Field:
     return field.with_type(_small(field.type))
 
 
-def _plan(leaf: Leaf) -> ColumnPlan:
+def _plan(leaf: ParquetLeaf) -> ColumnPlan:
     """The encoding by the column's number. At the top there are those that Iceberg's vectorized reader knows."""
     known = encodings_of(leaf.type) if "." in leaf.name else [Encoding.DICTIONARY, Encoding.PLAIN]
     turn = int(leaf.name[-1]) if leaf.name[-1].isdigit() else 0

@@ -20,7 +20,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
-from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_of
 from tests.support.storage.random_values import SHAPES, values_of
 
 FIXED: Final = (
@@ -104,7 +104,7 @@ def plans(draw: st.DrawFn, schema: pa.Schema, *, without: Collection[Encoding] =
     return tuple(_plan(draw, leaf, without) for leaf in leaves_of(schema))
 
 
-def _plan(draw: st.DrawFn, leaf: Leaf, without: Collection[Encoding]) -> ColumnPlan:
+def _plan(draw: st.DrawFn, leaf: ParquetLeaf, without: Collection[Encoding]) -> ColumnPlan:
     has_filter = not pa.types.is_boolean(leaf.type) and draw(st.integers(0, 3)) == 3
     return ColumnPlan(
         leaf=leaf,

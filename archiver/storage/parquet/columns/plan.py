@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 
 
 class NullNotAllowed(ValueError):
@@ -33,7 +33,7 @@ class ColumnPlan:
     bloom filter takes `filter_size` bytes a row group; 0 means none.
     """
 
-    leaf: Leaf
+    leaf: ParquetLeaf
     encoding: Encoding
     level: int | None
     has_statistics: bool

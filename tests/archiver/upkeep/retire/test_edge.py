@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.errors import BadSegment
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
@@ -41,8 +41,8 @@ def young(archive: Any, path: Path, time_ms: int) -> YoungOffsets:
         size_bytes=path.stat().st_size,
         spec_id=0,
         partition_values=(),
-        partitions=Bounds(0, 0),
-        offsets=Bounds(0, ROWS - 1),
+        partitions=ValueBounds(0, 0),
+        offsets=ValueBounds(0, ROWS - 1),
         latest=None,
     )
     target = RewriteTarget(
