@@ -63,7 +63,6 @@ TWINS: Final = frozenset(
 """Class names that still occur more than once."""
 LONG_SIGNATURES: Final = frozenset(
     {
-        "archiver/files/translate.py:__init__",
         "archiver/ingest/job.py:__init__",
         "archiver/ingest/topic/run.py:__init__",
         "archiver/ingest/waves.py:__init__",
@@ -80,7 +79,6 @@ LONG_SIGNATURES: Final = frozenset(
         "archiver/upkeep/verify/job.py:__init__",
         "archiver/views/duckdb/topics.py:register",
         "catalog/registry/ledger.py:assign_columns",
-        "schema_mapping/protobuf/type_graph.py:_facts",
     }
 )
 """Functions that still take more parameters. Commands aren't listed: their parameters are options."""

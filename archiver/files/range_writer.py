@@ -19,7 +19,7 @@ from archiver.files.records import Records
 from archiver.files.rotation import Rotation
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import summed_by
-from archiver.files.translate import Translator
+from archiver.files.translate import EnvelopeReaders, Translator
 from archiver.files.upload import Uploader
 from archiver.files.written import SpooledFile, WrittenRange
 from archiver.storage.spool import TaskSpool
@@ -48,8 +48,7 @@ class RangeWriter:
             recognizer=recognizer,
             on_parse_error=target.on_parse_error,
             on_unrecognized=target.on_unrecognized,
-            key_envelope=target.key_envelope,
-            value_envelope=target.value_envelope,
+            envelopes=EnvelopeReaders(key=target.key_envelope, value=target.value_envelope),
         )
         self._room = spool_bytes // 2
         self._target_bytes = min(target.target_file_size, self._room)

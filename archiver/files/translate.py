@@ -52,6 +52,17 @@ class TranslatedRows:
     records: pa.RecordBatch
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeReaders:
+    """The readers of a schema registry's envelopes, for keys and values that have some."""
+
+    key: EnvelopeReader | None = None
+    value: EnvelopeReader | None = None
+
+
+NO_ENVELOPES: Final = EnvelopeReaders()
+
+
 class Translator:
     """Translates the records of one partition with the mapping of its `recognizer`.
 
@@ -67,15 +78,13 @@ class Translator:
         recognizer: Recognizer | None = None,
         on_parse_error: Literal["pass_through", "halt"],
         on_unrecognized: Literal["warn", "halt", "ignore"] = "warn",
-        key_envelope: EnvelopeReader | None = None,
-        value_envelope: EnvelopeReader | None = None,
+        envelopes: EnvelopeReaders = NO_ENVELOPES,
     ) -> None:
         self.schema: pa.Schema = row.arrow_schema
         self._row = row
         self._topic = topic
         self._partition = partition
-        self._key_envelope = key_envelope
-        self._value_envelope = value_envelope
+        self._envelopes = envelopes
         self._halts = on_parse_error == "halt"
         self._halts_on_unknown = on_unrecognized == "halt"
         self._recognizer = recognizer or Recognizer(row)
@@ -100,8 +109,8 @@ class Translator:
             return self._split(records.slice(0, middle)) + self._split(records.slice(middle))
 
     def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        key = self._decode("key", self._row.key, records, self._key_envelope)
-        value = self._decode("value", self._row.value, records, self._value_envelope)
+        key = self._decode("key", self._row.key, records, self._envelopes.key)
+        value = self._decode("value", self._row.value, records, self._envelopes.value)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
         if self._halts_on_unknown:

@@ -204,10 +204,9 @@ def _message_type(
 def _field_type(field: FieldDescriptor, oneof: int | None) -> FieldType:
     entry = _map_entry(field)
     if entry is not None:
-        return _facts(
-            field,
+        return replace(
+            _facts(field, cardinality=Cardinality.MAP),
             kind=WireKind.MESSAGE,
-            cardinality=Cardinality.MAP,
             key=_entry_field(entry.fields_by_name["key"]),
             value=_entry_field(entry.fields_by_name["value"]),
         )
@@ -222,15 +221,12 @@ def _entry_field(field: FieldDescriptor) -> FieldType:
 def _facts(
     field: FieldDescriptor,
     *,
-    kind: WireKind | None = None,
     cardinality: Cardinality = Cardinality.SINGULAR,
     presence: bool = False,
     oneof: int | None = None,
     message: Descriptor | None = None,
-    key: FieldType | None = None,
-    value: FieldType | None = None,
 ) -> FieldType:
-    kind = kind or WireKind(field.type)
+    kind = WireKind(field.type)
     return FieldType(
         number=field.number,
         name=field.name,
@@ -243,8 +239,6 @@ def _facts(
         oneof=oneof,
         enum=_enum_type(field.enum_type) if field.enum_type is not None else None,
         message=message.full_name if message is not None else None,
-        key=key,
-        value=value,
     )
 
 

@@ -2,7 +2,7 @@
 
 Parquet has checksums of pages but not of footers. A flipped bit in a footer may hide rows, change how records are
 assembled, or end the process, as C++ throws where pyarrow catches nothing. Readers find the footer from the file's end,
-so other software ignores the checksum, and files rewritten by it have none.
+so other software ignores the checksum, and files that it rewrote have none.
 """
 
 from __future__ import annotations
