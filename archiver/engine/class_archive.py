@@ -60,25 +60,6 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
         return ()
 
 
-def ready_archive_options(java: Path, settings: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Java's options to use a complete archive without writing one, for a JVM that may have nothing to do.
-
-    None if a session's JVM has to write one first.
-    """
-    if _chooses(settings):
-        return ()
-    try:
-        archive = _archive_of(java)
-        _take_over(archive)
-        first = _is_first(archive)
-        is_whole = archive.exists() and _begins_well(archive)
-    except OSError:
-        return ()
-    if is_whole:
-        return _using(archive)
-    return () if first else None
-
-
 def _archive_of(java: Path) -> Path:
     """Where this Java's archive belongs. Makes its folder, and removes unused archives."""
     folder = cache_folder() / FOLDER

@@ -1,7 +1,4 @@
-"""Settings of a classic Spark session: the configuration's `[spark]`, and defaults for jobs without shuffles.
-
-Nothing here imports PySpark, so that Java can be started before it.
-"""
+"""Settings of a classic Spark session: the configuration's `[spark]`, and defaults for jobs without shuffles."""
 
 from __future__ import annotations
 
@@ -83,11 +80,7 @@ def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
     """The settings with Java's options for its archive of classes, on this machine."""
     if not settings["spark.master"].startswith("local"):
         return settings
-    return with_java_options(settings, class_archive_options(*found_java(os.environ), settings))
-
-
-def with_java_options(settings: dict[str, str], options: Sequence[str]) -> dict[str, str]:
-    """The settings with more options for the driver's Java."""
+    options = class_archive_options(*found_java(os.environ), settings)
     key = "spark.driver.extraJavaOptions"
     return settings | {key: " ".join((settings[key], *options))}
 

@@ -155,16 +155,11 @@ class ChildLines:
             for line in lines:
                 os.write(self._target, line)
 
-    def silence(self) -> list[bytes]:
-        """Write nothing from now on. Return the lines held back."""
-        with self._lock:
-            lines, self._held, self._dropped = self._held or [], None, True
-        return lines
-
     def drop(self) -> list[str]:
         """Write nothing from now on. Return the last lines held back, without stack frames."""
         time.sleep(_SETTLE_SECONDS)  # a process that just ended may have said why
-        lines = self.silence()
+        with self._lock:
+            lines, self._held, self._dropped = self._held or [], None, True
         said = [line.decode(errors="replace").strip() for line in lines if not line.startswith(_FRAMES)]
         return [line for line in said if line][-_LAST_LINES:]
 

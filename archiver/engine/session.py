@@ -23,7 +23,6 @@ from archiver.engine.classic_settings import (
     with_class_archive,
 )
 from archiver.engine.java import filtered_children, require_java
-from archiver.engine.java_ahead import take_java
 from archiver.engine.master import check_master, require_answer
 from archiver.errors import ConfigError, EngineError
 from schema_mapping.errors import ContextError
@@ -112,11 +111,7 @@ def _start_classic(options: Mapping[str, str], preloaded: Sequence[str], heaps: 
     settings = classic_settings(options, preloaded, heaps)
     require_answer(settings["spark.master"])
     prepare_environment(settings, os.environ)
-    java = take_java(settings)
-    if java is None:
-        return _started(with_class_archive(settings)), True
-    with java.joined():
-        return _started({**settings, **java.settings}), True
+    return _started(with_class_archive(settings)), True
 
 
 def _started(settings: Mapping[str, str]) -> SparkSession:
