@@ -61,7 +61,6 @@ class RegistryUsers:
         return KnownUsers.of(usable, registered.secret)
 
     def _tell(self, unusable: frozenset[str]) -> None:
-        """Log users whose keys can't be used, once."""
         if unusable - self._unusable:
             _LOG.error(
                 "users can't come in, as their passwords aren't hashed %d to %d times: %s. Give them a password again,"

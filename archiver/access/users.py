@@ -57,7 +57,6 @@ class Users:
     """The users of a server. Use it from one event loop."""
 
     def __init__(self, load: Callable[[], Awaitable[KnownUsers]], *, seconds: float = _KNOWN_SECONDS) -> None:
-        """`load` queries the registry; its result is valid for `seconds`."""
         self._load = load
         self._seconds = seconds
         self._known: KnownUsers | None = None

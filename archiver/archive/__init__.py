@@ -1,7 +1,5 @@
-"""Reads an archive: from a topic's table to its records, or to whole Kafka batches.
+"""Reads an archive: from a topic's table to its records, or to whole Kafka batches. `topic_archive` is the entry.
 
-`topic_archive` is the entry: a topic's table, its files (`manifests`, `table_files`, `plan`), deletes, rows
-(`open_file`, `projection`, `mappings`), and records in order of offset (`records`, `assemble`, `partition_scan`).
 Import modules one by one: workers of an ingest need few.
 """
 

@@ -1,7 +1,6 @@
-"""Assembles records from archived rows, a batch at a time and without an object for each record.
+"""Assembles records from archived rows by whole columns, byte for byte as sent.
 
-Keys and raw values come from `__raw__`; other values are encoded with the mapping that wrote the row. The result is
-byte for byte what was sent, or an error that names the file.
+Keys and raw values come from `__raw__`; other values are encoded with the mapping that wrote the row.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ _PLACE_IDS: Final = frozenset({PARTITION_ID, OFFSET_ID})
 def is_trusted(reader: SegmentReader, block: Block) -> bool:
     """Whether a block's claim to be sorted is trusted without reading its rows.
 
-    Only a file with a range is trusted: earlier archivers refilled unsorted files with copies that claim to be sorted
-    and name no range.
+    Earlier archivers wrote wrong claims into refilled copies, which name no range.
     """
     return block.is_sorted and reader.metadata.origin is not None
 

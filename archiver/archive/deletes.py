@@ -1,7 +1,6 @@
-"""Position and equality deletes of a data file, as masks over its rows.
+"""Position and equality deletes of a data file, as masks over its rows. Deleted offsets become gaps.
 
-Deleted offsets become gaps. Delete files are checked as data files are, because a row deleted by mistake is a lost
-record; formats without checksums are refused. In equality deletes null equals null, by Iceberg's specification.
+Formats without checksums are refused, because a row deleted by mistake is a lost record.
 """
 
 from __future__ import annotations
@@ -160,7 +159,6 @@ def _says_which(files: pa.Array, positions: pa.Array) -> bool:
 
 
 def _texts(paths: pa.Array, file: str) -> list[str]:
-    """The paths as texts, also if the file declares them as bytes."""
     try:
         return [str(path) for path in paths.cast(pa.binary()).cast(pa.string()).to_pylist()]
     except pa.ArrowInvalid as error:
@@ -190,7 +188,6 @@ def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFi
 
 
 def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Renumber the codes from 0, since the product over many columns would overflow."""
     distinct, keys = np.unique(keys, return_inverse=True)
     places = np.minimum(np.searchsorted(distinct, rows), len(distinct) - 1)
     return keys.astype(np.int64), np.where(distinct[places] == rows, places, len(distinct)).astype(np.int64)

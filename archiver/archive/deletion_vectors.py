@@ -1,8 +1,4 @@
-"""Deletion vectors: the deleted rows of one data file, as a bitmap in a Puffin file.
-
-The manifest gives a vector's position, data file and cardinality. Its checksum is compared before it is parsed: a row
-deleted by mistake is a lost record.
-"""
+"""Deletion vectors: the deleted rows of one data file, as a bitmap in a Puffin file. Checksums are compared."""
 
 from __future__ import annotations
 

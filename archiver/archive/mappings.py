@@ -77,7 +77,6 @@ class KnownMappings:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> RowMapping:
-    """Parse a mapping, once for all files that have its text."""
     return row_mapping_from_text(text)
 
 

@@ -1,7 +1,7 @@
 """Reads the records of one partition in order of offset, however rewrites have ordered the files.
 
-A file or block is read when the scan reaches its lowest possible offset. A sorted block that overlaps no other is
-streamed; other records wait in a buffer until no unread block can hold an earlier offset.
+Sorted blocks that overlap no other are streamed; other records wait in a buffer until no unread block can hold an
+earlier offset.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ class ScannedFile(Protocol):
 
 @dataclass(slots=True)
 class _OpenBlocks:
-    """An open file, and its number of unread blocks."""
-
     file: ScannedFile
     left: int
 
@@ -54,8 +52,6 @@ class _OpenBlocks:
 
 @dataclass(slots=True, order=True)
 class _Unread:
-    """An unread file or block, ordered by its lowest possible offset."""
-
     low: int
     number: int
     high: int = field(compare=False)
@@ -65,9 +61,8 @@ class _Unread:
 class PartitionScan:
     """One pass over the records of a partition and range. `files` are ordered by lowest offset.
 
-    Iterate once; closing the iterator closes the files. Batches have the columns of `shape` and are never empty;
-    offsets rise strictly. Raises ReplayError for a repeated offset, and for unsorted rows in a file that claims to be
-    sorted.
+    Iterate once; closing the iterator closes the files. Batches are never empty; offsets rise strictly. Raises
+    ReplayError for a repeated offset, and for unsorted rows in a file that claims to be sorted.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """A local cache of manifests for later processes: a million entries take minutes to read.
 
-Manifests never change, so an entry under a manifest's path and length stays right. An entry needs a valid checksum, and
-a folder that no other user can write to. Any other failure only costs time.
+An entry needs a valid checksum, and a folder that no other user can write to. Any other failure only costs time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Converts a file's columns to the types of the mapping that wrote the rows, by field id, at any depth.
 
-Rewrites by other engines reorder, rename, promote and add columns, but keep field ids. Columns that the file lacks are
-reported, so that a replay never invents a default.
+Columns that the file lacks are reported, so that a replay never invents a default.
 """
 
 from __future__ import annotations
@@ -72,8 +71,6 @@ def _shared(source: Exact, target: Exact, name: str, nulls: frozenset[int], in_d
 
 @dataclass(frozen=True, slots=True)
 class _Absent:
-    """The target's columns that the source lacks: missing ones, and null ones."""
-
     missing: list[str]
     nulls: frozenset[int]
 
@@ -103,7 +100,6 @@ def _with_type(field: pa.Field, kind: pa.DataType) -> pa.Field:
 
 
 def _compile(source: pa.DataType, target: pa.DataType, name: str, absent: _Absent) -> Convert | None:
-    """Compile the conversion; None if the column can stay as it is."""
     if pa.types.is_struct(target):
         _expect(pa.types.is_struct(source), source, target, name)
         return _compile_struct(source, target, name, absent)

@@ -90,9 +90,8 @@ class RecordParts:
 class RecordShape:
     """The columns that archived rows are converted to.
 
-    `required` are field ids in `kafka` that every file must have; `optional` ones are null if a file lacks them.
-    `build` makes the columns. `shows` adds keys and values as JSON. `is_streamed`: several partitions are read at once,
-    so CPU counts most.
+    `required` are field ids in `kafka` that every file must have; `optional` ones may be null. `shows` adds keys and
+    values as JSON. `is_streamed`: several partitions are read at once, so CPU counts most.
     """
 
     required: frozenset[int]

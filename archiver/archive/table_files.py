@@ -1,7 +1,4 @@
-"""The data files of a table's current snapshot, with the metadata of their manifest entries.
-
-Manifests never change, so their columns are kept as long as the table has them. A TableFile is made only on request.
-"""
+"""The data files of a table's current snapshot, with the metadata of their manifest entries."""
 
 from __future__ import annotations
 
@@ -42,8 +39,8 @@ class TableFile:
     """A data file and the delete files that apply to it.
 
     `partitions` and `offsets` bound its rows. `latest` is the highest possible timestamp (ms), -1 if no record has one;
-    `latest_ingest` the highest ingest timestamp (µs). None means that the manifest lacks it. `partition_values` are in
-    the partition spec `spec_id`. With `has_nan_bounds` the manifest has bounds of a column with NaNs.
+    `latest_ingest` the highest ingest timestamp (µs); None if the manifest lacks it. `partition_values` are in the
+    partition spec `spec_id`.
     """
 
     path: str
@@ -207,7 +204,6 @@ class ManifestReader:
         )
 
     def _index(self, table: Table) -> DeleteIndex:
-        """The index of all delete files, made again only if they changed."""
         deletes = {path: read.deletes for path, read in self._read.items() if read.deletes}
         if deletes.keys() != self._deletes[0]:
             entries = (entry for delete in deletes.values() for entry in delete)

@@ -1,7 +1,6 @@
 """One topic's archive: its partitions, watermarks, offsets by time, and records in order.
 
-The table is loaded again at `refresh`, and when a rewrite has removed a file. Another table under the same name is
-never read, nor one that was set back (RolledBack), which would silently lack records.
+Another table under the same name is never read, nor one that was set back (RolledBack).
 """
 
 from __future__ import annotations
@@ -130,9 +129,9 @@ class TopicArchive:
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the records from `start` up to `end`, exclusive, in order; by default all since the last refresh.
 
-        Batches have the columns of `shape` and are never empty. `min_timestamp` (ms) permits leaving out older records.
-        If a rewrite has removed a file, the stream continues with the current snapshot. Raises RecordsRetired if unread
-        records were retired, ReplayError, and subclasses of StorageError and CatalogError, which name the file.
+        Batches are never empty. `min_timestamp` (ms) permits leaving out older records. After a rewrite the stream
+        continues with the current snapshot. Raises RecordsRetired if unread records were retired, ReplayError, and
+        subclasses of StorageError and CatalogError, which name the file.
         """
         snapshot = self._snapshot
         end = high_watermark(snapshot, partition) if end is None else end

@@ -294,7 +294,6 @@ Act: TypeAlias = Began | Evolved | Appended | Rewrote | RefilledAct | Repartitio
 
 
 def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:
-    """Spans by partition, with adjacent ones joined: `{"0": [[0, 1200]]}`."""
     by_partition: dict[str, list[list[int]]] = {}
     for partition, start, end in sorted(spans):
         edges = by_partition.setdefault(str(partition), [])

@@ -1,8 +1,4 @@
-"""The folder of one table's trail: entries as objects, old ones packed together, and checkpoints (docs/audit.md).
-
-A pack has the exact bytes of its entries, one a line; it is written and read back before the single objects are
-removed, so packing can be interrupted anywhere.
-"""
+"""The folder of one table's trail: entries as objects, old ones packed together, and checkpoints (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -93,8 +89,8 @@ class TrailFolder:
     def listed(self) -> Listed:
         """List the folder until a list has all entries of the list before.
 
-        A store lists page by page. While entries are packed, a list may miss both the pack, which is written too late,
-        and the single entries. Raises StorageUnavailable if lists keep changing.
+        A list may miss both a new pack and its single entries, as a store lists page by page. Raises StorageUnavailable
+        if lists keep changing.
         """
         objects = self.objects.list(self.path)
         for _ in range(_LOOKS):

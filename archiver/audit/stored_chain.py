@@ -1,7 +1,6 @@
 """The chain of a trail in the store: how far its links hold, and whether it continues a known entry.
 
-The registry adopts the store's entries after a rebuild or a restored database. Foreign objects in the folder must
-neither be adopted nor stop a job.
+Foreign objects in the folder must neither be adopted nor stop a job.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Records each act on a table once, in one chain, in the journal's store (docs/adr/0044).
 
-An act is recorded after it is in the table and before the registry settles it, so that a run that settles a killed
-run's work records it, too. Entries wait in the registry until the store has them.
+Entries wait in the registry until the store has them.
 """
 
 from __future__ import annotations
@@ -270,7 +269,6 @@ class AuditTrail:
             self._add(draft.doubtful())
 
     def _begun(self) -> ChainHead:
-        """Begin the chain if the registry doesn't have it, or adopt the store's."""
         folder, uuid = self.folder, self.journal.uuid
         assert folder is not None
         assert uuid is not None

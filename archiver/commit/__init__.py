@@ -1,8 +1,4 @@
-"""Commits staged files to the table, and checks that the table still has what was committed.
-
-`commit_pending` commits and `check_archive` checks. `table_ranges` and `footers` find committed ranges that registry or
-journal lack; `lacking_ranges` and `journal_completion` add them.
-"""
+"""Commits staged files to the table, and checks that the table still has what was committed."""
 
 __all__ = [
     "commit_staged",

@@ -41,9 +41,8 @@ def check_rows(
 ) -> Checked:
     """Return the rows that the table lacks, and the known altered ranges. No data file is read.
 
-    `load` loads the table again. `is_back`: the table was set back, so an earlier check says nothing about later
-    ranges. Rows that other engines may have altered since are recorded for `compare_rows`. Raises ReplayError and
-    subclasses of StorageError, RegistryError and TableError.
+    `load` loads the table again. `is_back`: the table was set back. Rows that may be altered are recorded for
+    `compare_rows`. Raises ReplayError and subclasses of StorageError, RegistryError and TableError.
     """
     earlier = None if is_back else registry.rows.checked(topic)
     later = None if earlier is None else later_than(earlier, table)

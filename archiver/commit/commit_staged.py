@@ -54,9 +54,8 @@ class CommitReport:
 def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> CommitReport:
     """Commit every staged range of the topic, or find out that it can never be committed.
 
-    A partition whose ranges begin after its offset in the table is left out: the catalog may have shown an old table.
-    `landed` is called with ranges as soon as they are known to be in the table. Raises CatalogUnreachable (retryable)
-    if the outcome is unknown; the ranges stay staged, and the next call finds out. Raises TableMissing if the table was
+    A partition whose ranges begin after its offset in the table is left out. `landed` is called with ranges that are in
+    the table. Raises CatalogUnreachable (retryable) if the outcome is unknown, and TableMissing if the table was
     dropped or created again.
     """
     topic, seen = opened.topic, opened.table

@@ -118,7 +118,6 @@ class _Comparison:
         self._keeps_short = keeps_short
 
     def windows(self, allowance: Allowance) -> Iterator[Checked]:
-        """Compare window by window; yield the check before the first and after each."""
         done = 0
         most = max(1, min(WINDOW_ROWS, int(WINDOW_BYTES / self._live.bytes_per_row)))
         yield self._checked(done)

@@ -146,7 +146,6 @@ def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> boo
 
 
 def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
-    """Whether counting rows is enough: later snapshots only regrouped files."""
     metadata = table.iceberg.metadata
     if known is not None and known.snapshot_id is not None and not known.holes:
         later = since(metadata, known.snapshot_id)
@@ -187,7 +186,6 @@ def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]
 
 
 def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:
-    """The smallest span of the range that contains all of its missing offsets."""
     edges = np.concatenate(([one.start_offset - 1], there, [one.end_offset]))
     gaps = np.flatnonzero(np.diff(edges) > 1)
     if not len(gaps):

@@ -1,7 +1,4 @@
-"""Adds committed ranges that the registry lacks, because its database was restored from an older backup.
-
-Without these ranges their files count as files of other engines, and no check misses rows that are deleted among them.
-"""
+"""Adds committed ranges that the registry lacks, because its database was restored from an older backup."""
 
 from __future__ import annotations
 

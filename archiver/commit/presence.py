@@ -1,8 +1,7 @@
 """Checks that the objects of staged files exist.
 
-A wrong endpoint, an empty mount and a bucket that is away also answer "not found", so a missing object counts only if
-the store has the table's files. A range that was rejected for a missing object is accepted again when the object is
-back, unless its offsets were archived again.
+A missing object counts only if the store has the table's files: a wrong endpoint also answers "not found". A rejected
+range is accepted again when its object is back, unless its offsets were archived again.
 """
 
 from __future__ import annotations

@@ -61,8 +61,7 @@ def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
 def newly_written(table: Table, snapshot_id: int | None) -> tuple[Snapshot, ...]:
     """Return later snapshots of other engines that may have changed or added rows, newest first.
 
-    Without a snapshot, or if the history doesn't reach it, all retained snapshots count. Deletions are included if they
-    wrote data files, and compactions if they added rows or wrote files that lack some of the table's columns.
+    Without `snapshot_id`, or if the history doesn't reach it, all retained snapshots count.
     """
     metadata = table.metadata
     later = None if snapshot_id is None else since(metadata, snapshot_id)
@@ -167,7 +166,6 @@ def _operation(snapshot: Snapshot) -> Operation | None:
 
 
 def _named(snapshot: Snapshot) -> str:
-    """A snapshot's claimed operation, and whether an append removed rows."""
     operation = _operation(snapshot)
     if operation is None:
         return "unknown"

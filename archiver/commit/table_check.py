@@ -30,9 +30,8 @@ NAMED_STATEMENTS: Final = 5
 class TableCheck:
     """The result of a check: missing rows, altered ranges, and the error that explains them.
 
-    All are empty for a complete table. `table` is None if there is none yet. `uncompared_rows` counts rows that may be
-    altered but weren't compared. `has_uncompared` is also set for such rows beyond the archived end. Nothing before the
-    snapshot `unseen_before` was checked.
+    `uncompared_rows` counts rows that may be altered but weren't compared; `has_uncompared` is also set for such rows
+    beyond the archived end. Nothing before the snapshot `unseen_before` was checked.
     """
 
     table: ArchiveTable | None = None
@@ -140,7 +139,6 @@ def _others(table: ArchiveTable) -> list[str]:
 
 
 def _deletes(table: str, altered: tuple[AlteredRange, ...]) -> list[str]:
-    """Statements for a person to run that delete all rows of the ranges."""
     return [
         f"DELETE FROM {table} WHERE kafka.partition = {partition}"  # noqa: S608 - nobody here runs it
         f" AND kafka.offset >= {start} AND kafka.offset < {end}"

@@ -29,9 +29,8 @@ def table_ranges(
 ) -> list[StoredRange]:
     """Return the journal's ranges, and ranges of files that it doesn't have.
 
-    The journal decides how many rows the table must have, and which are accepted losses. Files with other borders
-    replace its ranges only if these have no file left, and if the files have exactly their offsets and rows. Accepted
-    gaps missing from the journal come from snapshots.
+    Files with other borders replace its ranges only if these have no file left, and if the files have exactly their
+    offsets and rows.
     """
     places = _RangePositions()
     for item in (*journaled, *(StoredRange.of(gap, commit_id=commit_id) for gap, commit_id in _accepted_gaps(table))):
@@ -61,7 +60,6 @@ def table_ranges(
 def _clusters(
     others: Iterable[StoredRange], places: _RangePositions
 ) -> Iterator[tuple[list[StoredRange], list[StoredRange]]]:
-    """New ranges that overlap each other or the same existing ranges, with those."""
     cluster: list[StoredRange] = []
     overlapped: dict[str, StoredRange] = {}
     for candidate in others:
@@ -144,8 +142,6 @@ def _unused(file: StoredFile, ids: Container[str]) -> str:
 
 
 class _RangePositions:
-    """Ranges that don't overlap, by partition and offset."""
-
     def __init__(self) -> None:
         self._ranges: dict[int, list[StoredRange]] = {}
 

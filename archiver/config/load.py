@@ -197,7 +197,6 @@ def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
 
 
 def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
-    """Refuse envelopes without a schema registry, which alone has their ids."""
     for part, format_ in (("key", topic.key), ("value", topic.value)):
         if (setting := format_.registry_setting) is not None:
             raise ConfigError(

@@ -46,8 +46,6 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _MistakePlace:
-    """The position of a mistake: its key, the field, and its section."""
-
     path: tuple[str, ...]
     field: FieldInfo | None
     section: type[BaseModel] | None
@@ -158,7 +156,6 @@ def _hides(field: FieldInfo) -> bool:
 
 
 def _member(annotation: Any, tag: int | str) -> Any:
-    """The member of a union of sections with this tag, or None."""
     for member in _sections(annotation):
         if any(tag in get_args(field.annotation) for field in member.model_fields.values()):
             return member
@@ -174,7 +171,6 @@ def _sections(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _bare(annotation: Any) -> Any:
-    """The annotation without `Annotated`, and without `None` beside one section."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     members = _sections(annotation)
@@ -218,7 +214,6 @@ def _literals(field: FieldInfo | None) -> list[Any]:
 
 
 def _limit(field: FieldInfo | None, limit: float) -> str:
-    """A limit in the units of its field: `64MiB`, `1h`."""
     if _parsed_by(field, parse_bytes):
         return bytes_text(int(limit))
     if _parsed_by(field, parse_seconds):

@@ -54,7 +54,6 @@ StartFrom = Annotated[Literal["earliest", "latest"] | datetime, BeforeValidator(
 
 
 def _partitions(value: object) -> object:
-    """Refuse anything but a partition."""
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{value!r} is no partition: write a text or a list of texts")
@@ -177,7 +176,6 @@ class ArchiveSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _gather_journal_properties(cls, values: Any) -> Any:
-        """Collect options named `journal.*`: FileIO properties of the journal's store."""
         if not isinstance(values, Mapping):
             return values
         own = {key: str(value) for key, value in values.items() if key.startswith(_JOURNAL)}

@@ -110,5 +110,4 @@ def _text(value: object) -> str:
 
 
 def _plain(number: float) -> str:
-    """All digits of a number, without an exponent."""
     return format(Decimal(repr(number)), "f").removesuffix(".0")

@@ -1,8 +1,7 @@
 """Reads raw settings from `archiver.toml` and the environment and merges them, without validation.
 
-`ARCHIVER__SECTION__KEY` overrides a key. In sections with options of other software, the rest of the name becomes its
-key: `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`, `ARCHIVER__CATALOG__S3__REGION` is `s3.region`
-(pyiceberg's rule). `{ file = "…" }` is read from that file, `{ env = "…" }` from that variable.
+`ARCHIVER__SECTION__KEY` overrides a key; `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`. `{ file = "…" }`
+is read from that file, `{ env = "…" }` from that variable.
 """
 
 from __future__ import annotations

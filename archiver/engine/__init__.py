@@ -1,6 +1,5 @@
-"""Runs lists of independent tasks, for ingest and upkeep.
+"""Runs lists of independent tasks, for ingest and upkeep. Everything about Spark is in this package.
 
-Jobs use `Engine` and `EngineChoice`. Everything about Spark is in this package: sessions, Java, and Python workers.
 `archiver.engine.spark` imports PySpark, so import it only when a job starts.
 """
 

@@ -61,7 +61,6 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
 
 
 def _archive_of(java: Path) -> Path:
-    """Where this Java's archive belongs. Makes its folder, and removes unused archives."""
     folder = cache_folder() / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     _remove_unused(folder)
@@ -98,7 +97,6 @@ def _options(archive: Path, version: int) -> tuple[str, ...]:
 
 
 def _is_first(archive: Path) -> bool:
-    """Whether this archive is used for the first time. Records the use."""
     seen = archive.with_suffix(_SEEN)
     first = not seen.exists()
     seen.touch()

@@ -1,7 +1,6 @@
 """Runs small tasks in groups: each group is one task of the engine, because a Spark job costs some 100 ms of CPU.
 
-A dead worker takes its whole group with it, and a slow member delays it. So members of a lost group, and members that a
-group had no time for, run alone at the end.
+Members of a lost group, and members that a group had no time for, run alone at the end.
 """
 
 from __future__ import annotations

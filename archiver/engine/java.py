@@ -111,8 +111,7 @@ def parse_version(report: str) -> int | None:
 def filtered_children() -> Iterator[None]:
     """Give child processes that start inside the block a standard error that drops `NOISE`.
 
-    The filter lasts until the child ends. Its lines are held back until the end of the block. If the block fails, they
-    are dropped and the error gets the last ones as notes, without Java's stack frames.
+    Its lines are held back until the end of the block. If that fails, the error gets the last ones as notes.
     """
     sys.stderr.flush()
     try:

@@ -85,7 +85,6 @@ def reason_of(error: Exception) -> str:
 
 
 def _told(error: Exception) -> dict[str, str]:
-    """The standard error of the ended process, if there is no other reason."""
     said = [note for note in getattr(error, "__notes__", ()) if note]
     return {"java_said": " / ".join(said)} if said and "JAVA_GATEWAY_EXITED" in str(error) else {}
 
@@ -124,7 +123,6 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def _own_interrupt() -> Iterator[None]:
-    """Keep Python's handler of SIGINT: a SparkContext replaces it."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield

@@ -1,8 +1,8 @@
 """The engine on Spark, on classic clusters and on Spark Connect.
 
-Each task is a Spark job with one row, submitted from a thread, so that outcomes come as tasks finish and a dead worker
-takes only its task with it. Payloads never pass through the driver. Classic Spark runs a task on an RDD, which needs no
-query plan: a third to a half of the cost. Spark Connect, and sessions without pinned threads, use `mapInArrow`.
+Each task is a Spark job with one row, so that outcomes come as tasks finish and a dead worker takes only its task with
+it. Classic Spark runs a task on an RDD, without a query plan; Spark Connect, and sessions without pinned threads, use
+`mapInArrow`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The process from which Spark forks its Python workers, in place of `pyspark.daemon`.
 
-It imports the modules of tasks once: the imports take as long as archiving about 200,000 records, and Spark ends an
-idle worker after a minute.
+It imports the modules of tasks once, which takes as long as archiving about 200,000 records.
 """
 
 from __future__ import annotations

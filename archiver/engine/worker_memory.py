@@ -19,9 +19,8 @@ As fresh memory they cost 5 ms of CPU for each small file, a quarter of what its
 def keep_memory(heaps: int = 1) -> None:
     """Keep freed memory for the next buffers. Page faults took a tenth of a task's time.
 
-    Buffers of 11 MiB or more still go back to the system: their holes would make memory grow with each file. Threads
-    share `heaps` heaps, because heaps of ended threads stay unused. One is enough if one thread works at a time;
-    threads that decode in parallel would wait for each other.
+    Threads share `heaps` heaps, because heaps of ended threads stay unused; threads that decode in parallel would wait
+    for one heap. Buffers of 11 MiB or more go back to the system.
     """
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)

@@ -1,8 +1,7 @@
 """Writes data files: records become rows, rows become files of bounded size, files are uploaded.
 
 `Records` -> `translate` -> `TranslatedRows` -> `range_files` -> `WrittenRange` -> `upload` -> `TranslatedRange`. No
-module here imports Kafka's: a source hands over `records.Records`. Nothing is imported here, as workers start with few
-modules.
+module here imports Kafka's.
 """
 
 __all__ = [

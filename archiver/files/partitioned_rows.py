@@ -1,7 +1,6 @@
 """The rows of one range by partition, kept in memory up to a bound and beyond it in the spool.
 
-A range in a table that is partitioned by columns gets a file for each partition. Files are written one after the other,
-as each open file keeps a row group in memory.
+Files are written one after the other, as each open file keeps a row group in memory.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ _WRITTEN_SHARE: Final = 0.35
 
 @dataclass(slots=True)
 class _SortedRows:
-    """Sorted rows with their records, and the position of each partition in them."""
-
     rows: pa.RecordBatch
     records: pa.RecordBatch
     starts: dict[Values, tuple[int, int]]
@@ -169,7 +166,6 @@ class _Disk:
         return self._file.size
 
     def write(self, rows: pa.RecordBatch) -> int:
-        """Append rows; return their position."""
         try:
             self._writer.write_batch(rows)
         except (OSError, pa.ArrowException) as error:
@@ -178,7 +174,6 @@ class _Disk:
         return self._written - 1
 
     def read(self, place: int) -> pa.RecordBatch:
-        """Read the rows at a position. Nothing can be written any more."""
         try:
             if self._reader is None:
                 self._writer.close()

@@ -27,9 +27,9 @@ from schema_mapping.row import RowMapping
 class FileTarget:
     """How a topic's records become rows, and where their files go. A value that pickles.
 
-    `data_location` is the folder above the partition folders. `topic_id` is text, empty if the cluster gives none.
-    `columns` is set if the table is partitioned by more than one time of the ingest timestamp; `partition_by` is None
-    without such a time. `pending_bytes` bounds the rows in memory.
+    `data_location` is the folder above the partition folders. `columns` is set if the table is partitioned by more than
+    one time of the ingest timestamp; `partition_by` is None without such a time. `pending_bytes` bounds the rows in
+    memory.
     """
 
     topic: str

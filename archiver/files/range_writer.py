@@ -69,9 +69,9 @@ class RangeWriter:
     def write(self, records: Records) -> None:
         """Append records. The first ones start the first range.
 
-        Raises subclasses of StorageError. For a record that can't be taken, the batches before it are appended, and
-        ParseHalted, UnrecognizedHalted or a subclass of SchemaRegistryError names it. Raises ValueError if the records
-        don't follow the previous ones.
+        Raises subclasses of StorageError, ValueError if the records don't follow the previous ones, and for a record
+        that can't be taken, after the batches before it, ParseHalted, UnrecognizedHalted or a subclass of
+        SchemaRegistryError.
         """
         if self._start is None:
             self._start = self._written_until = records.start_offset

@@ -1,8 +1,4 @@
-"""Counts how well the schema fits the keys and values of rows.
-
-Unknown fields are in `__unrecognized__` of their message. These columns are mostly null in all rows, which Arrow has
-counted already.
-"""
+"""Counts how well the schema fits the keys and values of rows, by the columns `__unrecognized__`."""
 
 from __future__ import annotations
 

@@ -68,9 +68,7 @@ _WITHOUT_LOG: Final = {
 class Batches:
     """The borders of batches: one element for each batch with records, in order of offset.
 
-    A batch is never divided between files. `first_offset` and `last_offset` are its borders, even if records next to
-    them are gone. `times` become the `ingest_timestamp`, which decides the time partition and never falls within a
-    file.
+    A batch is never divided between files. `times` become the `ingest_timestamp`, which never falls within a file.
     """
 
     first_offset: Int64Array

@@ -1,7 +1,6 @@
 """The partition of each row, in a table that is partitioned by columns.
 
-Iceberg's Rust library transforms whole Arrow columns. A row without the column (raw, tombstone, older schema) is in the
-partition of null. There is a Python object per partition, not per row.
+A row without the column (raw, tombstone, older schema) is in the partition of null.
 """
 
 from __future__ import annotations

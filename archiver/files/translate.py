@@ -93,9 +93,8 @@ class Translator:
     def translate(self, records: Records) -> list[TranslatedRows]:
         """The records' rows in order: one record batch, or several if columns would exceed 2 GiB.
 
-        If the topic is configured to halt, raises ParseHalted for the first record that can't be decoded, and
-        UnrecognizedHalted for the first with unknown fields. Raises subclasses of SchemaRegistryError, with the
-        `offset`, if the schema of an id can't be loaded.
+        Raises ParseHalted and UnrecognizedHalted if the topic is configured to halt, and subclasses of
+        SchemaRegistryError, with the `offset`, if the schema of an id can't be loaded.
         """
         return self._split(records.columns)
 
@@ -236,7 +235,6 @@ def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
 
 
 def _mended(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """The same if some keys aren't UTF-8. Each distinct key is decoded once."""
     coded = keys.dictionary_encode()
     distinct = coded.dictionary.to_pylist()
     texts = [key.decode("utf-8", "replace") for key in distinct]

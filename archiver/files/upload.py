@@ -47,8 +47,8 @@ class Uploader:
     def upload(self, written: WrittenRange) -> None:
         """Take a range's files as they are finished, and start to upload each.
 
-        Waits until earlier ranges are uploaded and few files are under way. Raises the error of an earlier upload, as
-        `wait` does, and errors of finishing a file: then the range is dropped.
+        Waits until earlier ranges are uploaded. Raises errors of earlier uploads, as `wait` does, and of finishing a
+        file.
         """
         infos: list[DataFileInfo] = []
         with closing(written.files) as files:
@@ -94,7 +94,6 @@ class Uploader:
         return time.perf_counter() - started
 
     def _kept(self, file: SpooledFile) -> str:
-        """Keep the file; return its path, or why it could not be kept."""
         try:
             return str(self._spool.keep(file.local, file.kept_as))
         except StorageError as error:

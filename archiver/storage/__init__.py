@@ -1,7 +1,6 @@
 """Data files, the object store that keeps them, and the local spool that they are written to.
 
-`segment` is the interface of a file format, `formats` lists the formats. `journal` keeps what a lost registry is
-rebuilt from. Imports nothing, so that commands start fast.
+Imports nothing, so that commands start fast.
 """
 
 __all__ = [

@@ -1,7 +1,4 @@
-"""Renews vended credentials, and remembers for the whole process which credentials replaced which.
-
-A catalog's credentials are valid for minutes, a backfill runs for days. One thread at a time requests new ones.
-"""
+"""Renews vended credentials, and remembers for the whole process which credentials replaced which."""
 
 from __future__ import annotations
 

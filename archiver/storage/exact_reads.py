@@ -16,11 +16,7 @@ class Stream(Protocol):
 
 
 def read_exactly(stream: Stream, start: int, end: int) -> bytes:
-    """Read the bytes from `start` to `end`.
-
-    Raises what the stream raises, and ConnectionError if bytes are missing: the stream's size says that they exist, so
-    a short answer isn't a damaged file.
-    """
+    """Read the bytes from `start` to `end`. Raises what the stream raises, and ConnectionError if bytes are missing."""
     stream.seek(start)
     data = stream.read(end - start)
     check_size(data, start, end)

@@ -29,10 +29,9 @@ def topic_part(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileName:
-    """A parsed file name.
+    """A parsed file name. `topic` is cut as by `topic_part`, unless an older archiver wrote it.
 
-    `topic` is cut as by `topic_part`, unless an older archiver wrote it. `ulid` is in capitals. Partition and start
-    offset are None if the file's rows come from several ranges of offsets.
+    Partition and start offset are None if the file's rows come from several ranges of offsets.
     """
 
     topic: str

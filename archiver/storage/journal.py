@@ -1,8 +1,6 @@
-"""The journal in the object store: keeps what a lost registry is rebuilt from.
+"""The journal in the object store: keeps what a lost registry is rebuilt from (docs/stored-files.md).
 
-It has schema versions, commits and where partitions begin. Objects are named after their content, so writing one again
-changes nothing. The journal lies outside every table's location, so that software that removes a table's orphans
-doesn't reach it.
+Objects are named after their content, so writing one again changes nothing.
 """
 
 from __future__ import annotations
@@ -175,8 +173,8 @@ class TableJournal:
     def keep_settled(self, settled: Settled) -> None:
         """Write commits that were found in the table later, with their ranges.
 
-        If a commit's snapshot has expired, its id is unknown: it is written under the id of its first range. An object
-        that lacks ranges of the commit stays, because it may be about to be summed up; another is written beside it.
+        A commit whose id is unknown, because its snapshot has expired, is written under the id of its first range. An
+        object that lacks ranges stays, as it may be about to be summed up; another is written beside it.
         """
         by_commit: dict[str | None, list[TranslatedRange]] = {}
         for landed in settled.landed:

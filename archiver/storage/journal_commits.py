@@ -1,7 +1,6 @@
-"""Reads a journal's commits: new ones have an object each, old ones are summed up.
+"""Reads a journal's commits: new ones have an object each, old ones are summed up (`journal_sums.py`).
 
-An entry that occurs twice counts once, and a summary is written before the single objects are removed, so an
-interrupted summing up (`journal_sums.py`) changes nothing that is read.
+An entry that occurs twice counts once.
 """
 
 from __future__ import annotations
@@ -117,8 +116,8 @@ class JournalCommits:
     def listed(self) -> list[CommitObject]:
         """List the objects until a list has all objects of the list before.
 
-        A store lists page by page. While commits are summed up, a list may miss both the summary, which is written too
-        late, and the single commits, which are removed too early. Raises StorageUnavailable if lists keep changing.
+        A list may miss both a new summary and its single commits, as a store lists page by page. Raises
+        StorageUnavailable if lists keep changing.
         """
         before = {item.path for item in self._listed()}
         for _ in range(_LOOKS):
@@ -138,8 +137,7 @@ class JournalCommits:
 def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> Iterator[tuple[str, JournaledCommit]]:
     """Yield each entry with its commit's name, compared with earlier entries of the same commit.
 
-    A contradicting entry is passed to `contradicted` and left out. Without it, BadSegment is raised, which names both
-    objects.
+    A contradicting entry is passed to `contradicted` and left out. Without it, raises BadSegment.
     """
     by_name: dict[str, FoundCommit] = {}
     for entry in found:

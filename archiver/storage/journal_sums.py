@@ -1,7 +1,7 @@
 """Sums up a journal's commits: old single objects become one summary (ADR 55).
 
-A summary is written, read back and compared before its objects are removed, and has their exact bytes, so it can be
-interrupted anywhere and run concurrently. Objects that the store refuses to remove stay and do no harm.
+It can be interrupted anywhere and run concurrently: a summary is written, read back and compared before its objects are
+removed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The object store: upload, open, list and delete objects, by pyiceberg's FileIO.
 
-An `ObjectStore` is a picklable value; each process makes its client once. All errors are subclasses of StorageError.
+All errors are subclasses of StorageError.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties.
+    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable.
 
-    `attempts` is how often a call is tried if its error may pass. `source` gives new credentials when they are about to
-    expire or were denied.
+    Calls are tried up to `attempts` times if the error may pass. `source` renews credentials.
     """
 
     properties: Properties = field(default=(), repr=False)
@@ -89,8 +88,8 @@ class ObjectStore:
     def upload(self, source: SpoolFile, path: str, *, expected: int | None = None) -> int:
         """Copy the local file to `path`, check that it arrived whole, and return its size in bytes.
 
-        Raises StorageError if the local file doesn't have the `expected` size. A repeated call replaces the object. If
-        the upload fails, the local file stays and the error names it.
+        Raises StorageError, also if the local file doesn't have the `expected` size; the local file stays. A repeated
+        call replaces the object.
         """
         if expected is not None and source.size != expected:
             raise StorageError(
@@ -287,7 +286,6 @@ class ObjectStore:
 
 
 def _seconds(modified_ms: int | None) -> int | None:
-    """Whole seconds, as stores give them for a single object."""
     return None if modified_ms is None else modified_ms // 1_000
 
 

@@ -1,7 +1,6 @@
 """Makes and opens folders that only this user can use, and refuses folders that other users put there.
 
-A folder is opened once; then only its descriptor is used. A user who can rename the folders above it can neither reach
-what is written nor make this process read something else.
+A folder is opened once; then only its descriptor is used, so that it can't be swapped.
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ def make_below(folder: int, name: str) -> int:
 
 
 def _claim(folder: int, path: Path) -> None:
-    """Refuse another user's folder. Remove other users' rights."""
     status = os.fstat(folder)
     if status.st_uid != os.geteuid():
         raise ConfigError(

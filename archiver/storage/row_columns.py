@@ -45,8 +45,8 @@ def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
 def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
     """Compute the timestamp that a consumer gets for each row; never null.
 
-    This is the log-append time if the topic uses it, else the producer's time. `raw_timestamp` has the exact
-    milliseconds if the table's microseconds can't hold them.
+    It is the log-append time or the producer's time; `raw_timestamp` has milliseconds that the table's microseconds
+    can't hold.
     """
     event = _millis(kafka.field(names.EVENT_TIMESTAMP))
     append = _millis(kafka.field(names.APPEND_TIMESTAMP))
@@ -93,5 +93,4 @@ def _position(fields: Iterable[pa.Field], identifier: int) -> tuple[int, ...] | 
 
 
 def _millis(column: pa.Array) -> pa.Int64Array:
-    """Convert microseconds to milliseconds. This is exact: the table's times are whole milliseconds."""
     return pc.divide(column.cast(pa.int64()), pa.scalar(MICROS_PER_MILLI, pa.int64()))

@@ -49,7 +49,6 @@ class RowOrder:
 
 
 def _places(batch: pa.RecordBatch) -> tuple[_Numbers, _Numbers] | None:
-    """The partitions and offsets of rows; None if some have none."""
     at = batch.schema.get_field_index(names.KAFKA)
     if at < 0:
         return None

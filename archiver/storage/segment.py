@@ -1,7 +1,7 @@
 """The interface of a file format: writers and readers of one immutable file of archived rows.
 
-Other packages see Arrow batches with the table's columns, and never name a format. A file holds rows sorted by
-(partition, offset), in blocks. A reader skips a block only if it certainly holds no requested row.
+A file holds rows sorted by (partition, offset), in blocks. A reader skips a block only if it certainly holds no
+requested row.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from schema_mapping.row import RowMapping
 class SegmentOrigin:
     """The topic, partition and range of offsets that a file holds.
 
-    `topic_id` is the topic's UUID as text, empty if the cluster has none. `start_offset` is inclusive, `end_offset`
-    exclusive. They are the covered range, not a count: compaction and transactions leave gaps. If a range is in several
-    `files`, they have the same `range_id`.
+    `topic_id` is the topic's UUID as text, or empty. `start_offset` is inclusive, `end_offset` exclusive; offsets may
+    be missing in between. The `files` of one range have the same `range_id`.
     """
 
     cluster_id: str
@@ -43,11 +42,9 @@ class SegmentOrigin:
 class SegmentLayout:
     """What all rows of a file have in common.
 
-    `schema` is `RowMapping.arrow_schema`, with field ids in every field's metadata. `mapping` is the text of
-    `RowMapping.to_json()`, kept in the file so that a replay needs nothing else. `table_properties` are Iceberg's; the
-    metrics modes among them are used. `bloom_filters` are rates of false positives by field id; columns that can't have
-    a filter get none. In a rewritten file, `other_mappings` are the mappings of rows of other schema versions, and
-    `schema` has the columns of all.
+    `schema` has field ids in every field's metadata. `mapping` is the text of `RowMapping.to_json()`. The metrics modes
+    of `table_properties` are used. `bloom_filters` are rates of false positives by field id. `other_mappings` are, by
+    version, the mappings of a rewritten file's other rows, whose columns `schema` has too.
     """
 
     schema: pa.Schema
@@ -75,9 +72,8 @@ class SegmentLayout:
 class SegmentMetadata:
     """The metadata of a file. In files of other writers everything but `rows` is None.
 
-    `digest` is the digest of the rows (docs/digest.md), None for unknown algorithms. `recognition` counts how well the
-    schema fitted the rows. `other_mappings` are, by version, the mappings of rows whose version isn't `schema_version`.
-    `place` is the file's partition in a table that is partitioned by columns.
+    `digest` is None for unknown algorithms (docs/digest.md). `other_mappings` are, by version, the mappings of rows
+    whose version isn't `schema_version`. `place` is the file's partition in a table that is partitioned by columns.
     """
 
     rows: int
@@ -115,8 +111,7 @@ class RowRange:
 class Block:
     """A part of a file that is read or skipped as a whole. `first_row` is the position of its first row.
 
-    Offsets of its rows lie between `low_offset` and `high_offset`, both inclusive; None if the file doesn't say.
-    `is_sorted` is the file's claim that its rows are in the order of (partition, offset).
+    `low_offset` and `high_offset` are inclusive bounds, None if unknown. `is_sorted` is the file's claim.
     """
 
     index: int
@@ -158,8 +153,7 @@ class SegmentWriter(Protocol):
         """Finish the local file. Describe it as the data file that it becomes at `path` once uploaded.
 
         `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
-        partition (hours, days or months since 1970). `digest` is the digest of the records, `recognition` counts how
-        well the schema fitted them. `partition` is the file's partition in a table that is partitioned by columns.
+        partition (hours, days or months since 1970); `partition` is set for a table that is partitioned by columns.
         Raises StorageError if the spool refuses the bytes.
         """
 
@@ -196,10 +190,9 @@ class SegmentReader(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows of one block in file order, in batches of bounded size. `field_ids` selects columns.
 
-        An id may select a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`). Unknown ids are ignored.
-        `without` are columns to skip, from `null_columns`. With `in_dictionaries`, texts below `val` may come as
-        `dictionary<int32, string>`. `is_stream`: all rows are needed and other blocks are read at the same time, so CPU
-        counts more than the time to the first batch. Raises subclasses of StorageError, which name the file.
+        An id may select a column at any depth; unknown ids are ignored. `without` are columns to skip, from
+        `null_columns`. With `in_dictionaries`, texts below `val` may come as `dictionary<int32, string>`. `is_stream`:
+        CPU counts more than the time to the first batch. Raises subclasses of StorageError.
         """
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
@@ -213,8 +206,8 @@ class SegmentReader(Protocol):
     ) -> frozenset[int] | None:
         """Check the bytes of all columns that aren't `needed`, and of the null columns `without`.
 
-        Return the ids to `read`; None means all. Every other column is as written, by its checksums. An id of `without`
-        is returned if that column has to be read after all. Raises nothing: doubts and errors are left to `read`.
+        Return the ids to `read`, None for all; every other column is as written. Raises nothing: doubts are left to
+        `read`.
         """
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]:
@@ -232,11 +225,7 @@ class SegmentReader(Protocol):
 
 
 class SegmentFormat(Protocol):
-    """A format of files that keep rows. Values are picklable, for Spark's Python workers.
-
-    Iceberg has a closed list of formats for data files (avro, orc, parquet). Readers go by the format in the manifest,
-    not by the file's extension.
-    """
+    """A format of files that keep rows: one of Iceberg's (avro, orc, parquet). Values are picklable."""
 
     @property
     def name(self) -> str:

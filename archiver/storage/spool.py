@@ -1,8 +1,7 @@
 """The spool: the local folder of files that wait for upload, with a subfolder for each task.
 
-Only this user can use it. A task holds a lock on its subfolder, which the kernel drops when the process ends; the next
-task on the machine removes subfolders without a lock. Files that storage denied are moved to `kept`, and stay until a
-person looks at them.
+A task holds a lock on its subfolder; the next task on the machine removes subfolders without one. Files that storage
+denied are moved to `kept`, and stay until a person looks at them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A file in the spool. It stays open from its creation to its upload, so that it can't be swapped.
 
-Its name only serves to make and remove it. All other access uses the descriptor, even if a library needs a path:
-`/dev/fd/N`.
+Libraries that need a path get `/dev/fd/N`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Classifies a client's error about an object: missing, denied, unavailable or something else.
 
-FileIO's clients report most failures as OSError, with the store's code in the text. Only this module and
-`store_refusals` read such texts. All other code goes by the class of the error.
+Only this module and `store_refusals` read the texts of clients' errors.
 """
 
 from __future__ import annotations
@@ -48,8 +47,7 @@ def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> 
 def may_be_expired(failure: StorageError) -> bool:
     """Whether the failure may mean that the credentials have expired.
 
-    S3 then answers with status 400. Answers to HEAD have no reason, and the client loses the reason of an answer that
-    is longer than the requested range.
+    S3 then answers with status 400, and the client often loses the reason.
     """
     return isinstance(failure, StorageDenied) or bool(_MAYBE_EXPIRED.search(str(failure.context.get("cause", ""))))
 

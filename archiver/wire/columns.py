@@ -50,10 +50,9 @@ last offset, as its header has them. Formats v0 and v1 have no epochs, producers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """Limits of decoding, in bytes after decompression.
+    """Limits of decoding, in bytes after decompression, together below 2 GiB (Arrow's 32-bit offsets).
 
-    Decoding stops after `chunk` bytes and leaves the remaining batches to the next call. A batch larger than `batch` is
-    refused. Together they must stay below 2 GiB, the limit of Arrow's 32-bit offsets.
+    Decoding stops after `chunk` bytes. A batch larger than `batch` is refused.
     """
 
     chunk: int = 32 << 20

@@ -1,7 +1,6 @@
 """Decodes Fetch responses to columns.
 
-A range owns the batches whose base offset lies in it, uncut, so neighbouring ranges never share a record. Control,
-aborted and empty batches give no rows, but their offsets are covered.
+A range owns the batches whose base offset lies in it, so neighbouring ranges never share a record.
 """
 
 from __future__ import annotations
@@ -35,11 +34,8 @@ def decode_batches(
     """Decode the batches of a Fetch response that the range [start_offset, end_offset) owns.
 
     `aborted` is the response's list. `cut_head` also reads the records from `start_offset` on of a batch that starts
-    earlier, as at the start of a log. A batch that is cut off at the end of `data` is left to the next fetch, at
-    `next_offset`.
-
-    Raises `CorruptBatch` with the base offset if a batch doesn't match its checksum, contradicts itself, or is larger
-    than `limits.batch` decompressed.
+    earlier. Raises `CorruptBatch` with the base offset if a batch doesn't match its checksum, contradicts itself, or is
+    larger than `limits.batch` decompressed.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     inflater = Inflater(limit=limits.batch)

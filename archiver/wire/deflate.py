@@ -94,7 +94,6 @@ def _snappy(records: memoryview) -> bytes:
 
 
 def _lz4(records: memoryview) -> bytes:
-    """Compress to a frame of independent blocks: Java's reader refuses linked blocks."""
     parts: list[bytes | memoryview] = [_LZ4_HEADER]
     for at in range(0, len(records), _LZ4_BLOCK):
         plain = records[at : at + _LZ4_BLOCK]

@@ -52,12 +52,9 @@ class EncodedBatches:
 class BatchEncoder:
     """Encodes whole batches: measures all of them once, then writes a few at a time.
 
-    `records` has the columns of `RECORDS`; neighbouring rows with the same `batch_start` are one batch. `compression`
-    is "original" (each batch's codec) or one codec for all. Encoders of a stream share `zstd`. Records of format v0 get
-    create time and the timestamp -1.
-
-    Raises `UnencodableBatch` with the base offset if rows don't make a valid batch, or one above 2 GiB, and ValueError
-    for other columns.
+    Neighbouring rows with the same `batch_start` are one batch. `compression` is "original" (each batch's codec) or one
+    codec for all. Encoders of a stream share `zstd`. Raises `UnencodableBatch` with the base offset for invalid batches
+    and those above 2 GiB, and ValueError for other columns than `RECORDS`.
     """
 
     def __init__(

@@ -110,7 +110,6 @@ class Inflater:
 
 
 def _untouched(size: int) -> memoryview:
-    """Memory with untouched pages: what stays unused costs address space only."""
     return np.empty(size, dtype=np.uint8).data
 
 

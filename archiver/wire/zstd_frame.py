@@ -1,7 +1,6 @@
 """Decompresses a batch that is one whole zstd frame, with a decompressor kept per thread.
 
-Making a decompressor costs more than decompressing a small batch. This one doesn't report truncated input or output, so
-everything but one whole frame that leaves room is refused.
+Making a decompressor costs more than decompressing a small batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Decides which structs get columns of their own (are expanded), and which are cut: kept whole as bytes.
 
-The walk is breadth-first, then in the order of fields. It never expands a struct whose type is already on the path from
-the root, nor one that is too deep, and expands other structs while their leaf columns fit the table's budget. Decisions
-of earlier versions stand. Limits: docs/type-mapping.md.
+The walk is breadth-first, and expands structs while their leaf columns fit the table's budget; never a recursive one,
+nor one that is too deep. Decisions of earlier versions stand. Limits: docs/type-mapping.md.
 """
 
 from __future__ import annotations

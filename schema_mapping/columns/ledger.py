@@ -1,8 +1,7 @@
 """The ledger of field ids: it records the id of every column path, and never changes one (docs/schema-evolution.md).
 
-An entry is identified by root, path and generation. Entries form a tree by `parent_id`, and are immutable values. An
-older schema version that is requested again returns for good after ASKS requests over LASTING without any request for
-another version: producers of two versions may alternate.
+An older schema version returns for good after ASKS requests over LASTING without any request for another version:
+producers of two versions may alternate.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class LedgerEntry:
     """A column that exists or once existed.
 
     `field_id` is unique in the table, and so is `(root, path, generation)`. `parent_id` is the id of the enclosing
-    struct, list or map; at the top the fixed id of `key` or `val`. `name` is the current name, `source_name` that of
-    the .proto, `doc` the comment. `since_version` and `deleted_version` are schema versions.
+    struct, list or map. `source_name` is the name in the .proto, `doc` the comment. `since_version` and
+    `deleted_version` are schema versions.
     """
 
     root: Root

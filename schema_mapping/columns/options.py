@@ -20,11 +20,9 @@ LATER: Final = {"well_known_types": "struct", "uint64": "long"}
 class MappingOptions:
     """Limits and choices of a mapping (docs/configuration.md). They are part of its fingerprint.
 
-    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns. An expanded
-    message has all its fields, up to 10,000 leaf columns. `expand_cuts` tries again to expand cut messages. Without
-    `keep_removed`, columns of removed fields leave the table; rows of older versions lose them in the next rewrite by
-    any engine, and can't be replayed exactly after that. `well_known_types` "native" gives Timestamp, Duration,
-    wrappers and JSON values one scalar column each. `uint64` "decimal" shows unsigned 64-bit numbers as decimal(20,0).
+    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns. `expand_cuts`
+    tries again to expand cut messages. Without `keep_removed`, columns of removed fields leave the table, and older
+    rows can't be replayed exactly after the next rewrite.
     """
 
     max_depth: int = 24

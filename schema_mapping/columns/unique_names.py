@@ -1,8 +1,7 @@
 """Gives the columns of a struct names that are unique (ignoring case), never reserved, and stable.
 
-A live field has its plain name. If that is taken, the column is called `<name>_<field number>`, or `<name>_<field id>`
-if fields have no numbers. An older generation of a live field is renamed to `<name>_deleted_<id>`. A column keeps its
-name until its field is renamed.
+If a live field's name is taken, its column is called `<name>_<field number>`, or `<name>_<field id>` if fields have no
+numbers. An older generation is renamed to `<name>_deleted_<id>`.
 """
 
 from __future__ import annotations

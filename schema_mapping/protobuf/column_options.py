@@ -58,7 +58,6 @@ def _option_of(field: FieldDescriptor) -> Any:
 
 
 def _is_of_others(field: FieldDescriptor) -> bool:
-    """Whether the schema declares another field option under the same number."""
     assert field.containing_type is not None
     pool = field.containing_type.file.pool
     try:

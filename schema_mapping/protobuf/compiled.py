@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CompiledColumns:
-    """The columns of one or several message types.
+    """The columns of one or several message types, equal if schema facts, options, `keep_raw` and ids are.
 
-    Two are equal if schema facts, options, `keep_raw` and ids are equal. `keep_raw` sets `__raw__` for every value, as
-    for keys. `root` and `root_ids` are the mapped message, `cuts` the structs that are kept whole, `graph` the types as
-    declared. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
+    `keep_raw` sets `__raw__` for every value, as for keys. `cuts` are the structs that are kept whole, `graph` the
+    types as declared. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
     """
 
     ids: ColumnIds

@@ -58,7 +58,6 @@ def _encode(rows: pa.StructArray, program: Program, size: int, *, wide: bool) ->
 
 
 def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the types differ at most by texts in dictionaries."""
     if found.num_fields == 0 or found.id != wanted.id or found.num_fields != wanted.num_fields:
         return bool(found == wanted or (found == IN_DICTIONARY and pa.types.is_string(wanted)))
     if pa.types.is_map(found):  # files name the entries in their own way
@@ -101,7 +100,6 @@ def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
 
 
 def _columns(kind: pa.DataType, at: tuple[str, ...] = ()) -> Iterator[str]:
-    """The dotted names of a type's columns, outer ones first."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     inner: list[tuple[str, pa.DataType]] = []

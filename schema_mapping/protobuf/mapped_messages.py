@@ -21,11 +21,9 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 class MappedField:
     """A field of a message, and the column that holds it.
 
-    `name` is the column's name, `source_name` the field's. `oneof` is the index of a real oneof, never of a synthetic
-    one. For a repeated field, `field_id` is the list's id and `element_id` the elements'. A map has `key` and `value`;
-    their `field_id`s are Iceberg's key and value ids, absent means the default, and the map's `kind` has no meaning. A
-    cut message has `unrecognized_id`, the id of its only child. `native` is the well-known type of a scalar column.
-    `decimal` marks unsigned 64-bit numbers as decimals.
+    `oneof` is the index of a real oneof, never of a synthetic one. For a repeated field, `field_id` is the list's id
+    and `element_id` the elements'. A map has `key` and `value` with Iceberg's ids; its `kind` has no meaning. A cut
+    message has `unrecognized_id`, the id of its only child. `native` is the well-known type of a scalar column.
     """
 
     number: int

@@ -225,7 +225,6 @@ def _message_column(rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray
 
 
 def _of_member(rows: pa.StructArray, struct: pa.StructArray, mine: npt.NDArray[np.bool_], program: Program) -> pa.Array:
-    """The rows as one member's type; null for rows that aren't `mine`."""
     fields = list(program.arrow_type)
     specials = {name: rows.field(name) for name in _SPECIALS}
     columns = [

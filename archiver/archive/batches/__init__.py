@@ -1,8 +1,4 @@
-"""Whole Kafka record batches of an archive, for servers that Kafka clients read from.
-
-`wire_columns` restores batch fields, `borders` finds batches, `stream` encodes them, `fetch` answers by offset and
-bytes, `open_streams` keeps streams open.
-"""
+"""Whole Kafka record batches of an archive, for servers that Kafka clients read from."""
 
 from archiver.archive.batches.borders import BatchSizes
 from archiver.archive.batches.fetch import ArchivedBatches, BatchCursor, BatchOptions, BatchSource, FetchedBatches

@@ -1,8 +1,7 @@
 """Finds the borders of Kafka batches among archived rows.
 
-A batch keeps the borders in its rows. Rows with unknown or impossible borders form batches of a sensible size, and a
-batch that is too large for memory is divided. Batches never overlap, so a reader that continues after a batch's last
-offset misses nothing.
+Rows with unknown or impossible borders form batches of a sensible size; a batch that is too large for memory is
+divided. Batches never overlap.
 """
 
 from __future__ import annotations

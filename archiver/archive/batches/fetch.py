@@ -67,9 +67,8 @@ class FetchedBatches:
 class BatchOptions:
     """How batches are made, and how many streams stay open between calls.
 
-    With `spans_gaps` a batch ends just before the next one or the archive's end, so that clients never request offsets
-    without a record. Each open stream holds one row group as in its file, and about 16 MiB of rows, or one larger
-    batch.
+    With `spans_gaps` a batch ends just before the next one or the archive's end. Each open stream holds one row group,
+    and about 16 MiB of rows, or one larger batch.
     """
 
     sizes: BatchSizes = field(default_factory=BatchSizes)
@@ -100,10 +99,9 @@ class BatchSource(Protocol):
     ) -> FetchedBatches:
         """Return the batches from the cursor on that fit into `max_bytes`; none at the end.
 
-        With `must_give` the first batch is returned even if it is larger, as for the first partition of a Kafka
-        response. It may begin before the cursor, but has no record from before it. The call returns early when
-        `is_cancelled` returns true. Batches before an error are returned first, and the next call raises it; errors
-        name topic, partition and offset.
+        With `must_give` the first batch is returned in any case. It may begin before the cursor, but has no record from
+        before it. The call returns early when `is_cancelled` returns true. An error is raised after the batches before
+        it; it names topic, partition and offset.
         """
 
     def close(self) -> None:
@@ -197,7 +195,6 @@ class ArchivedBatches:
         )
 
     def _found(self, stream: BatchStream, cursor: BatchCursor, taken: TakenBatches) -> FetchedBatches:
-        """The taken batches, or the error if there are none."""
         if taken.error is not None and not taken.parts:
             raise self._placed(taken.error, cursor.partition, stream.offset)
         return FetchedBatches(

@@ -1,7 +1,6 @@
 """Streams that stay open between fetches, so that a sequential reader finds its files open.
 
-Infrequent readers must not close the streams of frequent ones: a stream that was used again is closed only in favour of
-other such streams.
+A stream that was used again is closed only in favour of other such streams, not of infrequent readers'.
 """
 
 from __future__ import annotations

@@ -135,7 +135,6 @@ class BatchStream:
         taken.add(ready.data[int(places[0]) : int(places[-1])], np.diff(places), ready.last_offset[start:end])
 
     def _step_over(self, taken: TakenBatches, max_bytes: int, *, must_give: bool) -> None:
-        """Step over the offsets up to the end, which hold no record."""
         if not self._spans_gaps:
             self.offset = self.end
             return

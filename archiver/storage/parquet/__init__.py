@@ -1,8 +1,4 @@
-"""Segments as Parquet files. Only `archiver.storage.formats` may import this package.
-
-`writer` and `reader` write and read one file. `encodings` and `pages` decide how columns are stored. `leaves` and
-`metrics` give what Iceberg's manifests need.
-"""
+"""Segments as Parquet files. Only `archiver.storage.formats` may import this package."""
 
 from __future__ import annotations
 

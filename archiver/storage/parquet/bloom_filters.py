@@ -1,7 +1,6 @@
 """Sizes the bloom filters of a file by the values of its first row group.
 
-A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes. The
-filters of a column have the same size in all row groups.
+A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes.
 """
 
 from __future__ import annotations
@@ -58,10 +57,9 @@ def _distinct(values: pa.ChunkedArray) -> int:
 def can_have_filter(leaf: ParquetLeaf) -> bool:
     """Whether a filter on this column is useful and safe.
 
-    No engine looks for elements of lists in filters. Parquet has none for booleans. 0.0 and -0.0 are equal and have
-    different hashes, so a filter on floats would hide rows; so would one on 32-bit numbers once their column is
-    widened, as some engines hash the wide number (Trino's issue 30544). DuckDB 1.5 hashes bytes as their displayed text
-    and misses those that aren't ASCII; it uses no filters of columns inside structs.
+    0.0 and -0.0 are equal and have different hashes, so a filter on floats would hide rows; so would one on 32-bit
+    numbers once their column is widened (Trino's issue 30544). DuckDB 1.5 hashes bytes as their displayed text. No
+    engine looks for elements of lists; Parquet has no filters for booleans.
     """
     kind = leaf.type
     refused = pa.types.is_boolean(kind) or pa.types.is_floating(kind) or pa.types.is_int32(kind)

@@ -1,7 +1,6 @@
-"""Structs of Thrift's compact protocol, in which Parquet's footers and page headers are written.
+"""Structs of Thrift's compact protocol: `thrift_reader` reads them, `packed` writes them.
 
-`thrift_reader` reads them, `packed` writes them. A field is found by id and kind together, because readers skip a field
-of another kind than expected.
+A field is found by id and kind together, because readers skip a field of another kind than expected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Chooses the encoding of each column of a file by the first rows.
 
-Columns with repeated values get a dictionary. Without repeats a dictionary is given up at a megabyte and costs more
-than it saves, so numbers are stored as differences, and short strings without the prefix shared with the string before.
-Only encodings that every engine in docs/engines.md reads are used.
+Columns with repeated values get a dictionary, other numbers differences, and short strings may leave out shared
+prefixes. Only encodings that every engine in docs/engines.md reads are used.
 """
 
 from __future__ import annotations
@@ -47,9 +46,8 @@ is faster.
 class Encodings:
     """The encoding of each column, by its position in the file.
 
-    `long` are columns of long strings, which still compress well. `constant` are columns of numbers with at most one
-    value: nothing is left to compress. String columns are never `constant`, as they may be null at first and hold whole
-    messages later.
+    `long` are columns of long strings, which still compress well; `constant` are columns of numbers with at most one
+    value.
     """
 
     chosen: Mapping[int, Encoding]
@@ -111,7 +109,6 @@ def _is_constant(values: pa.Array) -> bool:
 
 
 def _share_starts(strings: pa.Array) -> bool:
-    """Whether strings, on average, share a long prefix with the string before them."""
     sample = strings.slice(0, SAMPLE).drop_null().slice(0, PAIRS).cast(pa.binary()).to_pylist()
     return sum(starmap(_shared, pairwise(sample))) >= SHARED * sum(map(len, sample[1:]))
 

@@ -1,8 +1,7 @@
 """The end of a Parquet file: its footer, preceded by a checksum that the archiver's writer adds.
 
-Parquet has checksums of pages but not of footers. A flipped bit in a footer may hide rows, change how records are
-assembled, or end the process, as C++ throws where pyarrow catches nothing. Readers find the footer from the file's end,
-so other software ignores the checksum, and files that it rewrote have none.
+Parquet has no checksums of footers, and a flipped bit there may hide rows or end the process. Other software ignores
+the checksum, and files that it rewrote have none.
 """
 
 from __future__ import annotations
@@ -95,5 +94,4 @@ class FileEnd:
 
     @property
     def _covered(self) -> memoryview:
-        """The footer, its size and the magic bytes."""
         return memoryview(self.data)[len(self.data) if self.footer_start is None else self.footer_start - self.start :]

@@ -1,7 +1,7 @@
 """The pages of a row group, fetched before any of its rows is decoded, and counted by their headers.
 
-No checksum covers a page's header. pyarrow skips a page of unknown type and trusts the header's count of values: the
-following rows then get values of other rows, and pyarrow notices at the end of the row group at the earliest.
+No checksum covers a page's header. pyarrow skips a page of unknown type, which would shift the values of all later
+rows.
 """
 
 from __future__ import annotations

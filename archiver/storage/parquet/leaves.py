@@ -29,9 +29,9 @@ megabytes.
 class ParquetLeaf:
     """One primitive column: its position in the file, and its names.
 
-    `path` is its path in the file's schema (`headers.list.element.key`); `parts` are its names, which may contain dots.
-    `name` is Iceberg's full column name (`headers.element.key`). `is_repeated`: a list or map lies above it. `field_id`
-    is None only in files of other writers. `steps` are the positions of the fields above it, if these are all structs.
+    `path` is the name in the file (`headers.list.element.key`), `parts` are its components; `name` is Iceberg's
+    (`headers.element.key`). `is_repeated`: a list or map lies above it. `field_id` is None only in files of other
+    writers. `steps` are the positions of the structs above it.
     """
 
     index: int

@@ -1,7 +1,6 @@
 """Computes the column metrics of Iceberg's manifests from a Parquet footer.
 
-The table sets the metrics modes (`write.metadata.metrics.*`). Columns inside structs get bounds too: a replay prunes
-files by `kafka.partition` and `kafka.offset`. If a row group has no bound for a column, the file has none.
+The table sets the modes (`write.metadata.metrics.*`). If a row group has no bound for a column, the file has none.
 """
 
 from __future__ import annotations
@@ -222,7 +221,6 @@ def _text_above(prefix: str) -> bytes | None:
 
 
 def _bytes_above(prefix: bytes) -> bytes | None:
-    """Return the shortest bytes greater than all bytes that begin with `prefix`."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
 

@@ -1,7 +1,6 @@
 """Checks by checksums, without decoding, whether the pages of a column are as written.
 
-A page's checksum doesn't cover its header, so all header fields that matter are compared with the footer and with other
-pages. In doubt the column has to be decoded; this module calls nothing damaged.
+Checksums don't cover page headers, so these are compared with the footer. In doubt the column has to be decoded.
 """
 
 from __future__ import annotations
@@ -88,8 +87,6 @@ def _span(chunk: ColumnChunk) -> tuple[int, int]:
 
 
 class _Chunk:
-    """A column chunk whose pages are checked in order."""
-
     def __init__(self, pages: memoryview, chunk: ColumnChunk) -> None:
         self._pages = pages
         self._chunk = chunk
@@ -99,7 +96,6 @@ class _Chunk:
         self._has_dictionary = False
 
     def is_as_written(self, column: pq.ColumnSchema) -> bool:
-        """Whether all pages are as written and match the footer."""
         at = 0
         while at < len(self._pages):
             at = self._end_of_page(at)

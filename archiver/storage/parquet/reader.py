@@ -43,7 +43,6 @@ class ParquetSegmentReader:
     """The SegmentReader of Parquet. ParquetFormat makes it."""
 
     def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
-        """With `reads_all` a file of at most `AT_ONCE_BYTES` is fetched by one request."""
         self._path = path
         self._objects = objects
         self._used = objects.current
@@ -259,7 +258,6 @@ class ParquetSegmentReader:
         return self._held
 
     def _parsed(self, end: FileEnd) -> pq.ParquetFile:
-        """Have pyarrow read the file's end, which has the footer and the schema."""
         if not self._is_in_memory and not end.is_whole:
             return pq.ParquetFile(pa.BufferReader(end.data))
         if not self._is_in_memory:
@@ -268,7 +266,6 @@ class ParquetSegmentReader:
         return self._files[False, False]
 
     def _keep(self, data: bytes) -> None:
-        """Keep the whole file in memory."""
         self._stream.close()
         self._stream = pa.BufferReader(data)
         self._is_in_memory = True

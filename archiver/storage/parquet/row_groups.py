@@ -1,7 +1,6 @@
 """The row groups in a file's footer: the position of their pages, and which rows they may hold.
 
-A footer without a checksum may be damaged, and pyarrow can end the process at a bad chunk, so chunks are checked first.
-A row group is skipped only if its statistics prove that it holds no requested row.
+Chunks of a footer without a checksum are checked first, as pyarrow can end the process at a bad one.
 """
 
 from __future__ import annotations
@@ -120,7 +119,6 @@ class RowGroups:
         return rows.min_timestamp is None or self._may_be_as_late(index, group.num_rows, rows.min_timestamp)
 
     def _may_be_as_late(self, index: int, rows: int, timestamp: int) -> bool:
-        """Whether a column that a record's timestamp can come from reaches `timestamp` (ms)."""
         for field_id, unit in (
             (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
             (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),

@@ -23,8 +23,8 @@ _OURS: Final = "__"
 def null_leaves(leaves: Collection[ParquetLeaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
     """The ids of columns that are null in all rows of a row group, and that can be left out.
 
-    `leaves` are all that would be read. The remaining columns of every struct show when the struct is null, and how
-    long the lists above it are. Keys and values of maps, and elements of lists, stay.
+    Every struct and list keeps a column that shows when it is null and how long it is. Keys and values of maps, and
+    elements of lists, stay.
     """
     without = [leaf for leaf in leaves if _is_member(leaf) and _is_null(chunk(leaf.index))]
     left_out = {leaf.index for leaf in without}

@@ -1,7 +1,7 @@
 """Writes one Parquet file of archived rows to the local spool, row group by row group.
 
-A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds the current row group, which is up to four
-times as large as Arrow data. Everything has zstd, a page index, field ids, and checksums of pages and footer.
+A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds one, which is up to four times as large in
+Arrow.
 """
 
 from __future__ import annotations
@@ -173,7 +173,6 @@ class ParquetSegmentWriter:
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
 
     def _begin(self, first: pa.Table) -> FileWriter:
-        """Start the file with encodings that suit its first row group."""
         sample = pa.concat_batches(first.slice(0, SAMPLE).to_batches() or [_no_rows(first.schema)])
         plans = column_plans(
             self._leaves,
@@ -210,9 +209,8 @@ def column_plans(
 ) -> tuple[ColumnPlan, ...]:
     """Plan how these columns are written.
 
-    The compression level is for long strings; numbers and short strings get no smaller above level 1 (measured). No
-    engine prunes by bounds of columns inside lists and maps, so these get statistics only if their ids are in
-    `counted`, and in `__unrecognized__`, which is mostly null in all rows.
+    The compression level is for long strings (measured). Columns inside lists and maps get statistics only if their ids
+    are in `counted`, and in `__unrecognized__`, which is mostly null: no engine prunes by them.
     """
     return tuple(
         ColumnPlan(

@@ -115,7 +115,6 @@ class FileWriter:
         self._size += len(data)
 
     def _put_all(self, parts: Sequence[bytes | None]) -> list[tuple[int, int] | None]:
-        """Write all parts that aren't None. Return the position and size of each."""
         places: list[tuple[int, int] | None] = []
         at = self._size
         for part in parts:

@@ -15,8 +15,8 @@ class NullNotAllowed(ValueError):
 class Encoding(IntEnum):
     """How values become bytes: Encodings.md of parquet-format, with the numbers of parquet.thrift.
 
-    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary over 1 MiB is given
-    up: the rest of the row group is plain. Booleans have no dictionary.
+    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. After a dictionary of 1 MiB the row
+    group is plain.
     """
 
     PLAIN = 0
@@ -29,8 +29,8 @@ class Encoding(IntEnum):
 class ColumnPlan:
     """How the pages of one leaf are made.
 
-    `level` is zstd's; None leaves pages uncompressed. `has_statistics` adds extremes to the footer and to each page. A
-    bloom filter takes `filter_size` bytes a row group; 0 means none.
+    `level` is zstd's, None for none. `has_statistics` adds extremes to footer and pages. `filter_size` is in bytes a
+    row group, 0 for none.
     """
 
     leaf: ParquetLeaf
