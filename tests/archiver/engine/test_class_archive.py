@@ -25,14 +25,14 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def folder(java: Path) -> Path:
-    (found,) = java.parent.glob(f"cache/*/{FOLDER}")
-    return found
+    (result,) = java.parent.glob(f"cache/*/{FOLDER}")
+    return result
 
 
 def options(java: Path, version: int = 17, **settings: str) -> list[str]:
     """The options but those that keep Java quiet."""
-    found = class_archive_options(java, version, {f"spark.driver.{key}": value for key, value in settings.items()})
-    return [each for each in found if not each.startswith("-Xlog")]
+    options = class_archive_options(java, version, {f"spark.driver.{key}": value for key, value in settings.items()})
+    return [item for item in options if not item.startswith("-Xlog")]
 
 
 def written_by(java: Path) -> Path:
@@ -77,7 +77,7 @@ def test_another_java_has_its_own(java: Path) -> None:
     other = java.with_name("other")
     other.touch()
     written_by(other)
-    assert len({each.stem for each in folder(java).glob("*.seen")}) == 2
+    assert len({item.stem for item in folder(java).glob("*.seen")}) == 2
 
 
 def test_other_jars_have_their_own(java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,15 +102,15 @@ def test_archives_that_no_start_asks_for_are_removed(java: Path) -> None:
 
 def test_java_says_nothing_of_an_archive_it_cannot_use(java: Path) -> None:
     """A second start's terminal shows what the first one's shows."""
-    if (found := shutil.which("java")) is None:
+    if (result := shutil.which("java")) is None:
         pytest.skip("Java isn't on the path")
     (jar,) = Path(pyspark.__path__[0], "jars").glob("py4j-*.jar")
     archive, moved = java.with_name("classes.jsa"), java.with_name("moved.jar")
     shutil.copy(jar, moved)
-    quiet = [each for each in class_archive_options(java, 21, {}) if each.startswith("-Xlog")]
+    quiet = [option for option in class_archive_options(java, 21, {}) if option.startswith("-Xlog")]
 
     def said(*options: str | Path, jar: Path) -> str:
-        command = [found, *options, "-cp", jar, "py4j.GatewayServer", "--help"]
+        command = [result, *options, "-cp", jar, "py4j.GatewayServer", "--help"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert "usage" in ended.stdout + ended.stderr
         return "".join(line for line in (ended.stdout + ended.stderr).splitlines() if "usage" not in line)
@@ -121,7 +121,7 @@ def test_java_says_nothing_of_an_archive_it_cannot_use(java: Path) -> None:
 
 
 def test_newer_java_keeps_it_itself(java: Path) -> None:
-    assert [each.partition("=")[0] for each in options(java, 21)] == [
+    assert [option.partition("=")[0] for option in options(java, 21)] == [
         "-XX:+AutoCreateSharedArchive",
         "-XX:SharedArchiveFile",
     ]

@@ -13,8 +13,8 @@ KAFKA_NAMES = st.text("abcXYZ019._-", min_size=1, max_size=60)
 
 @given(topic=KAFKA_NAMES, partition=st.integers(0, 2**31 - 1), start=st.integers(0, 2**63 - 1))
 def test_a_name_says_what_it_was_made_of(topic: str, partition: int, start: int) -> None:
-    for place in ({"partition": partition, "start_offset": start}, {}):
-        name = DataFileName(topic=topic, ulid=new_id(), extension="parquet", **place)
+    for position in ({"partition": partition, "start_offset": start}, {}):
+        name = DataFileName(topic=topic, ulid=new_id(), extension="parquet", **position)
         assert DataFileName.of(str(name)) == name
 
 

@@ -40,7 +40,7 @@ def test_order_within_row_groups_and_of_all_rows(
     groups: list[list[Places]], among: list[bool], is_sorted: bool
 ) -> None:
     order = RowOrder()
-    assert [order.add([batch(each) for each in group]) for group in groups] == among
+    assert [order.add([batch(value) for value in group]) for group in groups] == among
     assert order.is_sorted is is_sorted
 
 

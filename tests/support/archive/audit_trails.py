@@ -46,12 +46,12 @@ def appended(number: int) -> Appended:
 
 def acts(count: int) -> list[Act]:
     """A beginning, a schema, appends, and now and then something else."""
-    found: list[Act] = [Began(is_new=True), Evolved(version=1, fingerprint="f")]
-    while len(found) < count:
-        number = len(found)
+    result: list[Act] = [Began(is_new=True), Evolved(version=1, fingerprint="f")]
+    while len(result) < count:
+        number = len(result)
         other = Noted(kind="hold", id=f"hold-{number}", details={"why": "Fall §5", "from": None})
-        found.append(other if number % 7 == 0 else appended(number))
-    return found
+        result.append(other if number % 7 == 0 else appended(number))
+    return result
 
 
 @dataclass
