@@ -239,6 +239,8 @@ def _facts(
         oneof=oneof,
         enum=_enum_type(field.enum_type) if field.enum_type is not None else None,
         message=message.full_name if message is not None else None,
+        key=None,
+        value=None,
     )
 
 
