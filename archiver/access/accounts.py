@@ -58,7 +58,7 @@ class RegistryUsers:
         }
         self._tell(frozenset(name for name, keys in supported.items() if not all(map(_is_usable, keys))))
         usable = {name: {key.mechanism: key for key in keys if _is_usable(key)} for name, keys in supported.items()}
-        return KnownUsers.of(usable, registered.secret)
+        return KnownUsers.with_keys(usable, registered.secret)
 
     def _tell(self, unusable: frozenset[str]) -> None:
         if unusable - self._unusable:

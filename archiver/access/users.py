@@ -31,7 +31,7 @@ class KnownUsers:
     """The iterations that most users have, used for unknown users."""
 
     @classmethod
-    def of(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
+    def with_keys(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
         """Users with these keys."""
         usual: dict[Mechanism, int] = {}
         for mechanism in MECHANISMS:

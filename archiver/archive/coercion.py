@@ -29,7 +29,7 @@ class Coercion:
     value: bool = False
 
     @classmethod
-    def of(cls, config: TopicConfig) -> Coercion:
+    def of_topic(cls, config: TopicConfig) -> Coercion:
         """Read it from a topic's settings."""
         return cls(key=config.key.gets_envelopes, value=config.value.gets_envelopes)
 

@@ -109,11 +109,11 @@ class DeleteFiles:
         self._vectors = lru_cache(maxsize=KEPT)(partial(DeletionVector.positions, objects=objects))
         self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
-    def of(self, file: TableFile) -> Deletes:
+    def read(self, file: TableFile) -> Deletes:
         """Read the deletes of `file`. Raises ReplayError and subclasses of StorageError, which name the delete file."""
         empty = np.empty(0, np.int64)
         positions = [
-            self._vectors(DeletionVector.of(delete))
+            self._vectors(DeletionVector.of_entry(delete))
             if is_vector(delete)
             else self._positions(delete).get(file.path, empty)
             for delete in file.position_deletes

@@ -43,7 +43,7 @@ class DeletionVector:
     rows: int
 
     @classmethod
-    def of(cls, delete: DataFile) -> Self:
+    def of_entry(cls, delete: DataFile) -> Self:
         """Find the vector of a manifest's entry. Raises BadSegment if the entry is incomplete."""
         location = vector_place(delete)
         data_file, offset, size = (location[name] for name in _TOLD)

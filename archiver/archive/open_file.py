@@ -44,7 +44,7 @@ class TopicStorage:
     spill: Path | None = None
 
     @classmethod
-    def of(
+    def of_store(
         cls,
         objects: ObjectStore,
         formats: SegmentFormats,
@@ -75,7 +75,7 @@ class OpenFile:
         Raises subclasses of StorageError, and UnknownFormat if there is no reader for its format.
         """
         segment_format = storage.formats.named(file.format, file.path)
-        deletes = storage.deletes.of(file)
+        deletes = storage.deletes.read(file)
         reader = segment_format.open(storage.objects, file.path, reads_all=reads_all)
         storage.mappings.learn(reader.metadata)
         return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion, shape))

@@ -189,7 +189,7 @@ class TopicArchive:
             next_offsets={partition: state.next_offset for partition, state in offsets.items()},
             leader_epochs={partition: state.leader_epoch for partition, state in offsets.items()},
             first_offsets=decode_first_offsets(table.properties.get(keys.FIRST_OFFSETS, "{}")),
-            storage=TopicStorage.of(
+            storage=TopicStorage.of_store(
                 ObjectStore.of_table(table), self._formats, self._mappings, coercion=self._coercion, spill=self._spill
             ),
         )
@@ -219,6 +219,6 @@ def open_archive(
 
         return FirstThatKnows(registry_mappings, JournalMappings(journal))
 
-    coercion = Coercion.of(config.topic(topic)) if coerces else NO_COERCION
+    coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
     spool = config.archive.spool
     return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=spool, cache=PlanCache.below(spool))

@@ -32,4 +32,4 @@ class TopicFiles:
 
     def storage(self, *, spill: Path | None = None) -> TopicStorage:
         """Return what reading the files needs, with mappings from their footers."""
-        return TopicStorage.of(self.objects, self.formats, KnownMappings(self.topic, self), spill=spill)
+        return TopicStorage.of_store(self.objects, self.formats, KnownMappings(self.topic, self), spill=spill)

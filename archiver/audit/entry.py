@@ -69,7 +69,7 @@ class Draft:
     is_late: bool = False
 
     @classmethod
-    def of(cls, act: Act, subject: Subject, author: Author, *, is_late: bool) -> Self:
+    def of_act(cls, act: Act, subject: Subject, author: Author, *, is_late: bool) -> Self:
         """Make the draft of an act that is recorded now."""
         keeps_all = isinstance(act, Rewrote) and not act.leaves_out and act.added is None
         return cls(

@@ -108,7 +108,7 @@ class AuditTrail:
         """
         if self.journal.trail is None:
             return
-        draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=is_late)
+        draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=is_late)
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
     def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
@@ -117,7 +117,7 @@ class AuditTrail:
         `parent` is the snapshot that it is based on; for a change of partitioning, the spec.
         """
         if self.journal.trail is not None:
-            draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
+            draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.intend(
                 self.topic,
                 Intent(
@@ -285,7 +285,7 @@ class AuditTrail:
         if not stored.head.entries:
             holdings = self.registry.audit.holdings(self.topic)
             act = Began(is_new=not holdings.files, rows=holdings.rows, files=holdings.files, digest=holdings.digest)
-            draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
+            draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.append(self.topic, draft.act_id, draft.at)
         head = self.registry.audit.head(self.topic)
         assert head is not None

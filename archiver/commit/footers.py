@@ -89,7 +89,7 @@ def _place(one: TranslatedRange) -> tuple[int, int, str]:
 
 def range_id(path: str) -> str:
     """The ULID in a file's name, or a new one."""
-    name = DataFileName.of(path.rpartition("/")[2])
+    name = DataFileName.parse(path.rpartition("/")[2])
     return new_id() if name is None else name.ulid
 
 

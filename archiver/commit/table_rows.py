@@ -37,7 +37,7 @@ class TableRows:
         self._listed = ManifestReader().files(table.iceberg)
         self._files = {file_name(file.path): file for file in self._listed}
         objects = ObjectStore.of_table(table.iceberg)
-        self._storage = TopicStorage.of(objects, formats, KnownMappings(table.topic.topic, mappings))
+        self._storage = TopicStorage.of_store(objects, formats, KnownMappings(table.topic.topic, mappings))
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
         """Return the ranges that may have lost rows, and ranges that share a file with one of them.

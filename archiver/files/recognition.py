@@ -34,14 +34,14 @@ class UnknownFields:
     below: tuple[tuple[int, UnknownFields], ...]
 
     @classmethod
-    def of(cls, kind: pa.StructType, unknown_ids: frozenset[int]) -> Self | None:
+    def of_struct(cls, kind: pa.StructType, unknown_ids: frozenset[int]) -> Self | None:
         """The columns with these field ids. None if the struct has none."""
         own, below = None, []
         for index, field in enumerate(kind):
             if field.name == names.UNRECOGNIZED and field_id(field) in unknown_ids:
                 own = index
             nested = _held_struct(field.type)
-            fields_below = None if nested is None else cls.of(nested, unknown_ids)
+            fields_below = None if nested is None else cls.of_struct(nested, unknown_ids)
             if fields_below is not None:
                 below.append((index, fields_below))
         return cls(own, tuple(below)) if below or own is not None else None
@@ -86,7 +86,7 @@ class Recognizer:
         mappings = {names.KEY: row.key, names.VAL: row.value}
         schema = schema or row.arrow_schema
         self._parts = {
-            part: _PartColumns.of(schema.field(part).type, mapping)
+            part: _PartColumns.of_struct(schema.field(part).type, mapping)
             for part, mapping in mappings.items()
             if mapping.arrow_type.get_field_index(names.ERR) >= 0
         }
@@ -117,9 +117,9 @@ class _PartColumns:
     keeps_raw: bool
 
     @classmethod
-    def of(cls, kind: pa.StructType, mapping: ValueMapping) -> Self:
+    def of_struct(cls, kind: pa.StructType, mapping: ValueMapping) -> Self:
         return cls(
-            unknown=UnknownFields.of(kind, mapping.unknown_ids),
+            unknown=UnknownFields.of_struct(kind, mapping.unknown_ids),
             error=kind.get_field_index(names.ERR),
             raw=kind.get_field_index(names.RAW),
             prefix=kind.get_field_index(names.PREFIX),

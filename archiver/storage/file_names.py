@@ -41,7 +41,7 @@ class DataFileName:
     start_offset: int | None = None
 
     @classmethod
-    def of(cls, name: str) -> Self | None:
+    def parse(cls, name: str) -> Self | None:
         """Parse a file name. None if it isn't the name of an archived file."""
         match = _NAME.fullmatch(name)
         if match is None:

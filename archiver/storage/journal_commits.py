@@ -51,7 +51,7 @@ class CommitObject:
     is_alone: bool
 
     @classmethod
-    def of(cls, found: ListedObject) -> CommitObject:
+    def parse(cls, found: ListedObject) -> CommitObject:
         """Parse the name of an object."""
         name = found.name.removesuffix(".json")
         many = _MANY.fullmatch(name)
@@ -123,7 +123,7 @@ class JournalCommits:
         for _ in range(_LOOKS):
             listed = self._listed()
             if before.issubset(paths := {item.path for item in listed}):
-                return [CommitObject.of(item) for item in listed]
+                return [CommitObject.parse(item) for item in listed]
             before = paths
         raise StorageUnavailable(
             "the journal's commits are summed up faster than they can be listed: run it again", folder=self.folder

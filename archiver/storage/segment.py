@@ -55,7 +55,7 @@ class SegmentLayout:
     other_mappings: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def of_mapping(
         cls, rows: RowMapping, table_properties: Mapping[str, str], bloom_filters: Mapping[int, float] | None = None
     ) -> Self:
         """Make the layout of a file whose rows are all written by one mapping."""

@@ -119,6 +119,6 @@ def _several(schema: UnionSchema, entries: Iterable[LedgerEntry], root: Root) ->
         raise DescriptorError("several message types must be named, each once", messages=tuple(by_name))
     steps = member_steps(entries, root, by_name)
     sources = {steps[name]: member for name, member in by_name.items()}
-    members = {step: MemberType.of(source) for step, source in sources.items()}
+    members = {step: MemberType.of_schema(source) for step, source in sources.items()}
     united = unite({step: member.graph for step, member in members.items()})
     return _SeveralMessages(sources=sources, members=members, keys=united.keys, graph=united.graph)

@@ -175,7 +175,7 @@ class MemberType:
     graph: TypeGraph
 
     @classmethod
-    def of(cls, schema: SourceSchema) -> Self:
+    def of_schema(cls, schema: SourceSchema) -> Self:
         """The type of a schema. Raises DescriptorError if the schema can't be read."""
         graph = source_graph(schema)
         return cls(schema=closure(find_descriptor(schema), schema.extensions), graph=graph)
@@ -212,7 +212,7 @@ def union_from_json(data: Mapping[str, Any]) -> UnionMapping:
 
 @lru_cache(maxsize=64)
 def _rebuild(members: tuple[UnionMember, ...], ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> UnionMapping:
-    types = {member.step: MemberType.of(member.schema) for member in members}
+    types = {member.step: MemberType.of_schema(member.schema) for member in members}
     return compile_union(types, ids=ids, keep_raw=keep_raw, options=options)
 
 

@@ -109,7 +109,7 @@ def test_a_chain_forged_from_an_entry_on_is_found(written: Written, key: PublicK
     forged = Written(path=target, signing=written.signing, head=EMPTY)
     drafts = [Draft.from_json(json.loads(line.data)) for line in written.folder.lines()]
     for number, draft in enumerate(drafts, 1):
-        act = Draft.of(appended(1000), draft.subject, AUTHOR, is_late=False) if number == start else draft
+        act = Draft.of_act(appended(1000), draft.subject, AUTHOR, is_late=False) if number == start else draft
         entry = act.at(forged.head)
         if number >= start:
             (target / f"entry-{number:010d}.json").write_text(entry.line)

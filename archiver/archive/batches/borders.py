@@ -70,31 +70,31 @@ def whole_batches(
             possible = _without_impossible(piece)
             first_rows = _first_rows(possible, sizes)
             if pending and not (_continues(pending[-1], possible) and held_bytes <= sizes.largest):
-                yield borders.of(_joined(pending), np.zeros(1, np.int64), follower=possible)
+                yield borders.apply(_joined(pending), np.zeros(1, np.int64), follower=possible)
                 pending = []
             if pending and len(first_rows) > 1:
                 pending.append(possible.slice(0, int(first_rows[1])))
-                yield borders.of(
+                yield borders.apply(
                     _joined(pending), np.zeros(1, np.int64), follower=possible.slice(int(first_rows[1]), 1)
                 )
                 pending, first_rows = [], first_rows[1:]
             start, last = int(first_rows[0]), int(first_rows[-1])
             if start < last:
                 rows = possible.slice(start, last - start)
-                yield borders.of(rows, first_rows[:-1] - start, follower=possible.slice(last, 1))
+                yield borders.apply(rows, first_rows[:-1] - start, follower=possible.slice(last, 1))
             # while the whole piece belongs to the held batch, the batch goes on
             pending = [*pending, possible.slice(last)] if pending else [possible.slice(last)]
             held_bytes = sum(part.nbytes for part in pending)
             offset = int(offsets_of(possible)[-1])
             if not spans_gaps and offset == _numbers(possible, "batch_end")[-1]:  # the batch is complete
-                yield borders.of(_joined(pending), np.zeros(1, np.int64), end=offset + 1)
+                yield borders.apply(_joined(pending), np.zeros(1, np.int64), end=offset + 1)
                 pending = []
     except ContextError:
         if pending:  # the rest of this batch may be in what couldn't be read
-            yield borders.of(_joined(pending), np.zeros(1, np.int64), end=int(offsets_of(pending[-1])[-1]) + 1)
+            yield borders.apply(_joined(pending), np.zeros(1, np.int64), end=int(offsets_of(pending[-1])[-1]) + 1)
         raise
     if pending:
-        yield borders.of(_joined(pending), np.zeros(1, np.int64), end=end)
+        yield borders.apply(_joined(pending), np.zeros(1, np.int64), end=end)
 
 
 class _Borders:
@@ -104,7 +104,7 @@ class _Borders:
         self._spans_gaps = spans_gaps
         self._floor = -1
 
-    def of(
+    def apply(
         self,
         rows: pa.RecordBatch,
         first_rows: Int64Array,

@@ -55,7 +55,7 @@ class FileEnd:
         return cls(data=data, start=start, footer_start=footer_start)
 
     @classmethod
-    def of(cls, footer: bytes) -> Self:
+    def of_footer(cls, footer: bytes) -> Self:
         """The end of a file with this footer and an unknown start."""
         return cls(data=footer + _LENGTH.pack(len(footer)) + MAGIC, start=0, footer_start=0)
 

@@ -66,7 +66,7 @@ class ColumnChunk:
     is_encrypted: bool
 
     @classmethod
-    def of(cls, rows: int, column: Fields) -> Self:
+    def parse(cls, rows: int, column: Fields) -> Self:
         """Parse a chunk. Raises ThriftError if something is missing."""
         metadata: Fields = struct(column, _METADATA)
         sizes: Fields = metadata.get(_SIZE_STATISTICS, {})
@@ -116,7 +116,7 @@ class FooterChunks:
                 fields: Fields = self._groups[group]
                 self._columns[group] = number(fields, _ROWS), listed(fields, _COLUMNS, STRUCT)
             rows, columns = self._columns[group]
-            return ColumnChunk.of(rows, columns[index])
+            return ColumnChunk.parse(rows, columns[index])
         except IndexError as error:
             raise ThriftError from error
 

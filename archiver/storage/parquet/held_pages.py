@@ -46,7 +46,7 @@ class ChunkSpan:
     values: int
 
     @classmethod
-    def of(cls, chunk: pq.ColumnChunkMetaData) -> Self:
+    def of_chunk(cls, chunk: pq.ColumnChunkMetaData) -> Self:
         """The pages of a chunk that pyarrow reads."""
         start: int = chunk.data_page_offset
         dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
@@ -96,7 +96,7 @@ class HeldPages:
         finally:
             self._held = tuple(chunk for chunk in self._held if not any(chunk is fetched for fetched in mine))
 
-    def of(self, span: ChunkSpan) -> memoryview:
+    def chunk(self, span: ChunkSpan) -> memoryview:
         """The bytes of a chunk."""
         self.seek(span.start)
         return memoryview(self.read_buffer(span.end - span.start)).cast("B")

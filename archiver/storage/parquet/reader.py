@@ -155,7 +155,7 @@ class ParquetSegmentReader:
         self._check_rows(block, rows)
 
     def _check_values(self, block: Block, column: str, span: ChunkSpan, pages: HeldPages) -> None:
-        counted = span.counted(pages.of(span))
+        counted = span.counted(pages.chunk(span))
         if counted != span.values:
             raise BadSegment(
                 "the pages of a column don't have as many values as the file's footer says: they were damaged. Restore"

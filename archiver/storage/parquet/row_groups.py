@@ -70,7 +70,7 @@ class RowGroups:
         for leaf in leaves:
             if not self._may_ask(index, leaf.index):
                 continue
-            span = ChunkSpan.of(group.column(leaf.index))
+            span = ChunkSpan.of_chunk(group.column(leaf.index))
             if not 0 <= span.start <= span.end <= self._pages_end:
                 raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=leaf.path, row_group=index)
             spans.append((leaf, span))

@@ -38,7 +38,7 @@ def local(delete: DataFile) -> Path:
 
 
 def positions(delete: DataFile) -> list[int]:
-    return DeletionVector.of(delete).positions(OBJECTS).tolist()
+    return DeletionVector.of_entry(delete).positions(OBJECTS).tolist()
 
 
 def test_a_vector_is_read_from_its_place(entry: DataFile):
@@ -55,7 +55,7 @@ def test_all_positions_are_read(tmp_path: Path, some: set[int], run: int):
 
 
 def test_every_flipped_bit_is_told(entry: DataFile):
-    result, path = DeletionVector.of(entry), local(entry)
+    result, path = DeletionVector.of_entry(entry), local(entry)
     sound = path.read_bytes()
     for bit in range(8 * result.offset, 8 * (result.offset + result.size)):
         damaged = bytearray(sound)
@@ -79,7 +79,7 @@ def test_bytes_of_another_kind_are_told(tmp_path: Path):
 
 @pytest.mark.parametrize("size", [0, 30, -1])
 def test_a_file_that_was_cut_short_is_told(entry: DataFile, size: int):
-    result = DeletionVector.of(entry)
+    result = DeletionVector.of_entry(entry)
     with local(entry).open("r+b") as file:
         file.truncate(size if size >= 0 else result.offset + result.size - 1)
     with pytest.raises(BadSegment, match="cut short"):
@@ -121,7 +121,7 @@ class _Short:
 @pytest.mark.parametrize("rows", [len(ROWS) - 1, len(ROWS) + 1, 0])
 def test_a_vector_of_more_or_fewer_rows_than_its_manifest_says_is_told(entry: DataFile, rows: int):
     with pytest.raises(BadSegment, match=f"other rows than its manifest says.*found={len(ROWS)}"):
-        replace(DeletionVector.of(entry), rows=rows).positions(OBJECTS)
+        replace(DeletionVector.of_entry(entry), rows=rows).positions(OBJECTS)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_each_vector_of_a_file_deletes_rows_of_its_own_data_file(lake: Lake, fil
     path = lake.delete_by_vectors({"file:///elsewhere": [1], second.file_path: [7], first.file_path: [0, 2, 91]})
     files = ManifestReader().files(lake.load("orders"))
     deletes = DeleteFiles(OBJECTS, FORMATS)
-    assert {file.path: deletes.of(file).positions.tolist() for file in files if file.has_deletes} == {
+    assert {file.path: deletes.read(file).positions.tolist() for file in files if file.has_deletes} == {
         first.file_path: [0, 2, 91],
         second.file_path: [7],
     }

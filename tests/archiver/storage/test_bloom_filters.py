@@ -133,7 +133,7 @@ def test_the_writer_gives_files_the_layouts_filters_and_counts_them(archive: Any
     sizes, filters = [], {OFFSET_ID: 0.01, 999: 0.01}
     for expected in ({}, filters):
         path = tmp_path / f"{len(expected)}.parquet"
-        layout = SegmentLayout.of(archive.rows, archive.properties, expected)
+        layout = SegmentLayout.of_mapping(archive.rows, archive.properties, expected)
         writer = ParquetFormat().start(SpoolFile.create(path), layout)
         for start in range(0, 2 * GROUP_ROWS, GROUP_ROWS):
             writer.write(rows_of(archive, GROUP_ROWS, start=start))

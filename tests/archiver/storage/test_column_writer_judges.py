@@ -72,7 +72,7 @@ def with_footer(data: bytes, change: Callable[[Fields], object]) -> bytes:
     assert end.footer_start is not None
     footer = opened(read_struct(end.footer)[0])
     change(footer)
-    return data[: end.footer_start - 12] + FileEnd.of(packed(footer)).with_checksum
+    return data[: end.footer_start - 12] + FileEnd.of_footer(packed(footer)).with_checksum
 
 
 def with_struct(data: bytes, start: int, change: Callable[[Fields], None]) -> bytes:

@@ -42,7 +42,7 @@ def written(**options: Any) -> bytes:
 def spans_of(data: bytes, group: int = 0) -> dict[str, ChunkSpan]:
     about = pq.read_metadata(io.BytesIO(data)).row_group(group)
     chunks = [about.column(value) for value in range(about.num_columns)]
-    return {chunk.path_in_schema: ChunkSpan.of(chunk) for chunk in chunks}
+    return {chunk.path_in_schema: ChunkSpan.of_chunk(chunk) for chunk in chunks}
 
 
 def counted(data: bytes, span: ChunkSpan) -> int | None:
@@ -118,12 +118,12 @@ def test_chunks_that_lie_together_come_by_one_request_and_are_let_go():
     with pages.holding(spans.values()):
         assert len(stream.asked) == 1
         for span in spans.values():
-            assert pages.of(span) == data[span.start : span.end]
+            assert pages.chunk(span) == data[span.start : span.end]
         assert len(stream.asked) == 1
         pages.seek(-4, os.SEEK_END)
         assert (bytes(pages.read(4)), pages.tell()) == (b"PAR1", len(data))
         assert len(stream.asked) == 2
-    assert pages.of(spans["number"]) == data[spans["number"].start : spans["number"].end]
+    assert pages.chunk(spans["number"]) == data[spans["number"].start : spans["number"].end]
     assert len(stream.asked) == 3
 
 
@@ -141,7 +141,7 @@ PLACES = bytes(byte for position in range(2 << 16) for byte in position.to_bytes
 def test_chunks_far_from_each_other_are_those_of_their_places(make: Callable[[bytes], Any]):
     pages = HeldPages(make(PLACES))
     with pages.holding(FAR):
-        assert [bytes(pages.of(value)) for value in FAR] == [PLACES[item.start : item.end] for item in FAR]
+        assert [bytes(pages.chunk(value)) for value in FAR] == [PLACES[item.start : item.end] for item in FAR]
 
 
 class Short(pa.PythonFile):

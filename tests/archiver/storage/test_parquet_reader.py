@@ -34,7 +34,7 @@ MANY = 20_000
 
 
 def finished(archive: Any, path: Path, *batches: pa.RecordBatch) -> str:
-    layout = SegmentLayout.of(archive.rows, {})
+    layout = SegmentLayout.of_mapping(archive.rows, {})
     writer = ParquetFormat().start(SpoolFile.create(path), layout)
     for batch in batches:
         writer.write(batch)

@@ -31,7 +31,7 @@ ORIGIN = SegmentOrigin(
 
 
 def layout_of(archive: Any) -> SegmentLayout:
-    return SegmentLayout.of(archive.rows, archive.properties)
+    return SegmentLayout.of_mapping(archive.rows, archive.properties)
 
 
 def write(archive: Any, folder: Path, *batches: pa.RecordBatch, name: str = "a") -> tuple[Path, DataFileInfo]:

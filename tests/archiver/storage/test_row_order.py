@@ -64,7 +64,7 @@ def test_rows_without_a_place_are_in_no_order(rows: pa.RecordBatch) -> None:
 def test_a_file_claims_the_order_that_its_rows_have(archive: Any, tmp_path: Path, offsets: list[int]) -> None:
     path = tmp_path / "file.parquet"
     with closing(SpoolFile.create(path)) as spooled:
-        writer = ParquetFormat().start(spooled, SegmentLayout.of(archive.rows, {}))
+        writer = ParquetFormat().start(spooled, SegmentLayout.of_mapping(archive.rows, {}))
         for offset in offsets:
             writer.write(archive.batch([archive.row(offset=offset)]))
         info = writer.close(origin=None, path=path.as_uri(), partition_value=0)

@@ -82,7 +82,7 @@ def file_of(path: Path, values: pa.StructArray) -> str:
         schema=ROWS.arrow_schema,
     )
     rows = rows.set_column(rows.schema.get_field_index("val"), ROWS.arrow_schema.field("val"), values)
-    writer = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of(ROWS, {}))
+    writer = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(ROWS, {}))
     writer.write(rows)
     writer.close(origin=None, path="x", partition_value=0)
     return path.as_uri()

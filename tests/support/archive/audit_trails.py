@@ -76,7 +76,7 @@ class Written:
 
     def add(self, *those: Act, subject: Subject = SUBJECT) -> None:
         for act in those:
-            entry = Draft.of(act, subject, AUTHOR, is_late=False).at(self.head)
+            entry = Draft.of_act(act, subject, AUTHOR, is_late=False).at(self.head)
             self.folder.write(self.head.entries + 1, entry.line)
             self.head = replace(self.head, entries=self.head.entries + 1, last_hash=entry.hash, digest=entry.digest)
 

@@ -82,7 +82,7 @@ class CompactedTable:
         files = ManifestReader().files(self.lake.load(TOPIC.topic))
         deletes = DeleteFiles(ObjectStore(), FORMATS)
         return [
-            SourceFile(file=file, ranges=self._held(file.path), has_deletes=len(deletes.of(file).positions) > 0)
+            SourceFile(file=file, ranges=self._held(file.path), has_deletes=len(deletes.read(file).positions) > 0)
             for file in files
         ]
 

@@ -28,7 +28,7 @@ def known_users(passwords: Mapping[str, str]) -> KnownUsers:
         name: {value: keys_of_password(value, password, LEAST_ITERATIONS) for value in MECHANISMS}
         for name, password in passwords.items()
     }
-    return KnownUsers.of(keys, SECRET)
+    return KnownUsers.with_keys(keys, SECRET)
 
 
 class GuardedDoor:

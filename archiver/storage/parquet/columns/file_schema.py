@@ -82,7 +82,7 @@ class FileSchema:
     leaves: tuple[LeafPlace, ...]
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> FileSchema:
+    def of_columns(cls, schema: pa.Schema) -> FileSchema:
         """Make the schema of files with these columns. Raises StorageError for a type that no table's column has."""
         return _known(Exact.of_schema(schema))
 

@@ -55,7 +55,7 @@ class FileWriter:
     ) -> None:
         self._sink = sink
         self._columns_of_rows = schema
-        self._schema = FileSchema.of(schema)
+        self._schema = FileSchema.of_columns(schema)
         self._sorted_by = tuple(sorted_by)
         self._columns = planned_columns(schema, plans)
         self._groups: list[_Group] = []
@@ -94,7 +94,7 @@ class FileWriter:
         self._is_broken = True
         column_indexes = self._put_all([chunk.column_index for group in self._groups for chunk in group.chunks])
         offset_indexes = self._put_all([chunk.offset_index for group in self._groups for chunk in group.chunks])
-        end = FileEnd.of(packed(self._footer(pairs, column_indexes, offset_indexes)))
+        end = FileEnd.of_footer(packed(self._footer(pairs, column_indexes, offset_indexes)))
         self._put(end.with_checksum)
         return pq.read_metadata(pa.BufferReader(MAGIC + end.data))
 
@@ -207,5 +207,5 @@ def planned_columns(schema: pa.Schema, plans: Sequence[ColumnPlan]) -> tuple[Col
             has_statistics=plan.has_statistics,
             filter_size=plan.filter_size,
         )
-        for leaf, plan in zip(FileSchema.of(schema).leaves, plans, strict=True)
+        for leaf, plan in zip(FileSchema.of_columns(schema).leaves, plans, strict=True)
     )

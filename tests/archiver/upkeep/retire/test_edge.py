@@ -27,7 +27,7 @@ def local(archive: Any, tmp_path: Path) -> Path:
     """A file with offsets from 0 that were all ingested at one time."""
     path = tmp_path / "ours.parquet"
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
-    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, range(ROWS))))
     writer.close(origin=origin, path="x", partition_value=0)
     return path

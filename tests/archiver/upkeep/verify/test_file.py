@@ -62,7 +62,7 @@ def rows(archive: Any) -> pa.RecordBatch:
 def local(archive: Any, rows: pa.RecordBatch, tmp_path: Path) -> Path:
     """A file of ours."""
     path = tmp_path / "ours.parquet"
-    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, {}))
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, {}))
     writer.write(rows)
     writer.close(origin=ORIGIN, path="x", partition_value=0, digest=digest_of(archive, rows))
     return path
