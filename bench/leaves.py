@@ -139,7 +139,7 @@ def main() -> None:
     row = row_mapping()
     batches = list(translated(one_partition(given.records), row))
     rows = pa.Table.from_batches(batches)
-    layout = SegmentLayout.of(row, {})
+    layout = SegmentLayout.of_mapping(row, {})
     leaves = leaves_of(layout.schema)
     encodings = choose_encodings(leaves, rows.slice(0, SAMPLE).combine_chunks().to_batches()[0])
     counted = frozenset(one for one, mode in measured_modes(leaves, layout.table_properties).items() if mode.counts)

@@ -55,7 +55,7 @@ def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_ro
     """Write a file with such row groups; return the seconds of CPU that it took."""
     writer.GROUP_ROWS = group_rows
     started = time.process_time()
-    made = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of(row, {}))
+    made = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(row, {}))
     for each in batches:
         made.write(each)
     made.close(origin=None, path=path.name, partition_value=0)

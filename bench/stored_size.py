@@ -103,7 +103,7 @@ def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]
 
 def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int) -> None:
     """Write the file that the job writes."""
-    writer = ParquetFormat(compression_level=level).start(SpoolFile.create(path), SegmentLayout.of(row, {}))
+    writer = ParquetFormat(compression_level=level).start(SpoolFile.create(path), SegmentLayout.of_mapping(row, {}))
     for each in rows:
         writer.write(each)
     origin = SegmentOrigin(cluster_id="c", topic="orders", topic_id="", partition=0, start_offset=0, end_offset=1 << 40)

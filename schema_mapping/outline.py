@@ -105,7 +105,7 @@ def _root(root: Root, mapping: ValueMapping, entries: tuple[LedgerEntry, ...], *
         if entry.root == root:
             below[entry.parent_id].append(entry)
     top = ROOT_IDS[root]
-    columns = _Columns(mapping, below, keep_removed=keep_removed)
+    columns = _OutlineColumns(mapping, below, keep_removed=keep_removed)
     return RootOutline(
         name=root,
         field_id=top,
@@ -115,7 +115,7 @@ def _root(root: Root, mapping: ValueMapping, entries: tuple[LedgerEntry, ...], *
     )
 
 
-class _Columns:
+class _OutlineColumns:
     def __init__(self, mapping: ValueMapping, below: Mapping[int, list[LedgerEntry]], *, keep_removed: bool) -> None:
         self._mapping = mapping
         self._below = below

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schema_mapping import names
 from schema_mapping.columns.arrow import arrow_field
-from schema_mapping.columns.expansion import Cut
+from schema_mapping.columns.expansion import CutStruct
 from schema_mapping.columns.ledger import LedgerEntry, Root
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path
@@ -43,7 +43,7 @@ class RawMapping:
         return ()
 
     @property
-    def cuts(self) -> tuple[Cut, ...]:
+    def cuts(self) -> tuple[CutStruct, ...]:
         """Empty: no struct can be cut."""
         return ()
 
@@ -89,7 +89,7 @@ class RawMapping:
         return _by_chunk(rows, lambda chunk: chunk.flatten()[chunk.type.get_field_index(names.RAW)], pa.binary())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `RawFormat` makes an equal mapping."""
+        """A JSON object from which `RawValueFormat` makes an equal mapping."""
         return {"format": RAW_FORMAT, "raw_id": self.raw_id}
 
     def schema(self, envelope: bytes | None) -> DeclaredSchema | None:  # noqa: ARG002 - there is nothing to put it before
@@ -114,7 +114,7 @@ def _struct(raw_id: int) -> pa.StructType:
     return pa.struct([arrow_field(names.RAW, pa.binary(), raw_id)])
 
 
-class RawFormat:
+class RawValueFormat:
     """The format of raw bytes: it reads mappings back, and never a schema."""
 
     name = RAW_FORMAT
@@ -131,7 +131,7 @@ class RawFormat:
         """Nothing: raw bytes are encoded by Arrow alone."""
 
 
-RAW: Final = RawFormat()
+RAW: Final = RawValueFormat()
 
 
 def _by_chunk(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyiceberg.types import StructType
 
     from schema_mapping.columns.docs import Comments
-    from schema_mapping.columns.expansion import Cut
+    from schema_mapping.columns.expansion import CutStruct
     from schema_mapping.columns.graph import ColumnGraph
     from schema_mapping.columns.ids import ColumnIds
     from schema_mapping.columns.ledger import LedgerEntry, Root
@@ -115,7 +115,7 @@ class ValueMapping(Protocol):
         """The names of the types that a value may have. `which` in `decode` gives indexes in this tuple."""
 
     @property
-    def cuts(self) -> tuple[Cut, ...]:
+    def cuts(self) -> tuple[CutStruct, ...]:
         """The structs that have no columns and are kept whole."""
 
     @property

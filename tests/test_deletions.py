@@ -69,7 +69,6 @@ NO_OBJECT_OF_A_TABLE: Final = {
     "archiver/archive/plan_cache.py": 3,
     "archiver/cli/demo.py": 1,
     "archiver/engine/class_archive.py": 3,
-    "archiver/engine/java_ahead.py": 2,
     "archiver/local/maven.py": 3,
     "archiver/local/postgres.py": 3,
     "archiver/local/postgres_binaries.py": 1,

@@ -1,4 +1,4 @@
-"""Users in the registry's Postgres. They are written by `archiver users`, and only read by servers."""
+"""Users in the registry's Postgres. `archiver users` writes them, servers only read them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LOG = logging.getLogger(__name__)
 _MOST_NAME = 256
 _LEAST_PASSWORD = 8
 _ANSWERS_WITHIN = 5.0
-"""Seconds after which a registry that says nothing is away: a connection that was cut silently is made anew."""
+"""Seconds after which a silent registry counts as away, and the connection is opened again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedUser:
-    """A user as people see them."""
+    """A user in lists."""
 
     name: str
     mechanisms: tuple[str, ...]
@@ -39,7 +39,7 @@ class ListedUser:
 
 
 class RegistryUsers:
-    """Reads the users of a registry, which is opened when it is first needed. Slow: call it in a worker's thread."""
+    """Reads the users of a registry, which is opened at first use. Slow: call it in a worker thread."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -48,18 +48,19 @@ class RegistryUsers:
         self._unusable: frozenset[str] = frozenset()
 
     def load(self) -> KnownUsers:
-        """All users. Raises the registry's errors."""
+        """Return all users. Raises subclasses of RegistryError."""
         with self._lock:
             if self._registry is None:
                 self._registry = Registry(self._dsn, connections=1, answers_within=_ANSWERS_WITHIN)
-            found = self._registry.users.every()
-        known = {name: [one for one in keys if one.mechanism in MECHANISMS] for name, keys in found.keys.items()}
-        self._tell(frozenset(name for name, keys in known.items() if not all(map(_is_usable, keys))))
-        usable = {name: {one.mechanism: one for one in keys if _is_usable(one)} for name, keys in known.items()}
-        return KnownUsers.of(usable, found.secret)
+            registered = self._registry.users.every()
+        supported = {
+            name: [key for key in keys if key.mechanism in MECHANISMS] for name, keys in registered.keys.items()
+        }
+        self._tell(frozenset(name for name, keys in supported.items() if not all(map(_is_usable, keys))))
+        usable = {name: {key.mechanism: key for key in keys if _is_usable(key)} for name, keys in supported.items()}
+        return KnownUsers.with_keys(usable, registered.secret)
 
     def _tell(self, unusable: frozenset[str]) -> None:
-        """Name users whose keys can't be used, once."""
         if unusable - self._unusable:
             _LOG.error(
                 "users can't come in, as their passwords aren't hashed %d to %d times: %s. Give them a password again,"
@@ -79,7 +80,7 @@ class RegistryUsers:
 
 
 class UserAccounts:
-    """Adds, changes, lists and removes users. Each call is a transaction of its own."""
+    """Adds, changes, lists and removes users. Each call is a transaction."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -93,9 +94,9 @@ class UserAccounts:
         mechanisms: Sequence[Mechanism] = MECHANISMS,
         iterations: int = DEFAULT_ITERATIONS,
     ) -> None:
-        """Keep the keys of a password. ConfigError for a name or a password that can't be one."""
+        """Store the keys of a password. Raises ConfigError for an invalid name or password."""
         _check(name, password, iterations)
-        keys = [keys_of_password(each, password, iterations) for each in dict.fromkeys(mechanisms)]
+        keys = [keys_of_password(mechanism, password, iterations) for mechanism in dict.fromkeys(mechanisms)]
         with self._opened() as registry:
             registry.users.keep(name, keys, is_new=is_new)
 
@@ -105,17 +106,17 @@ class UserAccounts:
             registry.users.remove(name)
 
     def every(self) -> Iterable[ListedUser]:
-        """All users, by name."""
+        """Return all users, by name."""
         with self._opened() as registry:
-            found = registry.users.every()
+            registered = registry.users.every()
         return [
             ListedUser(
                 name,
-                tuple(each.mechanism for each in keys),
-                min(each.iterations for each in keys),
-                max((each.changed_at for each in keys if each.changed_at), default=None),
+                tuple(key.mechanism for key in keys),
+                min(key.iterations for key in keys),
+                max((key.changed_at for key in keys if key.changed_at), default=None),
             )
-            for name, keys in found.keys.items()
+            for name, keys in registered.keys.items()
         ]
 
     @contextmanager
@@ -139,5 +140,5 @@ def _check(name: str, password: str, iterations: int) -> None:
 
 
 def _is_usable(keys: ScramKeys) -> bool:
-    """Whether the registry asks for no more hashing than a server does for a client it doesn't know yet."""
+    """Whether the keys need no more hashing than a server does for an unknown client."""
     return LEAST_ITERATIONS <= keys.iterations <= MOST_ITERATIONS

@@ -1,6 +1,6 @@
-"""The keys that are kept of a password (RFC 5802): a password can be checked by them, and none can be made of them.
+"""The stored keys of a password (RFC 5802), which check a password without revealing it.
 
-An unknown user gets keys that match no password, so the check takes the same time as for a known user.
+An unknown user gets keys that match no password, so that the check takes the same time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEAST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 250_000
 DEFAULT_ITERATIONS: Final = 16_384
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""The name of each mechanism's hash."""
+"""The hash of each mechanism."""
 _SALT_BYTES: Final = 24
 
 
@@ -43,7 +43,7 @@ def derived_keys(mechanism: str, password: str, salt: bytes, iterations: int) ->
 
 
 def keys_of_nobody(mechanism: Mechanism, name: str, *, secret: bytes, iterations: int) -> ScramKeys:
-    """Make keys that no password has, for an unknown user: with the same salt each time, as if there were a user."""
+    """Make keys without a password for an unknown user, with a constant salt, as if the user existed."""
 
     def made(what: bytes) -> bytes:
         return hmac.digest(secret, what + mechanism.encode() + b"\0" + name.encode(), HASHES[mechanism])
@@ -58,6 +58,6 @@ def keys_of_nobody(mechanism: Mechanism, name: str, *, secret: bytes, iterations
 
 
 def is_password(keys: ScramKeys, password: str) -> bool:
-    """Return whether this is the password. Slow, on purpose; compares in constant time."""
+    """Whether this is the password. Slow, on purpose; compares in constant time."""
     derived = derived_keys(keys.mechanism, password, keys.salt, keys.iterations)
     return hmac.compare_digest(derived.stored_key, keys.stored_key)

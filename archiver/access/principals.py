@@ -1,4 +1,4 @@
-"""Principals: who a client is, in the words that Kafka uses for it (`User:alice`)."""
+"""Principals: a client's identity in Kafka's words (`User:alice`)."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ class Principal:
 
 
 ANONYMOUS: Final = Principal("ANONYMOUS")
-"""Whoever comes in where nobody has to say who they are."""
+"""The principal of clients that need no authentication."""

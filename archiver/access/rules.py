@@ -1,7 +1,7 @@
-"""Who may do what: rules for topics and groups. A rule that denies wins over all that allow. No I/O.
+"""Rules for topics and groups. A rule that denies wins over rules that allow. No I/O.
 
-Without any rule, everybody who may come in may read everything. As soon as there is one, nobody may do what no rule
-allows. Reading implies describing, as in Kafka; who may not describe may not read either.
+Without rules, every admitted client may read everything; with rules, only what a rule allows. As in Kafka, reading
+implies describing, and a denied describe also denies reading.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from archiver.config.serve_security import AclSection, OperationWord
 
 
 class Operation(Enum):
-    """What may be done with a topic or a group."""
+    """An operation on a topic or a group."""
 
     DESCRIBE = "describe"
     READ = "read"
@@ -37,28 +37,28 @@ _DENIED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names that a rule speaks of: exact ones, and beginnings, written with `*` at their end."""
+    """Names in a rule: exact ones, and prefixes, which end with `*`."""
 
     exact: frozenset[str]
     beginnings: tuple[str, ...]
 
     @classmethod
     def parse(cls, patterns: Iterable[str]) -> Names:
-        """Take names and patterns such as `orders`, `orders-*` and `*`."""
-        found = tuple(patterns)
+        """Parse names and patterns such as `orders`, `orders-*` and `*`."""
+        listed = tuple(patterns)
         return cls(
-            frozenset(each for each in found if not each.endswith("*")),
-            tuple(each[:-1] for each in found if each.endswith("*")),
+            frozenset(name for name in listed if not name.endswith("*")),
+            tuple(prefix[:-1] for prefix in listed if prefix.endswith("*")),
         )
 
     def has(self, name: str) -> bool:
-        """Whether a name is one of them."""
+        """Whether a name matches."""
         return name in self.exact or name.startswith(self.beginnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What some principals may do, or may not do, with some topics and groups."""
+    """Allows or denies operations on topics and groups to some principals."""
 
     principals: Names
     is_denial: bool
@@ -75,36 +75,36 @@ class Rule:
         topics: Iterable[str],
         groups: Iterable[str],
     ) -> Rule:
-        """Take the words of the configuration."""
+        """Make a rule from the words of the configuration."""
         meaning = _DENIED if permission == "deny" else _ALLOWED
         return cls(
             principals=Names.parse((principal,)),
             is_denial=permission == "deny",
-            operations=frozenset(one for each in operations for one in meaning[each]),
+            operations=frozenset(item for operation in operations for item in meaning[operation]),
             topics=Names.parse(topics),
             groups=Names.parse(groups),
         )
 
 
 class Access:
-    """What one principal may do. Asked for each topic and group of each request."""
+    """What one principal may do. Checked for each topic and group of each request."""
 
     __slots__ = ("_rules", "is_open", "principal")
 
     def __init__(self, principal: Principal, rules: Iterable[Rule]) -> None:
-        known = tuple(rules)
+        applicable = tuple(rules)
         self.principal = principal
-        self.is_open = not known
-        self._rules = tuple(each for each in known if each.principals.has(str(principal)))
+        self.is_open = not applicable
+        self._rules = tuple(rule for rule in applicable if rule.principals.has(str(principal)))
 
     def topic(self, name: str, operation: Operation) -> bool:
-        """Whether this may be done with a topic."""
+        """Whether this operation on a topic is allowed."""
         return self.is_open or self._allows(
-            [each.is_denial for each in self._rules if operation in each.operations and each.topics.has(name)]
+            [rule.is_denial for rule in self._rules if operation in rule.operations and rule.topics.has(name)]
         )
 
     def sees(self, topic: str) -> bool:
-        """Whether a topic may be known of."""
+        """Whether a topic is visible."""
         return self.topic(topic, Operation.DESCRIBE)
 
     def reads(self, topic: str) -> bool:
@@ -112,9 +112,9 @@ class Access:
         return self.topic(topic, Operation.READ)
 
     def group(self, name: str, operation: Operation) -> bool:
-        """Whether this may be done with a group."""
+        """Whether this operation on a group is allowed."""
         return self.is_open or self._allows(
-            [each.is_denial for each in self._rules if operation in each.operations and each.groups.has(name)]
+            [rule.is_denial for rule in self._rules if operation in rule.operations and rule.groups.has(name)]
         )
 
     @staticmethod
@@ -123,5 +123,5 @@ class Access:
 
 
 def rules_in(sections: Iterable[AclSection]) -> tuple[Rule, ...]:
-    """Take the rules of the configuration."""
+    """Parse the rules of the configuration."""
     return tuple(Rule.parse(acl.principal, acl.permission, acl.operations, acl.topics, acl.groups) for acl in sections)

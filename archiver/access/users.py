@@ -1,6 +1,6 @@
-"""Users with a password: their stored keys, kept in memory and looked up again from time to time.
+"""Users with a password: their stored keys, kept in memory and reloaded regularly.
 
-While the registry is away, those who were known last are known still.
+While the registry is away, the last loaded users stay valid.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from catalog.registry import ScramKeys
 _LOG = logging.getLogger(__name__)
 _KNOWN_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 0.5
-"""How long a client waits for users that are being looked up. Then those that were known last count."""
+"""How long a client waits for users that are being loaded. Then the last loaded users count."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownUsers:
-    """All users as they were at a time: keys by name and mechanism. `secret` makes salts for those who aren't known."""
+    """All users at one time: keys by name and mechanism. `secret` makes salts for unknown users."""
 
     keys: Mapping[str, Mapping[str, ScramKeys]]
     secret: bytes
     usual: Mapping[Mechanism, int]
-    """The iterations that most users have: so many has one who isn't known."""
+    """The iterations that most users have, used for unknown users."""
 
     @classmethod
-    def of(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
+    def with_keys(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
         """Users with these keys."""
         usual: dict[Mechanism, int] = {}
         for mechanism in MECHANISMS:
-            counts = Counter(each[mechanism].iterations for each in keys.values() if mechanism in each)
+            counts = Counter(key[mechanism].iterations for key in keys.values() if mechanism in key)
             usual[mechanism] = counts.most_common(1)[0][0] if counts else DEFAULT_ITERATIONS
         return cls(keys, secret, usual)
 
     def keys_of(self, name: str, mechanism: Mechanism) -> tuple[ScramKeys, bool]:
-        """The keys of a name, and whether somebody has it. Who isn't known has keys that no password fits."""
+        """The keys of a name, and whether such a user exists. No password fits an unknown user's keys."""
         iterations = self.usual[mechanism]
         nobody = keys_of_nobody(mechanism, name, secret=self.secret, iterations=iterations)
-        found = self.keys.get(name, {}).get(mechanism)
-        return (nobody, False) if found is None else (found, True)
+        key = self.keys.get(name, {}).get(mechanism)
+        return (nobody, False) if key is None else (key, True)
 
     def any_keys_of(self, name: str) -> tuple[ScramKeys, bool]:
         """The keys of a name for any mechanism, to compare a password with."""
-        found = self.keys.get(name, {})
-        mechanism: Mechanism = "SCRAM-SHA-512" if "SCRAM-SHA-512" in found or not found else "SCRAM-SHA-256"
+        keys = self.keys.get(name, {})
+        mechanism: Mechanism = "SCRAM-SHA-512" if "SCRAM-SHA-512" in keys or not keys else "SCRAM-SHA-256"
         return self.keys_of(name, mechanism)
 
 
@@ -57,7 +57,6 @@ class Users:
     """The users of a server. Use it from one event loop."""
 
     def __init__(self, load: Callable[[], Awaitable[KnownUsers]], *, seconds: float = _KNOWN_SECONDS) -> None:
-        """`load` asks the registry; `seconds` is how long its answer holds."""
         self._load = load
         self._seconds = seconds
         self._known: KnownUsers | None = None
@@ -66,12 +65,12 @@ class Users:
         self._is_away = False
 
     async def begin(self) -> None:
-        """Load the users. Raises the registry's errors."""
+        """Load the users. Raises subclasses of RegistryError."""
         self._known = await self._load()
         self._asked_at = asyncio.get_running_loop().time()
 
     async def known(self) -> KnownUsers:
-        """The users, not older than a few seconds as long as the registry answers at once."""
+        """The users, at most a few seconds old while the registry answers at once."""
         if asyncio.get_running_loop().time() - self._asked_at > self._seconds:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.get_running_loop().create_task(self._ask())
@@ -80,7 +79,7 @@ class Users:
         return self._known
 
     async def close(self) -> None:
-        """Give up what is being asked."""
+        """Cancel the load under way."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)

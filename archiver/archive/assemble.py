@@ -1,7 +1,6 @@
-"""Assembles records from archived rows, a batch at a time and without an object for each record.
+"""Assembles records from archived rows by whole columns, byte for byte as sent.
 
-Keys and raw values come from `__raw__`. Other values are encoded with the mapping that wrote the row. The result is
-what was sent, byte for byte, or an error that names the file.
+Keys and raw values come from `__raw__`; other values are encoded with the mapping that wrote the row.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from schema_mapping.value_format import ShowsValues, ValueMapping
 NO_COERCION = Coercion()
 
 Rows: TypeAlias = slice | npt.NDArray[np.int64]
-"""The places of rows among the records that are assembled."""
+"""The positions of rows among the records that are assembled."""
 
 _HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
 
@@ -41,15 +40,14 @@ class Mappings(Protocol):
     """The mappings of a topic, by schema version."""
 
     def row_mapping(self, version: int) -> RowMapping:
-        """Return the mapping of a version; ReplayError if no source knows it."""
+        """Return the mapping of a version. Raises ReplayError if no source has it."""
 
 
 @dataclass(frozen=True)
 class Assembler:
     """Assembles the records of one file, whose schema is `schema`.
 
-    `coercion` says where envelopes are added; otherwise records come back byte for byte. `shape` says which columns the
-    records have.
+    `coercion` adds envelopes; otherwise records are byte for byte as sent. `shape` chooses the columns.
     """
 
     path: str
@@ -60,7 +58,7 @@ class Assembler:
 
     @cached_property
     def field_ids(self) -> frozenset[int]:
-        """The field ids of the columns to read."""
+        """The field ids of the columns to read. Raises ReplayError if the file lacks a required column."""
         key = next((field for field in self.schema if field_id(field) == KEY_ID), None)
         raw = None if key is None else next((field for field in key.type if field.name == names.RAW), None)
         raw_id = None if raw is None else field_id(raw)
@@ -72,13 +70,13 @@ class Assembler:
 
     @cached_property
     def omissible_ids(self) -> frozenset[int]:
-        """The field ids among `field_ids` below which columns may be left out of rows that are null there."""
+        """The field ids among `field_ids` below which columns may be omitted for rows that are null there."""
         return self.shape.ids | {VAL_ID, HEADERS_ID}
 
     def kafka(self, rows: pa.RecordBatch, nulls: frozenset[int] = frozenset()) -> pa.StructArray:
-        """Return the shape's columns of `kafka` with our names and types; ReplayError if a required one is missing.
+        """Return the shape's columns of `kafka`. Raises ReplayError if a required one is missing.
 
-        Columns with the field ids `nulls` are null, and were left out of the rows.
+        Columns with the field ids `nulls` are null, and were omitted from the rows.
         """
         with self._errors():
             column = column_by_id(rows, KAFKA_ID)
@@ -92,9 +90,9 @@ class Assembler:
     def records(
         self, rows: pa.RecordBatch, kafka: pa.StructArray, nulls: frozenset[int] = frozenset()
     ) -> pa.RecordBatch:
-        """Assemble the records of rows, in their order, with the columns of the shape. `kafka` is that of the rows.
+        """Assemble the records of rows, in order, with the columns of the shape. `kafka` is that of the rows.
 
-        Columns with the field ids `nulls` are null, and were left out of the rows.
+        Columns with the field ids `nulls` are null, and were omitted from the rows. Raises ReplayError.
         """
         with self._errors():
             return self.shape.build(self._parts(rows, kafka, nulls))
@@ -151,11 +149,11 @@ class Assembler:
     def _shown(
         self, column: pa.StructArray, values: pa.BinaryArray, name: str, version: int | None, mapping: ValueMapping
     ) -> pa.StructArray:
-        """Show values by the mapping that wrote their rows; null where it can't."""
+        """Show values by the mapping that wrote their rows; null if that is impossible."""
         if not isinstance(mapping, ShowsValues):
             return pa.nulls(len(column), SHOWN)
         projection = self._projection(column.type, mapping.arrow_type, name, version or 0)
-        if lost := [each for each in projection.missing if each.rpartition(".")[2] in WITNESSES]:
+        if lost := [name_path for name_path in projection.missing if name_path.rpartition(".")[2] in WITNESSES]:
             raise self._incomplete(*lost)
         return mapping.shown(values, projection(column))
 
@@ -172,7 +170,7 @@ class Assembler:
         versions: pa.Int32Array,
         convert: Callable[[pa.StructArray, int | None, Rows], pa.Array],
     ) -> pa.Array:
-        """Convert the rows of each version on their own. `convert` also gets the places of its rows."""
+        """Convert the rows of each version. `convert` also gets the positions of its rows."""
         distinct = pc.unique(versions)
         if len(distinct) == 1:
             return convert(column, distinct[0].as_py(), slice(None))
@@ -181,16 +179,16 @@ class Assembler:
         for version in distinct.to_pylist():
             if version is None:
                 raise self._incomplete(f"{names.KAFKA}.{names.SCHEMA_VERSION}")
-            place = np.flatnonzero(pc.fill_null(pc.equal(versions, version), fill_value=False))
-            places.append(place)
-            parts.append(convert(column.take(pa.array(place)), version, place))
+            positions = np.flatnonzero(pc.fill_null(pc.equal(versions, version), fill_value=False))
+            places.append(positions)
+            parts.append(convert(column.take(pa.array(positions)), version, positions))
         order = np.argsort(np.concatenate(places), kind="stable")
         return pa.concat_arrays(parts).take(pa.array(order))
 
     def _encode(
         self, val: pa.StructArray, version: int | None, nulls: frozenset[int] = frozenset()
     ) -> tuple[pa.BinaryArray, pa.StructArray, tuple[str, ...]]:
-        """The values as they were sent, with the rows of the mapping's type and the columns that the file lacks."""
+        """The values as sent, with the rows of the mapping's type and the columns that the file lacks."""
         mapping = self._row_mapping(version).value
         projection = self._projection(
             val.type,
@@ -233,7 +231,7 @@ class Assembler:
 
     @staticmethod
     def _needs_columns(rows: pa.StructArray) -> bool:
-        """Whether any value has to be made from columns: it isn't null and `__raw__` doesn't hold it."""
+        """Whether any value has to be made from columns: it isn't null and `__raw__` is."""
         return bool(pc.any(pc.and_(rows.is_valid(), pc.struct_field(rows, names.RAW).is_null())).as_py())
 
     def _projection(
@@ -247,12 +245,12 @@ class Assembler:
         in_dictionaries: bool = False,
     ) -> Projection:
         # rows of one file may be read with other columns than before; in one file a name has always the same field id
-        known = self._projections.get((name, version))
-        if known is not None and known[0] == (source, nulls):
-            return known[1]
-        found = shared_projection(source, target, name, nulls=nulls, in_dictionaries=in_dictionaries)
-        self._projections[name, version] = (source, nulls), found
-        return found
+        cached = self._projections.get((name, version))
+        if cached is not None and cached[0] == (source, nulls):
+            return cached[1]
+        compiled = shared_projection(source, target, name, nulls=nulls, in_dictionaries=in_dictionaries)
+        self._projections[name, version] = (source, nulls), compiled
+        return compiled
 
     @cached_property
     def _projections(self) -> dict[tuple[str, int], tuple[tuple[pa.DataType, frozenset[int]], Projection]]:

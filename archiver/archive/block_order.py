@@ -1,4 +1,4 @@
-"""Whether the rows of a block can be streamed as they come, or have to be sorted."""
+"""Whether the rows of a block can be streamed, or have to be sorted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ _PLACE_IDS: Final = frozenset({PARTITION_ID, OFFSET_ID})
 
 
 def is_trusted(reader: SegmentReader, block: Block) -> bool:
-    """Whether a block's claim to be sorted is believed without a look at its rows.
+    """Whether a block's claim to be sorted is trusted without reading its rows.
 
-    Earlier archivers wrote refilled copies of unsorted files with footers that claim that they are sorted. Such a copy
-    names no range of a log. So only the claim of a file with a range is believed.
+    Earlier archivers wrote wrong claims into refilled copies, which name no range.
     """
     return block.is_sorted and reader.metadata.origin is not None
 
 
 def is_in_order(reader: SegmentReader, block: Block) -> bool:
-    """Whether the rows of a block come in the order of (partition, offset).
+    """Whether the rows of a block are in the order of (partition, offset).
 
-    A claim that isn't trusted is compared with the rows, of which two columns are read.
+    An untrusted claim is compared with two columns of the rows.
     """
     if not block.is_sorted or is_trusted(reader, block):
         return block.is_sorted

@@ -1,4 +1,4 @@
-"""Finds the delete files that apply to a data file, by the rules of Iceberg's specification (scan planning)."""
+"""Finds the delete files that apply to a data file, by Iceberg's specification (scan planning)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archiver.archive.file_columns import as_text, values_of
 
 
 class DeleteIndex:
-    """The delete files of one snapshot. Safe to share between threads."""
+    """The delete files of one snapshot. Thread-safe."""
 
     def __init__(self, entries: Iterable[ManifestEntry], specs: Mapping[int, PartitionSpec]) -> None:
         self._positions = DeleteFileIndex()
@@ -23,11 +23,11 @@ class DeleteIndex:
         self._unpartitioned = {spec_id for spec_id, spec in specs.items() if spec.is_unpartitioned()}
         for entry in entries:
             file = entry.data_file
-            place = as_text(values_of(file.partition))
+            partition = as_text(values_of(file.partition))
             if file.content == DataFileContent.POSITION_DELETES:
-                self._positions.add_delete_file(entry, partition_key=Record(place))
+                self._positions.add_delete_file(entry, partition_key=Record(partition))
             else:
-                self._equalities.append((entry.sequence_number or 0, place, file))
+                self._equalities.append((entry.sequence_number or 0, partition, file))
         self._positions.referenced_delete_files()  # it sorts now; later threads would do it without a lock
 
     def positions(self, path: str, sequence: int, spec_id: int, place: str) -> tuple[DataFile, ...]:
@@ -36,8 +36,8 @@ class DeleteIndex:
             return ()
         file = DataFile.from_args(file_path=path)
         file.spec_id = spec_id
-        found = self._positions.for_data_file(sequence, file, partition_key=Record(place))
-        return tuple(sorted(found, key=lambda one: one.file_path))
+        deletes = self._positions.for_data_file(sequence, file, partition_key=Record(place))
+        return tuple(sorted(deletes, key=lambda one: one.file_path))
 
     def equalities(self, sequence: int, spec_id: int, place: str) -> tuple[DataFile, ...]:
         """The equality delete files that apply to a data file."""
@@ -49,13 +49,13 @@ class DeleteIndex:
 
 
 def without_metrics(entry: ManifestEntry) -> ManifestEntry:
-    """Drop from a delete file's entry what reading and matching don't need: all bounds but those of data file paths.
+    """Drop a delete file's metrics, except bounds of data file paths, which matching needs.
 
-    A deletion vector has the path of its one data file as bounds: its entry names that, and has none.
+    A deletion vector's entry names its one data file, and has no bounds.
     """
     file = entry.data_file
-    place = vector_place(file)
-    of = place["referenced_data_file"] if is_vector(file) else None
+    location = vector_place(file)
+    of = location["referenced_data_file"] if is_vector(file) else None
     bounds = {} if of is None else {PATH_FIELD_ID: of.encode()}
     entry.data_file = slim = DataFile.from_args(
         ENTRY_VERSION,
@@ -69,7 +69,7 @@ def without_metrics(entry: ManifestEntry) -> ManifestEntry:
         upper_bounds=bounds or _of_paths(file.upper_bounds),
         key_metadata=file.key_metadata,
         equality_ids=file.equality_ids,
-        **place,
+        **location,
     )
     slim.spec_id = file.spec_id
     return entry

@@ -1,8 +1,6 @@
-"""Rows that others deleted: position and equality deletes of a data file, as masks over its rows.
+"""Position and equality deletes of a data file, as masks over its rows. Deleted offsets become gaps.
 
-Deleted offsets become gaps. Files of deletes are read as data files are, which tells damage: a row deleted by mistake
-is a record lost. Formats without checksums that are looked at are refused. Equality deletes are applied by the rules of
-Iceberg's specification: every column is equal, and null equals null.
+Formats without checksums are refused, because a row deleted by mistake is a lost record.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from archiver.storage.row_columns import column_by_id, field_id
 from archiver.storage.segment import SegmentFormat
 
 KEPT = 32
-"""How many delete files are kept in memory."""
+"""Delete files that are kept in memory."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Positions: TypeAlias = npt.NDArray[np.int64]
@@ -52,8 +50,8 @@ class EqualityKeys:
     columns: tuple[pa.Array, ...]
 
     def matches(self, rows: pa.RecordBatch) -> Mask:
-        """Say which of `rows` equal a row of the delete file in every column."""
-        found = np.ones(rows.num_rows, np.bool_)
+        """Whether each of `rows` equals a row of the delete file in every column."""
+        matching = np.ones(rows.num_rows, np.bool_)
         row_codes = np.zeros(rows.num_rows, np.int64)
         key_codes = np.zeros(len(self.columns[0]), np.int64)
         for identifier, written in zip(self.field_ids, self.columns, strict=True):
@@ -63,11 +61,11 @@ class EqualityKeys:
             values = pa.nulls(rows.num_rows, kind) if column is None else column.cast(kind)
             distinct = pc.unique(keys)
             codes = pc.index_in(values, value_set=distinct)
-            found &= codes.is_valid().to_numpy(zero_copy_only=False)
+            matching &= codes.is_valid().to_numpy(zero_copy_only=False)
             row_codes = row_codes * (len(distinct) + 1) + codes.fill_null(-1).to_numpy()
             key_codes = key_codes * (len(distinct) + 1) + pc.index_in(keys, value_set=distinct).to_numpy()
             key_codes, row_codes = _dense(key_codes, row_codes)
-        return found & np.isin(row_codes, key_codes)
+        return matching & np.isin(row_codes, key_codes)
 
 
 def _wider(column: pa.DataType, keys: pa.DataType) -> pa.DataType:
@@ -94,7 +92,7 @@ class Deletes:
         return frozenset(identifier for keys in self.equalities for identifier in keys.field_ids)
 
     def survivors(self, rows: pa.RecordBatch, first_row: int) -> Mask:
-        """Say which of `rows` aren't deleted. The first of them is at position `first_row` of the file."""
+        """Whether each of `rows` is still there. The first of them is at position `first_row` of the file."""
         kept = np.ones(rows.num_rows, np.bool_)
         low, high = np.searchsorted(self.positions, (first_row, first_row + rows.num_rows))
         kept[self.positions[low:high] - first_row] = False
@@ -111,11 +109,11 @@ class DeleteFiles:
         self._vectors = lru_cache(maxsize=KEPT)(partial(DeletionVector.positions, objects=objects))
         self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
-    def of(self, file: TableFile) -> Deletes:
-        """Read the deletes of `file`. Raises the leaves of StorageError and ReplayError, which name the delete file."""
+    def read(self, file: TableFile) -> Deletes:
+        """Read the deletes of `file`. Raises ReplayError and subclasses of StorageError, which name the delete file."""
         empty = np.empty(0, np.int64)
         positions = [
-            self._vectors(DeletionVector.of(delete))
+            self._vectors(DeletionVector.of_entry(delete))
             if is_vector(delete)
             else self._positions(delete).get(file.path, empty)
             for delete in file.position_deletes
@@ -123,7 +121,7 @@ class DeleteFiles:
         keys = [self._keys(delete) for delete in file.equality_deletes]
         return Deletes(
             np.unique(np.concatenate(positions)) if positions else empty,
-            tuple(each for each in keys if each is not None),
+            tuple(key for key in keys if key is not None),
         )
 
 
@@ -132,12 +130,11 @@ def _positions(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) 
         return {}
     path = delete.file_path
     parts = objects.reading(path, lambda _: _by_file(_batches(objects, formats, delete), path))
-    return {file: np.concatenate(each) for file, each in parts.items()}
+    return {file: np.concatenate(positions) for file, positions in parts.items()}
 
 
 def _by_file(batches: Iterator[pa.RecordBatch], path: str) -> dict[str, list[Positions]]:
-    """The positions of each file that the rows of a delete file name."""
-    found: dict[str, list[Positions]] = defaultdict(list)
+    by_path: dict[str, list[Positions]] = defaultdict(list)
     for rows in batches:
         names = {*rows.schema.names}
         if not {_FILE, _POSITION} <= names or not _says_which(rows[_FILE], rows[_POSITION]):
@@ -150,9 +147,9 @@ def _by_file(batches: Iterator[pa.RecordBatch], path: str) -> dict[str, list[Pos
         codes, positions = files.indices.to_numpy(), rows[_POSITION].to_numpy().astype(np.int64)
         order = np.argsort(codes, kind="stable")
         borders = np.searchsorted(codes[order], np.arange(len(files.dictionary) + 1))
-        for place, name in enumerate(_texts(files.dictionary, path)):
-            found[name].append(positions[order[borders[place] : borders[place + 1]]])
-    return found
+        for code, name in enumerate(_texts(files.dictionary, path)):
+            by_path[name].append(positions[order[borders[code] : borders[code + 1]]])
+    return by_path
 
 
 def _says_which(files: pa.Array, positions: pa.Array) -> bool:
@@ -162,9 +159,8 @@ def _says_which(files: pa.Array, positions: pa.Array) -> bool:
 
 
 def _texts(paths: pa.Array, file: str) -> list[str]:
-    """The paths as texts, also where the file says only that they are bytes: those would be the path of no file."""
     try:
-        return [str(one) for one in paths.cast(pa.binary()).cast(pa.string()).to_pylist()]
+        return [str(path) for path in paths.cast(pa.binary()).cast(pa.string()).to_pylist()]
     except pa.ArrowInvalid as error:
         raise BadSegment(
             "a position delete file names data files by bytes that aren't text: restore it from a backup, or rewrite"
@@ -192,10 +188,9 @@ def _equality_keys(objects: ObjectStore, formats: SegmentFormats, delete: DataFi
 
 
 def _dense(keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Renumber the codes from 0, since the product over many columns would overflow."""
-    known, keys = np.unique(keys, return_inverse=True)
-    places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
-    return keys.astype(np.int64), np.where(known[places] == rows, places, len(known)).astype(np.int64)
+    distinct, keys = np.unique(keys, return_inverse=True)
+    places = np.minimum(np.searchsorted(distinct, rows), len(distinct) - 1)
+    return keys.astype(np.int64), np.where(distinct[places] == rows, places, len(distinct)).astype(np.int64)
 
 
 def _batches(objects: ObjectStore, formats: SegmentFormats, delete: DataFile) -> Iterator[pa.RecordBatch]:

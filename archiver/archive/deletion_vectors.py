@@ -1,9 +1,4 @@
-"""Deletion vectors: the rows that others deleted of one data file, as a bitmap in a Puffin file.
-
-The manifest says where a vector lies, of which data file it is, and how many rows it has. Its bytes have a checksum,
-which is compared before they are parsed: a row deleted by mistake is a record lost. The Puffin file's own footer has
-none, and isn't needed.
-"""
+"""Deletion vectors: the deleted rows of one data file, as a bitmap in a Puffin file. Checksums are compared."""
 
 from __future__ import annotations
 
@@ -23,21 +18,23 @@ from archiver.storage.exact_reads import read_exactly
 from archiver.storage.objects import ObjectStore
 
 ENTRY_VERSION: Final = 3
-"""The version of Iceberg's manifests that says where vectors lie. Entries of earlier ones are read by it, too."""
+"""The first version of Iceberg's manifests with the positions of vectors. Earlier entries are read as this version,
+too.
+"""
 
 _MAGIC: Final = b"\xd1\xd3\x39\x64"
 _NUMBER: Final = 4
-"""The bytes of a vector's length, which comes first, and of its checksum, which comes last. It counts neither."""
+"""The bytes of a vector's length at its start and of its checksum at its end. The length counts neither."""
 _LEAST: Final = _NUMBER + len(_MAGIC) + 8 + _NUMBER
 """The size of a vector without rows."""
-_PLACES: Final = {field.name: place for place, field in enumerate(DATA_FILE_TYPE[ENTRY_VERSION].fields)}
+_PLACES: Final = {field.name: index for index, field in enumerate(DATA_FILE_TYPE[ENTRY_VERSION].fields)}
 _TOLD: Final = ("referenced_data_file", "content_offset", "content_size_in_bytes")
 _RESTORE: Final = "restore the file from a backup or the store's versions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVector:
-    """Where a vector of `rows` rows lies: the file at `path`, and the place and size in it."""
+    """The position and size of a vector of `rows` rows in the file at `path`."""
 
     path: str
     data_file: str
@@ -46,21 +43,21 @@ class DeletionVector:
     rows: int
 
     @classmethod
-    def of(cls, delete: DataFile) -> Self:
-        """Find the vector of a manifest's entry. Raises BadSegment where it doesn't say where that lies."""
-        told = vector_place(delete)
-        data_file, offset, size = (told[name] for name in _TOLD)
+    def of_entry(cls, delete: DataFile) -> Self:
+        """Find the vector of a manifest's entry. Raises BadSegment if the entry is incomplete."""
+        location = vector_place(delete)
+        data_file, offset, size = (location[name] for name in _TOLD)
         if data_file is None or offset is None or size is None or offset < 0 or size < _LEAST:
             raise BadSegment(
                 "a manifest doesn't say where a deletion vector lies, or of which data file it is: restore the manifest"
                 " from a backup, or rewrite the table's data files",
                 file=delete.file_path,
-                **told,
+                **location,
             )
         return cls(path=delete.file_path, data_file=data_file, offset=offset, size=size, rows=delete.record_count)
 
     def positions(self, objects: ObjectStore) -> npt.NDArray[np.int64]:
-        """Read the positions of the deleted rows, in order. Raises the leaves of StorageError."""
+        """Read the positions of the deleted rows, in order. Raises subclasses of StorageError."""
         blob = objects.reading(self.path, self._blob)
         length, checked, checksum = blob[:_NUMBER], blob[_NUMBER:-_NUMBER], blob[-_NUMBER:]
         if (
@@ -70,12 +67,12 @@ class DeletionVector:
         ):
             raise self._damaged("a deletion vector's bytes aren't those that were written")
         try:
-            found = BitMap64.deserialize(checked[len(_MAGIC) :])
+            bitmap = BitMap64.deserialize(checked[len(_MAGIC) :])
         except (ValueError, IndexError) as error:
             raise self._damaged("a deletion vector's bytes don't read as a bitmap", cause=str(error)) from error
-        if len(found) != self.rows:
-            raise self._damaged("a deletion vector has other rows than its manifest says", found=len(found))
-        return np.frombuffer(found.to_array(), np.uint64).astype(np.int64)
+        if len(bitmap) != self.rows:
+            raise self._damaged("a deletion vector has other rows than its manifest says", found=len(bitmap))
+        return np.frombuffer(bitmap.to_array(), np.uint64).astype(np.int64)
 
     def _blob(self, io: FileIO) -> bytes:
         with io.new_input(self.path).open() as stream:
@@ -85,15 +82,15 @@ class DeletionVector:
             return bytes(read_exactly(stream, self.offset, end))
 
     def _damaged(self, what: str, **found: object) -> BadSegment:
-        place = {"data_file": self.data_file, "offset": self.offset, "size": self.size, "rows": self.rows}
-        return BadSegment(f"{what}: {_RESTORE}", file=self.path, **place, **found)
+        context = {"data_file": self.data_file, "offset": self.offset, "size": self.size, "rows": self.rows}
+        return BadSegment(f"{what}: {_RESTORE}", file=self.path, **context, **found)
 
 
 def is_vector(delete: DataFile) -> bool:
-    """Whether a manifest's entry is of a deletion vector."""
+    """Whether a manifest's entry is a deletion vector's."""
     return bool(delete.file_format == FileFormat.PUFFIN)
 
 
 def vector_place(delete: DataFile) -> dict[str, Any]:
-    """What a manifest's entry says of a vector's place, by Iceberg's names. None where it says nothing."""
+    """The position of a vector in a manifest's entry, by Iceberg's names. None for missing values."""
     return {name: delete[_PLACES[name]] if len(delete) > _PLACES[name] else None for name in _TOLD}

@@ -1,7 +1,7 @@
-"""What manifests say about data files, in Arrow columns: only what planning needs.
+"""Manifest entries of data files in Arrow columns: only what planning needs.
 
-A file takes about 200 bytes here; its manifest entry takes 31 KiB. A bound is null if the manifest doesn't state it.
-Low and high bound of a column are both null, or neither is.
+A file takes about 200 bytes instead of 31 KiB. Low and high bound of a column are both null if the manifest doesn't
+state them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ COLUMNS: Final = pa.schema(
     ]
 )
 """`place` holds the partition values as text (see `as_text`). `latest`, `latest_ingest` and `nan_bounds` are those of
-TableFile."""
+TableFile.
+"""
 
 PIECE_ROWS = 8192
 _LENGTHS: Final = (4, 8)
@@ -74,20 +75,20 @@ def columns_of(counted: frozenset[int]) -> pa.Schema:
 
 
 def nulls_of(field_id: int) -> str:
-    """The name of the column that holds a field's null counts."""
+    """The column with a field's null counts."""
     return f"nulls_{field_id}"
 
 
 def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    """Convert entries of data files to batches of `columns_of(counted)`. One entry is in memory at a time."""
+    """Convert entries to batches of `columns_of(counted)`. One entry is in memory at a time."""
     schema = columns_of(counted)
     identifiers = sorted(counted)
     places: dict[tuple[object, ...], str] = {}
     rows: list[tuple[Any, ...]] = []
     for entry in entries:
         values = values_of(entry.data_file.partition)
-        place = places.get(values) or places.setdefault(values, as_text(values))
-        rows.append(_row(entry, place, identifiers))
+        text = places.get(values) or places.setdefault(values, as_text(values))
+        rows.append(_row(entry, text, identifiers))
         if len(rows) == PIECE_ROWS:
             yield _batch(rows, schema)
             rows = []

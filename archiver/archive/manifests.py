@@ -1,7 +1,4 @@
-"""Reads manifest lists and manifests, entry by entry.
-
-One entry has bounds of every column, and a table may have a million entries.
-"""
+"""Reads manifest lists and manifests, entry by entry: a table may have a million entries."""
 
 from __future__ import annotations
 
@@ -37,25 +34,25 @@ _UNREADABLE = (OSError, *manifest_lists.UNREADABLE)
 
 
 def listed_by(path: str, io: FileIO) -> list[ManifestFile]:
-    """Read a manifest list of which no snapshot tells, as of a commit that may still land.
+    """Read a manifest list without its snapshot, as of a commit that may still land.
 
-    Raises the leaves of StorageError, also where the list was cut within a block.
+    Raises subclasses of StorageError, also if the list was cut within a block.
     """
     with _in_our_words(path):
         return manifest_lists.manifest_list(io, path)
 
 
 def manifests_of(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
-    """Read a snapshot's manifest list. Raises the leaves of StorageError, also if the list was cut short."""
+    """Read a snapshot's manifest list. Raises subclasses of StorageError, also if the list is truncated."""
     with _in_our_words(snapshot.manifest_list):
         return manifest_lists.manifests_of(table.io, table.metadata, snapshot)
 
 
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
-    """Give the live entries of a manifest, with the sequence number and spec that they inherit from it.
+    """Yield the live entries of a manifest, with inherited sequence number and spec.
 
-    Entries of delete files have the fields of `ENTRY_VERSION`, which say where deletion vectors lie.
-    Raises the leaves of StorageError, also if the manifest is shorter than its list says.
+    Entries of delete files have the fields of `ENTRY_VERSION`. Raises subclasses of StorageError, also if the manifest
+    is shorter than its list says.
     """
     path = manifest.manifest_path
     live = read = 0
@@ -85,7 +82,6 @@ def _version(manifest: ManifestFile) -> TableVersion:
 
 @contextmanager
 def _in_our_words(path: str) -> Iterator[None]:
-    """Turn what reading the object at `path` raises into the leaves of StorageError."""
     try:
         yield
     except MetadataDamaged as error:

@@ -1,7 +1,4 @@
-"""Finds the mapping that wrote a row, by `kafka.schema_version`: in file footers, else the registry, else the journal.
-
-A row is always encoded with the mapping that wrote it, so schema evolution never breaks a replay.
-"""
+"""Finds the mapping that wrote a row, by `kafka.schema_version`: in footers, else the registry, else the journal."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class MappingSource(Protocol):
     """A source of the mappings of one topic, by schema version."""
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; None if this source doesn't know it."""
+        """Return the mapping of a version; None if this source lacks it."""
 
 
 class NoMappings:
@@ -37,7 +34,7 @@ class NoMappings:
 
 
 class KnownMappings:
-    """The mappings of one topic: those learned from file footers, else those of `fallback`."""
+    """The mappings of one topic: from file footers, else from `fallback`."""
 
     def __init__(self, topic: str, fallback: MappingSource | None = None) -> None:
         self._topic = topic
@@ -51,16 +48,16 @@ class KnownMappings:
             self._texts.setdefault(version, text)
 
     def row_mapping(self, version: int) -> RowMapping:
-        """Return the mapping of a version; ReplayError if no source knows it."""
-        known = self._mappings.get(version)
-        if known is None:
-            known = self._mappings.setdefault(version, self._find(version))
-        return known
+        """Return the mapping of a version. Raises ReplayError if no source has it."""
+        cached = self._mappings.get(version)
+        if cached is None:
+            cached = self._mappings.setdefault(version, self._find(version))
+        return cached
 
     def _find(self, version: int) -> RowMapping:
         text = self._texts.get(version)
         try:
-            found = _parsed(text) if text else self._fallback.row_mapping(version)
+            mapping = _parsed(text) if text else self._fallback.row_mapping(version)
         except (ValueError, KeyError, TypeError, SchemaMappingError) as error:
             raise ReplayError(
                 "the mapping in a file's footer can't be read: upgrade the archiver if a newer one wrote it",
@@ -68,27 +65,26 @@ class KnownMappings:
                 schema_version=version,
                 cause=str(error),
             ) from error
-        if found is None:
+        if mapping is None:
             raise ReplayError(
                 "nobody knows the mapping that wrote these rows: files rewritten by other engines lose it, so give the "
                 "replay the registry (`registry.dsn`) that archived the topic",
                 topic=self._topic,
                 schema_version=version,
             )
-        return found
+        return mapping
 
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> RowMapping:
-    """The mapping of a text, the same one for each file that has it: a mapping never changes."""
     return row_mapping_from_text(text)
 
 
 class RegistryMappings:
-    """The mappings in the registry. It is opened, for reading only, when a mapping is asked for.
+    """The mappings in the registry, which is opened for reading when a mapping is needed.
 
-    `table_uuid` is that of the table that the rows are in. A registry that has another table for the topic doesn't
-    count: its versions have the same numbers, but other mappings.
+    A registry with another `table_uuid` for the topic doesn't count: its versions have the same numbers, but other
+    mappings.
     """
 
     def __init__(self, *, dsn: str, cluster_id: str, topic: str, table_uuid: UUID) -> None:
@@ -98,7 +94,7 @@ class RegistryMappings:
         self._table_uuid = table_uuid
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; CatalogError if the registry doesn't answer or doesn't know it."""
+        """Return the mapping of a version. Raises CatalogError if the registry lacks it or doesn't answer."""
         from catalog.registry import RegistryReader
 
         with RegistryReader(self._dsn, connections=1) as registry:
@@ -114,39 +110,39 @@ class LedgerMappings:
         self._topic = topic
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; CatalogError if the registry doesn't answer or doesn't know it."""
+        """Return the mapping of a version. Raises CatalogError if the registry lacks it or doesn't answer."""
         return self._registry.ledger.row_mapping(self._topic, version)
 
 
 class JournalMappings:
-    """The mappings in a table's journal. It is opened and read when a mapping is asked for."""
+    """The mappings in a table's journal, which is opened when a mapping is needed."""
 
     def __init__(self, journal: Callable[[], TableJournal]) -> None:
         self._journal = journal
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; None if the journal doesn't have it. Raises the leaves of StorageError."""
-        found = self._journal().schema(version)
-        return None if found is None else row_mapping_from_text(found.version.mapping)
+        """Return the mapping of a version; None if the journal lacks it. Raises subclasses of StorageError."""
+        journaled = self._journal().schema(version)
+        return None if journaled is None else row_mapping_from_text(journaled.version.mapping)
 
 
 class FirstThatKnows:
-    """Asks sources in turn. The failure of one doesn't matter if another knows the mapping."""
+    """Queries sources in turn. An error doesn't matter if a later source has the mapping."""
 
     def __init__(self, *sources: MappingSource) -> None:
         self._sources = sources
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version. If no source knows it, raises the first failure, or returns None."""
+        """Return the mapping of a version. If no source has it, raises the first error, or returns None."""
         failure: ContextError | None = None
         for source in self._sources:
             try:
-                found = source.row_mapping(version)
+                mapping = source.row_mapping(version)
             except ContextError as error:
                 failure = failure or error
                 continue
-            if found is not None:
-                return found
+            if mapping is not None:
+                return mapping
         if failure is not None:
             raise failure
         return None

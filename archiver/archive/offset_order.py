@@ -1,7 +1,7 @@
 """Sorts, splits and merges Arrow batches of records by offset.
 
-Files that the archiver wrote don't overlap, so merging passes their batches through. Rewrites by others may leave files
-whose ranges of offsets overlap. Only those are interleaved, a bounded piece at a time.
+The archiver's files don't overlap, so their batches pass unchanged. Only overlapping batches are interleaved, a bounded
+piece at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
 
 
 def misplaced(batch: pa.RecordBatch, last: int) -> tuple[str, int] | None:
-    """What is wrong with the order of a batch after the offset `last`, and the offset at which; None if it rises."""
+    """Describe the first misplaced offset of a batch after the offset `last`; None if offsets rise."""
     offsets = offsets_of(batch)
     steps = np.diff(offsets, prepend=last)
     if (steps > 0).all():
@@ -66,7 +66,7 @@ def split_at_offset(
 
 
 def merge_sorted(batches: Iterable[pa.RecordBatch], *, piece_bytes: int = PIECE_BYTES) -> Iterator[pa.RecordBatch]:
-    """Merge sorted batches, none of them empty. Overlapping batches are given in pieces of about `piece_bytes`."""
+    """Merge sorted, nonempty batches. Overlapping batches come in pieces of about `piece_bytes`."""
     ordered = sorted(batches, key=lambda batch: int(offsets_of(batch)[0]))
     cluster: list[pa.RecordBatch] = []
     end = -1

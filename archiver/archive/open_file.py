@@ -1,4 +1,4 @@
-"""Reads one data file: its rows without the deleted ones, and the records they are assembled to."""
+"""Reads one data file: its rows without deleted ones, and their records."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _NOTHING_DELETED: Final = Deletes(np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStorage:
-    """What reading a topic's files needs: the object store, formats, delete files, and the mappings that wrote rows.
+    """What reading a topic's files needs: object store, formats, delete files, and mappings.
 
-    `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is a folder for
-    records that have to wait for others; the system's temporary folder stands in if it can't be written to.
+    `coercion` adds envelopes; without it records are byte for byte as sent. Records wait in the folder `spill`, or in
+    the system's temporary folder if that isn't writable.
     """
 
     deletes: DeleteFiles
@@ -44,7 +44,7 @@ class TopicStorage:
     spill: Path | None = None
 
     @classmethod
-    def of(
+    def of_store(
         cls,
         objects: ObjectStore,
         formats: SegmentFormats,
@@ -70,19 +70,19 @@ class OpenFile:
     def open(
         cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED, *, reads_all: bool = False
     ) -> OpenFile:
-        """Open a file, to assemble records of a shape. `reads_all` says that every block of it will be read.
+        """Open a file, to assemble records of a shape. `reads_all`: every block will be read.
 
-        Raises the leaves of StorageError, and UnknownFormat if there is no reader for its format.
+        Raises subclasses of StorageError, and UnknownFormat if there is no reader for its format.
         """
         segment_format = storage.formats.named(file.format, file.path)
-        deletes = storage.deletes.of(file)
+        deletes = storage.deletes.read(file)
         reader = segment_format.open(storage.objects, file.path, reads_all=reads_all)
         storage.mappings.learn(reader.metadata)
         return cls(reader, deletes, Assembler(file.path, reader.schema, storage.mappings, storage.coercion, shape))
 
     @classmethod
     def whole(cls, segment_format: SegmentFormat, objects: ObjectStore, path: str, mappings: KnownMappings) -> OpenFile:
-        """Open a file that no table says anything about, with all of its rows. Raises like `open`."""
+        """Open a file outside any table, with all of its rows. Raises as `open`."""
         reader = segment_format.open(objects, path)
         mappings.learn(reader.metadata)
         return cls(reader, _NOTHING_DELETED, Assembler(path, reader.schema, mappings))
@@ -92,7 +92,7 @@ class OpenFile:
         self.reader.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """Assemble the records of a block in a partition and range of offsets. Batches are sorted and never empty."""
+        """Assemble the records of a block in a partition and range of offsets, in sorted, nonempty batches."""
         nulls = self.null_columns(block)
         batches = self.reader.read(
             block,
@@ -105,7 +105,7 @@ class OpenFile:
             yield sorted_by_offset(self.assembler.records(rows, kafka, nulls))
 
     def schema_versions(self) -> frozenset[int]:
-        """Return the schema versions of all rows: of the mappings in the footer, else as the rows name them."""
+        """Return the schema versions of all rows: by the mappings in the footer, else by the rows."""
         if mappings := self.reader.metadata.mappings:
             return frozenset(mappings)
         versions: set[int] = set()
@@ -117,7 +117,7 @@ class OpenFile:
     def all_records(self, field_ids: frozenset[int] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Read the rows that aren't deleted, in file order, each batch with its records.
 
-        With `field_ids` only these columns; the assembler's must be among them.
+        With `field_ids` only these columns, which must include the assembler's.
         """
         for block in self.reader.blocks():
             for rows, kafka in self.rows(block, None, field_ids):
@@ -125,11 +125,11 @@ class OpenFile:
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Whether records can be assembled from texts in dictionaries: nothing is compared with them, or shown."""
+        """Whether records can be assembled from texts in dictionaries, which can't be compared or shown."""
         return not (self.assembler.shape.shows or self.deletes.equalities)
 
     def null_columns(self, block: Block) -> frozenset[int]:
-        """The columns that needn't be read to assemble the records of a block: they are null in all of its rows."""
+        """The columns that needn't be read for a block's records, as they are null in all rows."""
         if not self.takes_dictionaries:
             return frozenset()
         return self.reader.null_columns(block, self.assembler.omissible_ids)
@@ -142,9 +142,9 @@ class OpenFile:
     def rows(
         self, block: Block, wanted: RowRange | None = None, field_ids: frozenset[int] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
-        """Read the rows of a block that aren't deleted, in file order: batches, never empty, each with its `kafka`.
+        """Read the rows of a block that aren't deleted, in file order: nonempty batches, each with its `kafka`.
 
-        With `wanted` only rows of that range, with `field_ids` only these columns. `kafka` must be among them.
+        `wanted` selects rows and `field_ids` columns, which must include `kafka`.
         """
         columns = None if field_ids is None else field_ids | self.deletes.field_ids
         return self._rows(self.reader.read(block, columns), block.first_row, wanted)
@@ -170,7 +170,7 @@ class OpenFile:
 
 
 def _has_begin(block: Block, wanted: RowRange) -> bool:
-    """Whether the first rows of a block are wanted. Who begins in its middle waits for all before it to be decoded."""
+    """Whether the first rows of a block are needed. A reader of later rows waits until they are decoded."""
     return block.is_sorted and block.low_offset is not None and wanted.start_offset <= block.low_offset
 
 
@@ -183,6 +183,5 @@ def _wanted(kafka: pa.StructArray, wanted: RowRange) -> Mask:
 
 
 def _or_none(column: pa.Array) -> npt.NDArray[np.signedinteger]:
-    """The numbers, -1 for nulls: no partition and no offset."""
-    found: npt.NDArray[np.signedinteger] = (pc.fill_null(column, _NONE) if column.null_count else column).to_numpy()
-    return found
+    numbers: npt.NDArray[np.signedinteger] = (pc.fill_null(column, _NONE) if column.null_count else column).to_numpy()
+    return numbers

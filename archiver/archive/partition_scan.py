@@ -1,7 +1,7 @@
-"""Reads the records of one partition in order of offset, whatever order rewrites have left in the files.
+"""Reads the records of one partition in order of offset, however rewrites have ordered the files.
 
-A file, or a block of it, is read when the scan reaches the lowest offset that it may hold. A sorted block that overlaps
-no other is streamed. Records of other blocks wait in a buffer until no unread block can hold an earlier offset.
+Sorted blocks that overlap no other are streamed; other records wait in a buffer until no unread block can hold an
+earlier offset.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ScannedFile(Protocol):
         """The reader of the file."""
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """Sorted batches, never empty, with a column `offset`."""
+        """Return sorted, nonempty batches with a column `offset`."""
 
     def close(self) -> None:
         """Close the file."""
@@ -41,8 +41,6 @@ class ScannedFile(Protocol):
 
 @dataclass(slots=True)
 class _OpenBlocks:
-    """An open file, and how many of its blocks are left to read."""
-
     file: ScannedFile
     left: int
 
@@ -54,8 +52,6 @@ class _OpenBlocks:
 
 @dataclass(slots=True, order=True)
 class _Unread:
-    """A file or block that wasn't read yet, ordered by the lowest offset that it may hold."""
-
     low: int
     number: int
     high: int = field(compare=False)
@@ -63,11 +59,10 @@ class _Unread:
 
 
 class PartitionScan:
-    """One pass over the records of a partition and range. `files` are those that may hold some, by lowest offset.
+    """One pass over the records of a partition and range. `files` are ordered by lowest offset.
 
-    Iterate once; closing the iterator closes the files. Batches have the columns of `shape` and are never empty;
-    offsets rise strictly. Raises ReplayError if two rows have the same offset, or if rows of a file that claims to be
-    sorted are out of order.
+    Iterate once; closing the iterator closes the files. Batches are never empty; offsets rise strictly. Raises
+    ReplayError for a repeated offset, and for unsorted rows in a file that claims to be sorted.
     """
 
     def __init__(
@@ -102,31 +97,31 @@ class PartitionScan:
                 yield batch
         finally:
             self._held.close()
-            for each in self._open:
-                each.file.close()
+            for opened in self._open:
+                opened.file.close()
 
     def _ordered(self) -> Iterator[pa.RecordBatch]:
-        held = self._held
+        buffer = self._held
         while self._pending:
             unit = heapq.heappop(self._pending)
-            yield from held.take_below(unit.low)
+            yield from buffer.take_below(unit.low)
             match unit.source:
                 case TableFile() as file:
                     self._open_file(file)
                     self._push_file()
                 case (blocks, block):
                     batches = blocks.file.records(block, self._wanted)
-                    is_alone = not held and (not self._pending or self._pending[0].low > unit.high)
+                    is_alone = not buffer and (not self._pending or self._pending[0].low > unit.high)
                     if is_alone and is_in_order(blocks.file.reader, block):
                         yield from batches
                     else:
                         for batch in batches:
-                            held.add(batch)
+                            buffer.add(batch)
                     blocks.done_with_one()
-        yield from held.take_below()
+        yield from buffer.take_below()
 
     def _push_file(self) -> None:
-        """Add the next file to the pending ones. The files after it can't hold earlier offsets."""
+        """Add the next file to the pending ones. Later files can't hold earlier offsets."""
         file = next(self._files, None)
         if file is not None:
             low, high = (file.offsets.low, file.offsets.high) if file.offsets else (None, None)
@@ -134,13 +129,13 @@ class PartitionScan:
 
     def _open_file(self, file: TableFile) -> None:
         opened = self._opened(file)
-        blocks = opened.reader.blocks(self._wanted)
-        if not blocks:
+        unread = opened.reader.blocks(self._wanted)
+        if not unread:
             opened.close()
             return
-        counted = _OpenBlocks(opened, len(blocks))
-        self._open = [each for each in self._open if each.left] + [counted]
-        for block in blocks:
+        counted = _OpenBlocks(opened, len(unread))
+        self._open = [blocks for blocks in self._open if blocks.left] + [counted]
+        for block in unread:
             self._push(block.low_offset, block.high_offset, (counted, block))
 
     def _push(self, low: int | None, high: int | None, source: TableFile | tuple[_OpenBlocks, Block]) -> None:

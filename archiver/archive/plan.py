@@ -1,6 +1,6 @@
-"""Which files of the current snapshot a replay has to read, by the bounds that manifests state.
+"""Selects the files of the current snapshot that a replay has to read, by the manifests' bounds.
 
-Pruning is conservative: a file whose bounds aren't stated is read.
+A file without bounds is read.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from archiver.archive.table_files import TableFile, TableFiles
 from archiver.storage.segment import RowRange
 
 UNKNOWN_LOW = -1
-"""Stands for the lowest offset of a file whose bounds aren't stated: such files come before all others."""
+"""The lowest offset of a file without bounds, which comes before all other files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One snapshot of a topic's table: its files, and of each partition the next offset to archive and its epoch.
+    """One snapshot of a topic's table: its files, and the next offset and epoch of each partition.
 
-    `first_offsets` are where partitions begin of which older records were retired.
+    `first_offsets` are the starts of partitions whose older records were retired.
     """
 
     snapshot_id: int | None
@@ -43,14 +43,14 @@ class TopicSnapshot:
 
 
 def select_files(files: TableFiles, wanted: RowRange) -> Iterator[TableFile]:
-    """Give the files that may hold rows of the range, in the order of the lowest offset that they may hold."""
-    found = np.flatnonzero(may_hold(files.columns, wanted))
-    lows = pc.fill_null(files.columns[file_columns.LOW_OFFSET], UNKNOWN_LOW).to_numpy()[found]
-    return files.pick(found[np.argsort(lows, kind="stable")])
+    """Yield the files that may hold rows of the range, by lowest possible offset."""
+    rows = np.flatnonzero(may_hold(files.columns, wanted))
+    lows = pc.fill_null(files.columns[file_columns.LOW_OFFSET], UNKNOWN_LOW).to_numpy()[rows]
+    return files.pick(rows[np.argsort(lows, kind="stable")])
 
 
 def may_hold(files: pa.Table, wanted: RowRange) -> Mask:
-    """Say for each row of `files` (columns of `file_columns`) whether that file may hold rows of the range."""
+    """Whether each file in `files` (columns of `file_columns`) may hold rows of the range."""
     kept = _within(files, wanted.partition, wanted.partition, file_columns.LOW_PARTITION, file_columns.HIGH_PARTITION)
     kept &= _within(
         files, wanted.start_offset, wanted.end_offset - 1, file_columns.LOW_OFFSET, file_columns.HIGH_OFFSET
@@ -61,7 +61,7 @@ def may_hold(files: pa.Table, wanted: RowRange) -> Mask:
 
 
 def _within(files: pa.Table, first: int, last: int, low: str, high: str) -> Mask:
-    """Whether the bounds in the columns `low` and `high` allow any value from `first` to `last`, both included."""
+    """Whether the bounds in the columns `low` and `high` allow a value from `first` to `last`, inclusive."""
     return _unless_false(pc.and_(pc.greater_equal(files[high], first), pc.less_equal(files[low], last)))
 
 

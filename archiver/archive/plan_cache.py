@@ -1,7 +1,6 @@
-"""A local cache of what was read from manifests, for the next process: a million entries take minutes to read.
+"""A local cache of manifests for later processes: a million entries take minutes to read.
 
-Manifests never change, so an entry under a manifest's path and length stays right. An entry is used only if its
-checksum is right and nobody else can write to the folder. Whatever else goes wrong with the cache only costs time.
+An entry needs a valid checksum, and a folder that no other user can write to. Any other failure only costs time.
 """
 
 from __future__ import annotations
@@ -36,25 +35,25 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlanCache:
-    """The columns of data files by manifest, in a folder that only this user can use. Safe to share between threads."""
+    """The columns of data files by manifest, in a private folder. Thread-safe."""
 
     folder: Path
 
     @classmethod
     def below(cls, spool: Path) -> PlanCache | None:
-        """The cache in a folder of the spool; None if the folder can't be made, or others could change it."""
+        """The cache in a folder of the spool; None if it can't be made, or other users could change it."""
         folder = spool / FOLDER
         try:
             spool.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            above, found = spool.lstat(), folder.lstat()
+            above, status = spool.lstat(), folder.lstat()
         except OSError:
             return None
-        # Whoever can write to the spool can replace the cache's folder by another one.
-        return cls(folder) if _is_ours(above, 0o022) and _is_ours(found, 0o077) else None
+        # A user who can write to the spool can replace the cache's folder by another one.
+        return cls(folder) if _is_ours(above, 0o022) and _is_ours(status, 0o077) else None
 
     def find(self, manifest: ManifestFile, counted: frozenset[int]) -> tuple[pa.RecordBatch, ...] | None:
-        """Return the files of a manifest; None if they aren't in the cache."""
+        """Return the files of a manifest; None if they aren't cached."""
         key = _key(manifest, counted)
         path = self._path(key)
         try:
@@ -91,20 +90,20 @@ class PlanCache:
                 raise
 
     def forget_all(self) -> None:
-        """Remove all that was kept. What can't be removed is told in the log, and the rest goes all the same."""
+        """Remove everything. A failed removal is logged."""
         try:
-            there = list(self.folder.iterdir())
+            entries = list(self.folder.iterdir())
         except OSError as error:
             _LOG.warning("%s can't be emptied: %s; remove what is in it", self.folder, error)
             return
-        for path in there:
+        for path in entries:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 _LOG.warning("%s, which has values of partitions, can't be removed: %s; remove it", path, error)
 
     def forget_unused(self) -> None:
-        """Remove what no plan has used for 30 days, and files that a killed process left half written."""
+        """Remove entries that no plan used for 30 days, and incomplete files of killed processes."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 with suppress(FileNotFoundError):
@@ -116,7 +115,6 @@ class PlanCache:
 
 
 def _is_ours(found: os.stat_result, others: int) -> bool:
-    """Whether it is a folder of this user, and nobody else has the permissions `others`."""
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & others
 
 

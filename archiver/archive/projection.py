@@ -1,7 +1,6 @@
 """Converts a file's columns to the types of the mapping that wrote the rows, by field id, at any depth.
 
-Rewrites by other engines reorder, rename, promote and add columns; field ids survive that. A column that the mapping
-has and the file lacks is reported, so that a replay never gives a default for a value that was sent.
+Columns that the file lacks are reported, so that a replay never invents a default.
 """
 
 from __future__ import annotations
@@ -21,13 +20,12 @@ from schema_mapping.columns.arrow import IN_DICTIONARY
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 _KNOWN_PROJECTIONS: Final = 16
-"""How many compiled projections are kept: the files of a table need few, and one of 2,000
-columns takes three megabytes."""
+"""Cached projections: a table's files need few, and one of 2,000 columns takes three megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A compiled conversion of one column. `missing` names the target's columns that the source doesn't have."""
+    """A compiled conversion of one column. `missing` names the target's columns that the source lacks."""
 
     convert: Convert
     missing: tuple[str, ...]
@@ -42,8 +40,8 @@ def compile_projection(
 ) -> Projection:
     """Compile the conversion from type to type; `name` is the column's, for errors.
 
-    Columns with the field ids `nulls` are null in all rows and were left out of the source. They aren't missing.
-    Raises ReplayError where the file's type can't hold what the mapping wrote.
+    Columns with the field ids `nulls` are null in all rows and don't count as missing. Raises ReplayError if the file's
+    type can't hold what the mapping wrote.
     """
     missing: list[str] = []
     convert = _compile(source, target, name, _Absent(missing, nulls))
@@ -58,9 +56,9 @@ def shared_projection(
     nulls: frozenset[int] = frozenset(),
     in_dictionaries: bool = False,
 ) -> Projection:
-    """The same, compiled once for all files with these types: for names that are the same in many files.
+    """The same, compiled once for all files with these types and names.
 
-    `in_dictionaries` leaves texts in dictionaries where the source has them so.
+    `in_dictionaries` leaves the source's texts in dictionaries.
     """
     return _shared(Exact.of_type(source), Exact.of_type(target), name, nulls, in_dictionaries)
 
@@ -73,8 +71,6 @@ def _shared(source: Exact, target: Exact, name: str, nulls: frozenset[int], in_d
 
 @dataclass(frozen=True, slots=True)
 class _Absent:
-    """The target's columns that the source doesn't have: those that are missing, and those known to be null."""
-
     missing: list[str]
     nulls: frozenset[int]
 
@@ -84,7 +80,7 @@ class _Absent:
 
 
 def with_dictionaries(source: pa.DataType, target: pa.DataType) -> pa.DataType:
-    """The target's type with texts in dictionaries where the source has them so."""
+    """The target's type with the source's dictionaries of texts."""
     if pa.types.is_struct(target) and pa.types.is_struct(source):
         theirs = {field_id(field): field.type for field in source}
         kinds = [with_dictionaries(theirs.get(field_id(field), field.type), field.type) for field in target]
@@ -104,7 +100,6 @@ def _with_type(field: pa.Field, kind: pa.DataType) -> pa.Field:
 
 
 def _compile(source: pa.DataType, target: pa.DataType, name: str, absent: _Absent) -> Convert | None:
-    """Compile the conversion; None if the column can stay as it is."""
     if pa.types.is_struct(target):
         _expect(pa.types.is_struct(source), source, target, name)
         return _compile_struct(source, target, name, absent)
@@ -176,7 +171,7 @@ def _compile_map(source: pa.MapType, target: pa.MapType, name: str, absent: _Abs
 def _unsliced(
     column: pa.ListArray | pa.LargeListArray | pa.MapArray, children: Iterable[pa.Array]
 ) -> tuple[pa.Int32Array, list[pa.Array]]:
-    """Offsets from 0, and the parts of the children in use: a sliced list still holds all of its children."""
+    """Offsets from 0, and the used parts of the children: a sliced list still holds all children."""
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     rebased = pc.subtract(offsets, offsets[0]).cast(pa.int32())

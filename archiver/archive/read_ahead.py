@@ -1,4 +1,4 @@
-"""A stream that is read ahead: its next part is made in the background while one is worked on."""
+"""A stream whose next part is read in the background."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 class ReadAhead(Generic[T]):
     """A stream whose next part is read by an executor: at most one part waits. No part may be None.
 
-    As a context manager it closes the stream at the end, once nothing reads it any more.
+    As a context manager it closes the stream after the last read.
     """
 
     def __init__(self, stream: Iterator[T], executor: Executor) -> None:
@@ -36,9 +36,9 @@ class ReadAhead(Generic[T]):
         return self._next
 
     def take(self) -> T | None:
-        """Wait for the next part, start to read the one after it, and return it; None at the end and ever after.
+        """Wait for the next part, start to read the following one, and return it; None after the end.
 
-        Raises what reading raised. The stream can't be read on after that.
+        Raises what reading raised; the stream ends with that.
         """
         part = self._next.result()
         if part is not None:
@@ -46,7 +46,7 @@ class ReadAhead(Generic[T]):
         return part
 
     def close(self, *, waits: bool = False) -> None:
-        """Close the stream: at once, or when the running read has ended. With `waits` this returns only after that."""
+        """Close the stream after a running read. With `waits`, return only then."""
         is_running = not self._next.cancel()
         if not waits:
             self._next.add_done_callback(lambda _: _close(self._stream))

@@ -1,7 +1,4 @@
-"""The columns of records in Arrow: RECORDS as a Kafka consumer sees them, or another RecordShape.
-
-Every front end (consumer, JSON lines, endpoints) renders RECORDS and nothing else.
-"""
+"""The columns of records in Arrow: RECORDS as a Kafka consumer sees them, or another RecordShape."""
 
 from __future__ import annotations
 
@@ -41,12 +38,12 @@ RECORDS: Final = pa.schema(
         pa.field("headers", pa.list_(pa.field("element", HEADER, nullable=False)), nullable=False),
     ]
 )
-"""`timestamp` is in ms, -1 where there is none; `timestamp_type` is -1 (none), 0 (create time) or 1 (log append)."""
+"""`timestamp` is in ms, -1 for none; `timestamp_type` is -1 (none), 0 (create time) or 1 (log append)."""
 
 LEADER_EPOCH: Final = pa.field("leader_epoch", pa.int32())
 
 ASSEMBLED: Final = RECORDS.append(LEADER_EPOCH)
-"""RECORDS and the leader epoch of their batch, which only some front ends pass on."""
+"""RECORDS and the leader epoch of their batch."""
 
 KAFKA_IDS: Final = frozenset(
     (
@@ -93,9 +90,8 @@ class RecordParts:
 class RecordShape:
     """The columns that archived rows are converted to.
 
-    `required` are field ids in `kafka` that every file must have. Columns with the field ids `optional` are null if a
-    file lacks them. `build` makes the columns. `shows` has keys and values shown as JSON, too. `is_streamed` says that
-    several partitions are read in this shape at the same time, so that CPU counts most.
+    `required` are field ids in `kafka` that every file must have; `optional` ones may be null. `shows` adds keys and
+    values as JSON. `is_streamed`: several partitions are read at once, so CPU counts most.
     """
 
     required: frozenset[int]

@@ -1,7 +1,4 @@
-"""A buffer that puts records in order of offset: in memory up to a bound, beyond it in sorted runs on disk.
-
-In a file that others sorted by another column, any offset may be anywhere. All of its rows wait until the last is read.
-"""
+"""A buffer that sorts records by offset: in memory up to a bound, beyond it in sorted runs on disk."""
 
 from __future__ import annotations
 
@@ -15,17 +12,17 @@ from archiver.archive.spilled_run import SpilledRun
 
 HELD_BYTES = 128 << 20
 FAN_IN = 16
-"""So many runs of one size are merged into a larger one; no more of each size are open at a time."""
+"""This many runs of one size are merged into a larger one, which also limits open runs."""
 PIECES = 128
-"""A run of `held_bytes` is cut into so many pieces."""
+"""A run of `held_bytes` is cut into this many pieces."""
 LEAST_PIECE = 64 << 10
 
 
 class ReorderBuffer:
-    """Takes sorted batches in any order and gives them in order of offset. Close it in the end."""
+    """Takes sorted batches in any order and returns them in order of offset. Close it in the end."""
 
     def __init__(self, folder: Path | None = None, *, held_bytes: int = HELD_BYTES, fan_in: int = FAN_IN) -> None:
-        """`held_bytes` is the bound in memory. Runs are written to `folder`, else to the system's temporary folder."""
+        """`held_bytes` bounds memory. Runs are written to `folder`, else to the system's temporary folder."""
         self._folder = folder
         self._held_bytes = held_bytes
         self._piece_bytes = max(LEAST_PIECE, held_bytes // PIECES)
@@ -38,7 +35,7 @@ class ReorderBuffer:
         return bool(self._batches) or any(True for _ in self._runs)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a sorted batch that isn't empty; StorageError if there is no room on disk."""
+        """Add a sorted, nonempty batch. Raises StorageError if the disk is full."""
         self._batches.append(batch)
         self._bytes += batch.nbytes
         if self._bytes > self._held_bytes:
@@ -47,7 +44,7 @@ class ReorderBuffer:
             self._keep(run, 0)
 
     def take_below(self, frontier: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Take the records below the offset `frontier`, or all, in ascending order. Exhaust it before you add more."""
+        """Take the records below the offset `frontier`, or all, in order. Exhaust it before adding more."""
         while True:
             runs = tuple(self._runs)
             bound = _bound(runs, frontier)
@@ -75,8 +72,8 @@ class ReorderBuffer:
     def _keep(self, run: SpilledRun, level: int) -> None:
         if level == len(self._levels):
             self._levels.append([])
-        here = [each for each in self._levels[level] if each.head is not None]
-        self._levels[level] = [*here, run]
+        open_runs = [kept for kept in self._levels[level] if kept.head is not None]
+        self._levels[level] = [*open_runs, run]
         if len(self._levels[level]) == self._fan_in:
             larger = self._run(_all_of(self._levels[level]))
             self._levels[level] = []
@@ -84,13 +81,13 @@ class ReorderBuffer:
 
 
 def _bound(runs: Iterable[SpilledRun], frontier: int | None) -> int | None:
-    """The offset up to which the heads of the runs hold all records of the runs; None if there is no bound."""
+    """The offset up to which the runs' heads hold all records; None if there is no bound."""
     ends = [int(offsets_of(run.head)[-1]) + 1 for run in runs if run.head is not None and run.has_more]
     return min([*ends, *([] if frontier is None else [frontier])], default=None)
 
 
 def _taken(run: SpilledRun, bound: int | None) -> list[pa.RecordBatch]:
-    """Take the part of a run's head below the bound. If that is all of it, the run advances to its next batch."""
+    """Take the part of a run's head below the bound. If that is all of it, the run advances."""
     if run.head is None:
         return []
     ready, rest = ([run.head], []) if bound is None else split_at_offset([run.head], bound)
@@ -102,7 +99,6 @@ def _taken(run: SpilledRun, bound: int | None) -> list[pa.RecordBatch]:
 
 
 def _all_of(runs: Sequence[SpilledRun]) -> Iterator[pa.RecordBatch]:
-    """All records of these runs, in ascending order."""
     while any(run.head is not None for run in runs):
         bound = _bound(runs, None)
         yield from merge_sorted([batch for run in runs for batch in _taken(run, bound)])

@@ -1,7 +1,4 @@
-"""A sorted run of batches in a temporary file, read back one batch at a time.
-
-The file has no name: nobody else can open it, and it is gone when the process ends, also after a crash.
-"""
+"""A sorted run of batches in a nameless temporary file, which ends with the process."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ from archiver.errors import StorageError
 
 
 class SpilledRun:
-    """Batches in ascending order of offset. `head` is the first batch that is left, None if none is."""
+    """Batches in ascending order of offset. `head` is the first remaining batch, or None."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], folder: Path | None, *, piece_bytes: int) -> None:
         """Write the batches, at least one, to a file in `folder`, else in the system's temporary folder.
 
-        They are cut into pieces of about `piece_bytes`. One piece is in memory while the run is read.
+        One piece of about `piece_bytes` is in memory while the run is read.
         """
         self._folder = _usable(folder)
         self._left = 0
@@ -57,7 +54,7 @@ class SpilledRun:
         self._left -= 1
 
     def close(self) -> None:
-        """Drop the batches that are left."""
+        """Drop the remaining batches."""
         self.head, self._left = None, 0
         self._file.close()
 

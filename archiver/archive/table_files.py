@@ -1,9 +1,4 @@
-"""The data files of a table's current snapshot, with what manifests say about each.
-
-Every plan reads the current snapshot, so it sees compaction and rewrites by anybody. Manifests never change: what was
-read from one is kept in compact columns as long as the table has that manifest. A TableFile is made only for a file
-that is asked for.
-"""
+"""The data files of a table's current snapshot, with the metadata of their manifest entries."""
 
 from __future__ import annotations
 
@@ -32,7 +27,7 @@ READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ValueBounds:
     """Lowest and highest value, both included."""
 
     low: int
@@ -43,10 +38,9 @@ class Bounds:
 class TableFile:
     """A data file and the delete files that apply to it.
 
-    `partitions` and `offsets` are bounds over its rows. `latest` is the highest timestamp (ms) that a record in it can
-    have, -1 if no record has one. `latest_ingest` is the highest ingest timestamp (µs). Each of these is None if the
-    manifest doesn't state it. `partition_values` are the values of the table partition that it is in, by the spec
-    `spec_id`. With `has_nan_bounds` the manifest has bounds of a column that has NaNs, as the file's statistics do.
+    `partitions` and `offsets` bound its rows. `latest` is the highest possible timestamp (ms), -1 if no record has one;
+    `latest_ingest` the highest ingest timestamp (µs); None if the manifest lacks it. `partition_values` are in the
+    partition spec `spec_id`.
     """
 
     path: str
@@ -55,8 +49,8 @@ class TableFile:
     size_bytes: int
     spec_id: int
     partition_values: tuple[object, ...]
-    partitions: Bounds | None
-    offsets: Bounds | None
+    partitions: ValueBounds | None
+    offsets: ValueBounds | None
     latest: int | None
     latest_ingest: int | None = None
     has_nan_bounds: bool = False
@@ -65,7 +59,10 @@ class TableFile:
 
     @property
     def ordinal(self) -> int:
-        """Its partition as hours, days or months since 1970, in a table partitioned by time alone. Else 0."""
+        """Its partition as hours, days or months since 1970, in a table partitioned by time alone; else 0.
+
+        Raises StorageError for other values.
+        """
         if not self.partition_values:
             raise StorageError("the file has no time partition: rewrite it with an engine first", file=self.path)
         value = self.partition_values[0]
@@ -78,9 +75,9 @@ class TableFile:
 
 
 class TableFiles:
-    """The data files of one snapshot. Iterating gives each as a TableFile. Safe to share between threads.
+    """The data files of one snapshot. Iterating yields TableFiles. Thread-safe.
 
-    `columns` has a row for each file, with the columns of `file_columns`. A mask over its rows says what to `pick`.
+    `columns` has a row for each file, with the columns of `file_columns`.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, deletes: DeleteIndex) -> None:
@@ -99,21 +96,23 @@ class TableFiles:
 
     @cached_property
     def partitions(self) -> frozenset[int]:
-        """The lowest and highest Kafka partition of each file whose bounds are stated."""
-        held = (self.columns[columns.LOW_PARTITION], self.columns[columns.HIGH_PARTITION])
-        return frozenset(one for each in held for one in pc.unique(each).to_pylist() if one is not None)
+        """The lowest and highest Kafka partition of each file with bounds."""
+        bounds = (self.columns[columns.LOW_PARTITION], self.columns[columns.HIGH_PARTITION])
+        return frozenset(
+            partition for column in bounds for partition in pc.unique(column).to_pylist() if partition is not None
+        )
 
     def pick(self, indices: npt.NDArray[np.int64]) -> Iterator[TableFile]:
-        """Give the files of these rows of `columns`, in this order."""
+        """Yield the files of these rows of `columns`, in this order."""
         batches = np.searchsorted(self._starts, indices, side="right") - 1
         for number, row in zip(batches.tolist(), (indices - self._starts[batches]).tolist(), strict=True):
             yield from map(self._described, self._batches[number].slice(row, 1).to_pylist())
 
     def named(self, paths: Collection[str]) -> dict[str, TableFile]:
-        """Return the files at these paths, by path. Paths that the snapshot doesn't have are left out."""
-        wanted = pa.array(sorted(paths), pa.large_string())
-        found = pc.is_in(self.columns[columns.PATH], value_set=wanted)
-        return {file.path: file for file in self.pick(np.flatnonzero(found.to_numpy()))}
+        """Return the files at these paths, by path. Unknown paths are left out."""
+        values = pa.array(sorted(paths), pa.large_string())
+        mask = pc.is_in(self.columns[columns.PATH], value_set=values)
+        return {file.path: file for file in self.pick(np.flatnonzero(mask.to_numpy()))}
 
     def only_adds_to(self, earlier: TableFiles) -> bool:
         """Whether every file of an earlier snapshot is still there, with the same delete files."""
@@ -121,26 +120,26 @@ class TableFiles:
         return self._deletes is earlier._deletes and bool(kept.to_numpy().all())
 
     def added_since(self, earlier: TableFiles) -> Iterator[TableFile]:
-        """Give the files that an earlier snapshot did not have."""
-        known = pc.is_in(self.columns[columns.PATH], value_set=pc.unique(earlier.columns[columns.PATH]))
-        return self.pick(np.flatnonzero(~known.to_numpy()))
+        """Yield the files that an earlier snapshot lacks."""
+        shared = pc.is_in(self.columns[columns.PATH], value_set=pc.unique(earlier.columns[columns.PATH]))
+        return self.pick(np.flatnonzero(~shared.to_numpy()))
 
     def _described(self, row: Mapping[str, Any]) -> TableFile:
-        path, sequence, spec_id, place = row[columns.PATH], row["sequence_number"], row["spec_id"], row["place"]
+        path, sequence, spec_id, partition = row[columns.PATH], row["sequence_number"], row["spec_id"], row["place"]
         return TableFile(
             path=path,
             format=row["format"],
             rows=row[columns.ROWS],
             size_bytes=row["size_bytes"],
             spec_id=spec_id,
-            partition_values=tuple(json.loads(place)),
+            partition_values=tuple(json.loads(partition)),
             partitions=_bounds(row[columns.LOW_PARTITION], row[columns.HIGH_PARTITION]),
             offsets=_bounds(row[columns.LOW_OFFSET], row[columns.HIGH_OFFSET]),
             latest=row[columns.LATEST],
             latest_ingest=row[columns.LATEST_INGEST],
             has_nan_bounds=row[columns.NAN_BOUNDS],
-            position_deletes=self._deletes.positions(path, sequence, spec_id, place),
-            equality_deletes=self._deletes.equalities(sequence, spec_id, place),
+            position_deletes=self._deletes.positions(path, sequence, spec_id, partition),
+            equality_deletes=self._deletes.equalities(sequence, spec_id, partition),
         )
 
 
@@ -149,7 +148,7 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manifest:
-    """What was read from one manifest: data files in columns, delete files as entries without metrics."""
+    """The contents of one manifest: data files in columns, delete files as entries without metrics."""
 
     files: tuple[pa.RecordBatch, ...]
     deletes: tuple[ManifestEntry, ...]
@@ -157,9 +156,9 @@ class _Manifest:
 
 @dataclass(slots=True)
 class ManifestReader:
-    """Reads a table's manifests, each once. Not safe to share between threads.
+    """Reads a table's manifests, each once. Not thread-safe.
 
-    `counted` are the field ids of columns whose null counts are kept too. `cache` holds what earlier processes read.
+    `counted` are the field ids of columns with null counts. `cache` holds what earlier processes read.
     """
 
     counted: frozenset[int] = frozenset()
@@ -169,9 +168,9 @@ class ManifestReader:
     _last: tuple[str, TableFiles] | None = None
 
     def files(self, table: Table, *, unreadable: Callable[[str, StorageError], None] | None = None) -> TableFiles:
-        """Read the data files of the current snapshot; none if there is no snapshot.
+        """Read the data files of the current snapshot; none without a snapshot.
 
-        Manifests that can't be read are told to `unreadable`, if it is given, and left out.
+        Unreadable manifests are passed to `unreadable` if it is given, and left out.
         """
         snapshot = table.current_snapshot()
         if snapshot is None:
@@ -186,10 +185,10 @@ class ManifestReader:
         manifests: Iterable[ManifestFile],
         unreadable: Callable[[str, StorageError], None] | None,
     ) -> TableFiles:
-        wanted = {manifest.manifest_path: manifest for manifest in manifests}
-        for path in self._read.keys() - wanted.keys():
+        current = {manifest.manifest_path: manifest for manifest in manifests}
+        for path in self._read.keys() - current.keys():
             del self._read[path]
-        fresh = [manifest for path, manifest in wanted.items() if path not in self._read]
+        fresh = [manifest for path, manifest in current.items() if path not in self._read]
         with ThreadPoolExecutor(min(READERS, len(fresh)) or 1, thread_name_prefix="manifests") as pool:
             load = (
                 partial(self._manifest, table.io) if unreadable is None else partial(self._told, table.io, unreadable)
@@ -199,16 +198,15 @@ class ManifestReader:
         if fresh and self.cache is not None:
             self.cache.forget_unused()
         return TableFiles(
-            (batch for path in wanted for batch in self._read[path].files),
+            (batch for path in current for batch in self._read[path].files),
             columns.columns_of(self.counted),
             self._index(table),
         )
 
     def _index(self, table: Table) -> DeleteIndex:
-        """The index of all delete files that were read. It is made again only if they changed."""
-        deletes = {path: each.deletes for path, each in self._read.items() if each.deletes}
+        deletes = {path: read.deletes for path, read in self._read.items() if read.deletes}
         if deletes.keys() != self._deletes[0]:
-            entries = (entry for each in deletes.values() for entry in each)
+            entries = (entry for delete in deletes.values() for entry in delete)
             self._deletes = frozenset(deletes), DeleteIndex(entries, table.specs())
         return self._deletes[1]
 
@@ -224,9 +222,9 @@ class ManifestReader:
     def _manifest(self, io: FileIO, manifest: ManifestFile) -> _Manifest:
         if self.cache is None or manifest.content != ManifestContent.DATA:
             return _read_manifest(io, self.counted, manifest)
-        known = self.cache.find(manifest, self.counted)
-        if known is not None:
-            return _Manifest(files=known, deletes=())
+        cached = self.cache.find(manifest, self.counted)
+        if cached is not None:
+            return _Manifest(files=cached, deletes=())
         read = _read_manifest(io, self.counted, manifest)
         if not read.deletes:
             self.cache.keep(manifest, self.counted, read.files)
@@ -247,5 +245,5 @@ def _read_manifest(io: FileIO, counted: frozenset[int], manifest: ManifestFile) 
     return _Manifest(files=files, deletes=tuple(deletes))
 
 
-def _bounds(low: int | None, high: int | None) -> Bounds | None:
-    return None if low is None or high is None else Bounds(low, high)
+def _bounds(low: int | None, high: int | None) -> ValueBounds | None:
+    return None if low is None or high is None else ValueBounds(low, high)

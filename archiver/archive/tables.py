@@ -1,4 +1,4 @@
-"""Loads the tables of archived topics from the Iceberg REST catalog. Reads only, and needs no Kafka and no Postgres."""
+"""Loads the tables of archived topics from the Iceberg REST catalog. Needs no Kafka and no Postgres."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class TableSource(Protocol):
     """The tables that topics are archived in."""
 
     def load(self, topic: str) -> Table:
-        """Load a topic's current table; NoTable where there is none, CatalogError where it can't be read."""
+        """Load a topic's current table. Raises NoTable, and CatalogError if it can't be read."""
 
     def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the name of every topic that has a table. Tables of `known` topics are not loaded for that."""
+        """Return the name of every topic that has a table. Tables of `known` topics are not loaded."""
 
     def names(self) -> frozenset[str]:
-        """Return the names of all tables, loading none: archives of topics, and others."""
+        """Return the names of all tables without loading them: archives of topics, and other tables."""
 
     def table_of(self, topic: str) -> str | None:
-        """Return the name of the table that a topic would have; None if the configuration doesn't speak for it."""
+        """Return the name of the table that a topic would have; None if it isn't configured."""
 
 
 class CatalogTables:
-    """The tables in the catalog of a configuration. Safe to share between threads."""
+    """The tables in the catalog of a configuration. Thread-safe."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._uri = config.catalog["uri"]
 
     def load(self, topic: str) -> Table:
-        """Load a topic's current table."""
+        """Load a topic's current table. Raises NoTable and subclasses of CatalogError."""
         name = self._config.topic(topic).table
         with in_our_words(self._uri, name), closing(self._connect()) as catalog:
             try:
@@ -59,16 +59,16 @@ class CatalogTables:
         return table
 
     def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the topics with a table in `kafka` and in the namespaces of tables that the configuration names."""
-        found = set()
+        """Return the topics with a table in `kafka` and in the configured namespaces."""
+        topics = set()
         by_table = {self._config.table_of(topic): topic for topic in known}
         with in_our_words(self._uri), closing(self._connect()) as catalog:
             for namespace in self._config.namespaces:
                 for name in _tables(catalog, namespace):
                     topic = by_table.get(name) or _topic_of(catalog, namespace, name)
                     if topic is not None and self._config.table_of(topic) == name:
-                        found.add(topic)
-        return tuple(sorted(found))
+                        topics.add(topic)
+        return tuple(sorted(topics))
 
     def names(self) -> frozenset[str]:
         """Return the names of all tables in these namespaces."""
@@ -85,7 +85,7 @@ class CatalogTables:
 
 
 def _topic_of(catalog: RestCatalog, namespace: str, name: str) -> str | None:
-    """The topic whose archive a table is. None for a table that was dropped since the namespace was listed."""
+    """The topic whose archive a table is. None if the table was dropped after listing."""
     try:
         table: Table = catalog.load_table(name)
     except NoSuchTableError:

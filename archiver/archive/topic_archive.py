@@ -1,8 +1,6 @@
 """One topic's archive: its partitions, watermarks, offsets by time, and records in order.
 
-It reads the table's current snapshot. It loads the table again at `refresh`, and when a file is gone because others
-rewrote it. It never goes on with another table under the same name: that has other records, offsets and mappings. Nor
-does it read a table that others set back: records would be missing without a word (RolledBack).
+Another table under the same name is never read, nor one that was set back (RolledBack).
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class TopicArchive:
-    """The archive of one topic. Safe to share between threads; `refresh` doesn't disturb a running `records`."""
+    """The archive of one topic. Thread-safe; `refresh` doesn't disturb running `records`."""
 
     def __init__(
         self,
@@ -62,10 +60,9 @@ class TopicArchive:
         spill: Path | None = None,
         cache: PlanCache | None = None,
     ) -> None:
-        """`registry` takes the archived cluster's id and the table's UUID, and returns mappings that no footer holds.
+        """`registry` takes the cluster's id and the table's UUID, and returns mappings that footers lack.
 
-        `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is as in
-        TopicStorage. `cache` holds what earlier processes read from manifests.
+        `coercion` and `spill` are as in TopicStorage. `cache` holds manifests that earlier processes read.
         """
         self.topic = topic
         self._tables = tables
@@ -89,7 +86,7 @@ class TopicArchive:
         return self._snapshot
 
     def refresh(self) -> TopicSnapshot:
-        """Load the table again. ArchiveReplaced where it was dropped and made anew."""
+        """Load the table again. Raises ArchiveReplaced if it was dropped and created again."""
         with self._lock:
             table = self._tables.load(self.topic)
             self._check_same(table)
@@ -102,11 +99,11 @@ class TopicArchive:
         return self._snapshot.partitions
 
     def watermarks(self, partition: int) -> tuple[int, int]:
-        """Low and high watermark: the first archived offset, and the one after the last. Equal in an empty archive."""
+        """Low and high watermark: the first archived offset, and the one after the last."""
         return low_watermark(self._snapshot, partition), self.end(partition)
 
     def first_offset(self, partition: int) -> int:
-        """Where the archive of a partition begins: what lay below was retired. 0 where nothing was."""
+        """The first offset after retired records, or 0."""
         return self._snapshot.first_offsets.get(partition, 0)
 
     def end(self, partition: int) -> int:
@@ -114,11 +111,11 @@ class TopicArchive:
         return high_watermark(self._snapshot, partition)
 
     def offset_for_time(self, partition: int, timestamp: int) -> int | None:
-        """The lowest offset whose timestamp (ms) is `timestamp` or later; None where there is none."""
+        """The lowest offset whose timestamp (ms) is `timestamp` or later, or None."""
         return first_offset_since(self._snapshot, partition, timestamp)
 
     def latest_time(self, partition: int) -> tuple[int, int] | None:
-        """The highest timestamp (ms) of a record, and the first offset that has it; None without such a record."""
+        """The highest timestamp (ms) of a record, and the first offset that has it, or None."""
         return latest_time(self._snapshot, partition)
 
     def records(
@@ -130,15 +127,11 @@ class TopicArchive:
         shape: RecordShape = AS_CONSUMED,
         min_timestamp: int | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Give the records from `start` up to and without `end`, in order.
+        """Yield the records from `start` up to `end`, exclusive, in order; by default all since the last refresh.
 
-        The default is all that the last refresh knew: from the first offset that wasn't retired up to the end. Batches
-        have the columns of `shape` and are never empty. With `min_timestamp` (ms), files and blocks whose records are
-        all older may be left out; older records may come all the same.
-
-        If a file is gone because the table was rewritten and cleaned up meanwhile, the stream goes on with the current
-        snapshot. RecordsRetired if records that were not read yet have been retired by then. Raises ReplayError too,
-        and the leaves of StorageError and CatalogError; each names the file.
+        Batches are never empty. `min_timestamp` (ms) permits leaving out older records. After a rewrite the stream
+        continues with the current snapshot. Raises RecordsRetired if unread records were retired, ReplayError, and
+        subclasses of StorageError and CatalogError, which name the file.
         """
         snapshot = self._snapshot
         end = high_watermark(snapshot, partition) if end is None else end
@@ -146,10 +139,8 @@ class TopicArchive:
         while position < end:
             self._check_retired(snapshot, partition, position)
             try:
-                wanted = RowRange(
-                    partition=partition, start_offset=position, end_offset=end, min_timestamp=min_timestamp
-                )
-                for batch in self._scan(snapshot, wanted, shape):
+                rows = RowRange(partition=partition, start_offset=position, end_offset=end, min_timestamp=min_timestamp)
+                for batch in self._scan(snapshot, rows, shape):
                     yield batch
                     position = int(offsets_of(batch)[-1]) + 1
             except ObjectMissing:
@@ -195,10 +186,10 @@ class TopicArchive:
         return TopicSnapshot(
             snapshot_id=table.metadata.current_snapshot_id,
             files=self._manifests.files(table),
-            next_offsets={partition: one.next_offset for partition, one in offsets.items()},
-            leader_epochs={partition: one.leader_epoch for partition, one in offsets.items()},
+            next_offsets={partition: state.next_offset for partition, state in offsets.items()},
+            leader_epochs={partition: state.leader_epoch for partition, state in offsets.items()},
             first_offsets=decode_first_offsets(table.properties.get(keys.FIRST_OFFSETS, "{}")),
-            storage=TopicStorage.of(
+            storage=TopicStorage.of_store(
                 ObjectStore.of_table(table), self._formats, self._mappings, coercion=self._coercion, spill=self._spill
             ),
         )
@@ -207,24 +198,27 @@ class TopicArchive:
 def open_archive(
     config: Config, topic: str, tables: TableSource | None = None, *, coerces: bool = True
 ) -> TopicArchive:
-    """Open a topic's archive: its table from the catalog, mappings from footers, else the registry, else the journal.
+    """Open a topic's archive, with mappings from footers, else the registry, else the journal.
 
-    Envelopes are added where the topic's settings say `coerce`, unless `coerces` is false.
+    Missing envelopes are added if the topic is configured to `coerce`, unless `coerces` is false. Raises subclasses of
+    CatalogError and StorageError.
     """
     source = tables or CatalogTables(config)
 
     def registry(cluster_id: str, table_uuid: UUID) -> MappingSource:
-        known = RegistryMappings(dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
+        registry_mappings = RegistryMappings(
+            dsn=config.registry.dsn, cluster_id=cluster_id, topic=topic, table_uuid=table_uuid
+        )
         if config.archive.journal is None:
-            return known
+            return registry_mappings
 
         def journal() -> TableJournal:
             from archiver.storage.journal import Journal
 
             return Journal.of(config).named(config.topic(topic).table, table_uuid)
 
-        return FirstThatKnows(known, JournalMappings(journal))
+        return FirstThatKnows(registry_mappings, JournalMappings(journal))
 
-    coercion = Coercion.of(config.topic(topic)) if coerces else NO_COERCION
+    coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
     spool = config.archive.spool
     return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=spool, cache=PlanCache.below(spool))

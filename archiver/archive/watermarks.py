@@ -1,6 +1,6 @@
-"""Low and high watermark of an archived partition, the first offset since a time, and the latest time.
+"""Watermarks of an archived partition, the first offset since a time, and the latest time.
 
-Bounds in manifests answer where they can. A file is read only where its bounds leave the answer open.
+A file is read only if its manifest's bounds don't suffice.
 """
 
 from __future__ import annotations
@@ -21,76 +21,76 @@ from schema_mapping import names
 
 
 def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
-    """The offset after the last archived one; 0 where nothing is archived. A waiting replay goes on from there."""
-    known = snapshot.next_offsets.get(partition)
-    if known is not None:
-        return known
+    """The offset after the last archived one, or 0."""
+    next_offset = snapshot.next_offsets.get(partition)
+    if next_offset is not None:
+        return next_offset
     columns = snapshot.files.columns
-    held = pc.filter(columns[file_columns.HIGH_OFFSET], pa.array(may_hold(columns, RowRange(partition=partition))))
-    highest = pc.max(held).as_py()
+    high_offsets = pc.filter(
+        columns[file_columns.HIGH_OFFSET], pa.array(may_hold(columns, RowRange(partition=partition)))
+    )
+    highest = pc.max(high_offsets).as_py()
     return 0 if highest is None else int(highest) + 1
 
 
 def record_ends(snapshot: TopicSnapshot) -> dict[int, int]:
-    """The offset of each partition from which on no file has a record, as far as bounds tell; they may be too high.
+    """The offset of each partition from which no file has a record, by bounds; it may be too high.
 
-    Only partitions that have files are in it, and none where a file has no bounds.
+    Only partitions with files are included, and none if a file lacks bounds.
     """
     low, high, offset = file_columns.LOW_PARTITION, file_columns.HIGH_PARTITION, file_columns.HIGH_OFFSET
     every = pc.ScalarAggregateOptions(skip_nulls=False)
     grouped = snapshot.files.columns.select([low, high, offset]).group_by([low, high])
-    found: dict[int, int] = {}
-    for each in grouped.aggregate([(offset, "max", every)]).to_pylist():
-        last = each[f"{offset}_max"]
-        if each[low] is None or last is None:
+    ends: dict[int, int] = {}
+    for group in grouped.aggregate([(offset, "max", every)]).to_pylist():
+        last = group[f"{offset}_max"]
+        if group[low] is None or last is None:
             return {}
-        for partition in range(each[low], each[high] + 1):
-            found[partition] = max(found.get(partition, 0), last + 1)
-    return found
+        for partition in range(group[low], group[high] + 1):
+            ends[partition] = max(ends.get(partition, 0), last + 1)
+    return ends
 
 
 def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
-    """The first archived offset that wasn't retired; the high watermark where there is none."""
+    """The first archived offset that wasn't retired; without records the high watermark."""
     best, first = high_watermark(snapshot, partition), snapshot.first_offsets.get(partition, 0)
     for file in select_files(snapshot.files, RowRange(partition=partition, start_offset=first)):
         if _low(file) >= best:
             break
-        found = _known_low(file)
-        if found is None or found < first:
-            wanted = RowRange(partition=partition, start_offset=first, end_offset=best)
-            found = _first_offset(snapshot.storage, file, wanted)
-        best = best if found is None else min(best, found)
+        low = _known_low(file)
+        if low is None or low < first:
+            rows = RowRange(partition=partition, start_offset=first, end_offset=best)
+            low = _first_offset(snapshot.storage, file, rows)
+        best = best if low is None else min(best, low)
     return best
 
 
 def first_offset_since(snapshot: TopicSnapshot, partition: int, timestamp: int) -> int | None:
-    """The lowest offset whose timestamp (ms) is `timestamp` or later, as in Kafka's ListOffsets; None for none."""
-    wanted = RowRange(
-        partition=partition, start_offset=snapshot.first_offsets.get(partition, 0), min_timestamp=timestamp
-    )
+    """The lowest offset whose timestamp (ms) is `timestamp` or later, as in Kafka's ListOffsets, or None."""
+    rows = RowRange(partition=partition, start_offset=snapshot.first_offsets.get(partition, 0), min_timestamp=timestamp)
     best: int | None = None
-    for file in select_files(snapshot.files, wanted):
-        if _low(file) >= wanted.end_offset:
+    for file in select_files(snapshot.files, rows):
+        if _low(file) >= rows.end_offset:
             break
-        found = _first_offset(snapshot.storage, file, wanted)
-        if found is not None:
-            best = found
-            wanted = replace(wanted, end_offset=found)
+        offset = _first_offset(snapshot.storage, file, rows)
+        if offset is not None:
+            best = offset
+            rows = replace(rows, end_offset=offset)
     return best
 
 
 def latest_time(snapshot: TopicSnapshot, partition: int) -> tuple[int, int] | None:
-    """The highest timestamp (ms) of a record, and the first offset that has it; None if no record has a timestamp."""
-    wanted = RowRange(partition=partition, min_timestamp=0)
+    """The highest timestamp (ms) of a record, and the first offset that has it; None without timestamps."""
+    rows = RowRange(partition=partition, min_timestamp=0)
     best: tuple[int, int] | None = None
-    files = list(select_files(snapshot.files, wanted))
+    files = list(select_files(snapshot.files, rows))
     for file in sorted(files, key=lambda one: (one.latest is not None, -(one.latest or 0))):
         if best is not None and file.latest is not None and file.latest < best[0]:
             break
-        found = _latest_in(snapshot.storage, file, wanted)
-        if found is not None and (best is None or (found[0], -found[1]) > (best[0], -best[1])):
-            best = found
-            wanted = replace(wanted, min_timestamp=found[0])
+        candidate = _latest_in(snapshot.storage, file, rows)
+        if candidate is not None and (best is None or (candidate[0], -candidate[1]) > (best[0], -best[1])):
+            best = candidate
+            rows = replace(rows, min_timestamp=candidate[0])
     return best
 
 
@@ -102,15 +102,14 @@ def _latest_in(storage: TopicStorage, file: TableFile, wanted: RowRange) -> tupl
             for kafka in opened.kafka(block, wanted):
                 times, offsets = record_timestamps(kafka).to_numpy(), kafka.field(names.OFFSET).to_numpy()
                 if len(times) and times.max() >= (wanted.min_timestamp or 0):
-                    found = int(times.max()), int(offsets[times == times.max()].min())
-                    best = found if best is None or (found[0], -found[1]) > (best[0], -best[1]) else best
+                    latest = int(times.max()), int(offsets[times == times.max()].min())
+                    best = latest if best is None or (latest[0], -latest[1]) > (best[0], -best[1]) else best
         return best
     finally:
         opened.close()
 
 
 def _first_offset(storage: TopicStorage, file: TableFile, wanted: RowRange) -> int | None:
-    """Read a file for its lowest offset in the range."""
     opened = OpenFile.open(storage, file)
     try:
         least: int | None = None

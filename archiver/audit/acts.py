@@ -1,7 +1,7 @@
-"""What the archiver does to a table, as values: each becomes one entry of the table's audit trail (docs/audit.md).
+"""What the archiver does to a table: each act becomes one entry of the audit trail (docs/audit.md).
 
-`id` names an act: an act that is recorded again under its id stays one entry. `added` and `removed` are the digests of
-the records that the table has more and less by the act; None where they aren't known.
+An act recorded again under its `id` stays one entry. `added` and `removed` are the digests of the records that the
+table gained and lost; None if unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Began:
-    """The trail begins. The table was made just before (`create`), or had `rows` already (`adopt`)."""
+    """The trail begins. The table is new (`create`), or had `rows` already (`adopt`)."""
 
     is_new: bool
     rows: int = 0
@@ -37,27 +37,27 @@ class Began:
 
     @property
     def kind(self) -> str:
-        """The entry's word for it."""
+        """The kind of entry."""
         return "create" if self.is_new else "adopt"
 
     @property
     def added(self) -> str | None:
-        """The digest of the records that the table has."""
+        """The digest of the table's records."""
         return self.digest
 
     @property
     def removed(self) -> str | None:
-        """Nothing."""
+        """No records."""
         return NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
+        """The entry's fields beside the kind."""
         return {"rows": self.rows, "files": self.files}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolved:
-    """A schema version was given: records archived from then on are written by it."""
+    """A new schema version, used for records archived from then on."""
 
     version: int
     fingerprint: str
@@ -72,13 +72,13 @@ class Evolved:
         return f"schema-{self.version}"
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
+        """The entry's fields beside the kind."""
         return {"schema_version": self.version, "fingerprint": self.fingerprint}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """A commit appended ranges. `commit_id` and `snapshot_id` are None where the snapshot had expired."""
+    """A commit appended ranges. `commit_id` and `snapshot_id` are None if the snapshot had expired."""
 
     ranges: tuple[TranslatedRange, ...]
     commit_id: str | None
@@ -89,36 +89,36 @@ class Appended:
 
     @property
     def id(self) -> str:
-        """A range is appended once, so the first one's id names the act."""
+        """The first range's id: a range is appended once."""
         return f"append-{min(self.range_ids)}"
 
     @property
     def range_ids(self) -> tuple[str, ...]:
         """The ids of the ranges."""
-        return tuple(one.id for one in self.ranges)
+        return tuple(item.id for item in self.ranges)
 
     @property
     def added(self) -> str | None:
         """The digest of the ranges' records."""
-        return add_digests(one.digest for one in self.ranges)
+        return add_digests(item.digest for item in self.ranges)
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
-        lost = _by_partition((one.partition, one.start_offset, one.end_offset) for one in self.ranges if one.lost)
+        """The entry's fields beside the kind."""
+        lost = _by_partition((item.partition, item.start_offset, item.end_offset) for item in self.ranges if item.lost)
         return {
             "commit_id": self.commit_id,
             "snapshot_id": _text(self.snapshot_id),
-            "files": sum(len(one.files) for one in self.ranges),
-            "rows": sum(one.rows for one in self.ranges),
-            "offsets": _by_partition((one.partition, one.start_offset, one.end_offset) for one in self.ranges),
-            "schema_versions": sorted({one.schema_version for one in self.ranges}),
+            "files": sum(len(item.files) for item in self.ranges),
+            "rows": sum(item.rows for item in self.ranges),
+            "offsets": _by_partition((item.partition, item.start_offset, item.end_offset) for item in self.ranges),
+            "schema_versions": sorted({item.schema_version for item in self.ranges}),
             **({"accepted_gaps": lost} if lost else {}),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrote:
-    """A commit replaced files: compaction, retention, erasure, reprocessing. `old_digest` is that of the old files."""
+    """A commit replaced files: compaction, retention, erasure or reprocessing."""
 
     rewrite: Rewrite
     old_digest: str | None = None
@@ -150,7 +150,7 @@ class Rewrote:
         return self.old_digest if self.leaves_out else self.added
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
+        """The entry's fields beside the kind."""
         spans = [span for group in self.rewrite.groups for span in group.all_spans]
         gone = {
             name: count
@@ -176,8 +176,8 @@ class Rewrote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refilled:
-    """A commit brought rows back that the table had lost, or noted them as gone: `erased` on purpose, or `lost`."""
+class RefilledAct:
+    """A commit brought lost rows back, or recorded them as gone: `erased` on purpose, or `lost`."""
 
     commit_id: str
     files: int
@@ -198,11 +198,11 @@ class Refilled:
 
     @property
     def added(self) -> str | None:
-        """The trail counts what was archived: rows that come back were never taken out of it."""
+        """None: the trail counts archived records, and restored rows were never removed from it."""
         return NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
+        """The entry's fields beside the kind."""
         spans = {"offsets": self.refilled, "accepted_removed": self.erased, "accepted_lost": self.lost}
         return {
             "commit_id": self.commit_id,
@@ -210,13 +210,13 @@ class Refilled:
             "files": self.files,
             "rows": self.rows,
             "digest": self.digest,
-            **{name: _by_partition(found) for name, found in spans.items() if found},
+            **{name: _by_partition(offsets) for name, offsets in spans.items() if offsets},
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repartitioned:
-    """A commit of metadata alone gave the table another partitioning. Both are transforms and field ids of columns."""
+class RepartitionedAct:
+    """A metadata commit changed the partitioning. Both are transforms and field ids of columns."""
 
     commit_id: str
     before: str
@@ -232,13 +232,13 @@ class Repartitioned:
         return f"repartition-{self.commit_id}"
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
+        """The entry's fields beside the kind."""
         return {"commit_id": self.commit_id, "before": self.before, "after": self.after}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredHold:
-    """`hold = true` was first seen in the topic's section, or first seen to be gone. `change` counts both."""
+    """`hold = true` appeared in the topic's section, or disappeared. `change` counts both."""
 
     change: int
 
@@ -247,12 +247,12 @@ class ConfiguredHold:
 
     @property
     def is_held(self) -> bool:
-        """Whether it was seen. It comes first, so the odd ones are."""
+        """Whether it appeared. Odd changes did."""
         return self.change % 2 == 1
 
     @property
     def kind(self) -> str:
-        """The words for holds that somebody placed or released."""
+        """The same kinds as for holds that were placed or released by command."""
         return "hold" if self.is_held else "release"
 
     @property
@@ -261,7 +261,7 @@ class ConfiguredHold:
         return f"{self.kind}-{CONFIG_HOLD}-{self.change}"
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
+        """The entry's fields beside the kind."""
         return {
             "hold": CONFIG_HOLD,
             "spans": [[WHOLE_TOPIC.partition, WHOLE_TOPIC.start_offset, WHOLE_TOPIC.end_offset]],
@@ -273,7 +273,7 @@ class ConfiguredHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """Any other act. It adds no record to the table and takes none out: an erasure's rewrites have their own entries.
+    """Any other act, which adds and removes no record: an erasure's rewrites have separate entries.
 
     `details` are plain JSON values without fractions.
     """
@@ -286,23 +286,22 @@ class Noted:
     removed: ClassVar[str | None] = NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
-        """What the entry says beside the kind."""
+        """The entry's fields beside the kind."""
         return dict(self.details)
 
 
-Act: TypeAlias = Began | Evolved | Appended | Rewrote | Refilled | Repartitioned | ConfiguredHold | Noted
+Act: TypeAlias = Began | Evolved | Appended | Rewrote | RefilledAct | RepartitionedAct | ConfiguredHold | Noted
 
 
 def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:
-    """Spans by partition, those that touch joined: `{"0": [[0, 1200]]}`."""
-    found: dict[str, list[list[int]]] = {}
+    by_partition: dict[str, list[list[int]]] = {}
     for partition, start, end in sorted(spans):
-        edges = found.setdefault(str(partition), [])
+        edges = by_partition.setdefault(str(partition), [])
         if edges and edges[-1][1] >= start:
             edges[-1][1] = max(end, edges[-1][1])
         else:
             edges.append([start, end])
-    return found
+    return by_partition
 
 
 def _text(number: int | None) -> str | None:

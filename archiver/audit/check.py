@@ -1,7 +1,7 @@
-"""Check a trail by what the store has alone: each entry against the one before, and all against signed checkpoints.
+"""Checks a trail by the store alone: each entry against the previous one, and all against signed checkpoints.
 
-It finds entries that were changed, dropped, put in another order or cut off before a checkpoint. What it
-can't see: that the last entries, which no checkpoint covers yet, were cut off.
+Finds entries that were changed, dropped, reordered or cut off before a checkpoint, but not the loss of the last entries
+that no checkpoint covers yet.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from archiver.audit.acts import Refilled
+from archiver.audit.acts import RefilledAct
 from archiver.audit.checkpoints import Checkpoint
 from archiver.audit.entry import FIRST_PREV, FORMAT, hash_of
 from archiver.audit.folder import StoredLine
@@ -30,21 +30,21 @@ class ProblemKind(StrEnum):
     """What is wrong."""
 
     DAMAGED = "damaged"
-    """An entry's bytes are no entry."""
+    """An object's bytes are no entry."""
     MISSING = "missing"
     """There is no entry with this number."""
     CONFLICT = "conflict"
     """Two different entries have this number."""
     MISPLACED = "misplaced"
-    """An entry lies in the place of another one, or is about another table."""
+    """An entry has another entry's number, or is about another table."""
     BROKEN = "broken"
-    """An entry doesn't name the hash of the one before: one of the two was changed."""
+    """An entry doesn't name the hash of the previous one: one of the two was changed."""
     DIGEST = "digest"
-    """An entry's digest of the table doesn't follow from the one before."""
+    """An entry's digest of the table doesn't follow from the previous one."""
     SIGNATURE = "signature"
-    """A checkpoint isn't signed by the key, or was changed since."""
+    """A checkpoint isn't signed by the key, or was changed."""
     ROOT = "root"
-    """The trail isn't the one that a checkpoint signed: entries up to it were changed."""
+    """Entries up to a checkpoint differ from what it signed."""
     TRUNCATED = "truncated"
     """A checkpoint signed more entries than there are."""
     CHECKPOINT = "checkpoint"
@@ -54,7 +54,7 @@ class ProblemKind(StrEnum):
     UNRECORDED = "unrecorded"
     """The journal has a commit that no entry is about."""
     REGISTRY = "registry"
-    """The registry knows other entries than the store has."""
+    """The registry has other entries than the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class TrailReport:
-    """What a check found of one trail. `signed` entries are covered by a checkpoint that a given key signed."""
+    """The result of a check of one trail. `signed` entries are covered by a checkpoint of a given key."""
 
     topic: str = ""
     table: str = ""
@@ -92,11 +92,11 @@ class TrailReport:
 
     @property
     def unsigned(self) -> int:
-        """How many entries come after the last checkpoint. If they were cut off, nobody would see it."""
+        """The entries after the last checkpoint, whose loss would go unnoticed."""
         return self.entries - self.signed
 
     def add(self, kind: ProblemKind, text: str, *, entry: int | None = None, path: str | None = None) -> None:
-        """Note a problem. Only the first ones are kept; the rest is counted."""
+        """Record a problem. Only the first ones are kept; the rest is counted."""
         if len(self.problems) < _MOST:
             self.problems.append(Problem(kind=kind, text=text, entry=entry, path=path))
         else:
@@ -106,7 +106,7 @@ class TrailReport:
 class TrailCheck:
     """A check under way. Memory is 32 bytes for each entry, and the ids of commits.
 
-    `journaled` are the commits that the journal has an entry of, by the numbers of their own ones.
+    `journaled` are the journal's commits, by entry number.
     """
 
     def __init__(self, folder: str, keys: Sequence[PublicKey] = ()) -> None:
@@ -121,26 +121,26 @@ class TrailCheck:
         self._has_digest = False
 
     def entries(self, lines: Iterable[StoredLine]) -> Iterator[Mapping[str, Any]]:
-        """Check entries, in the order of their numbers. Yield each that can be read, once."""
-        for one in lines:
-            hash_ = bytes.fromhex(hash_of(one.data))
-            known = self._hash(one.place)
-            if known is not None:
-                if known != hash_:
-                    text = f"two different entries have the number {one.place}"
-                    self.report.add(ProblemKind.CONFLICT, text, entry=one.place, path=one.path)
+        """Check entries in the order of their numbers. Yield each readable one, once."""
+        for line in lines:
+            hash_ = bytes.fromhex(hash_of(line.data))
+            earlier_hash = self._hash(line.place)
+            if earlier_hash is not None:
+                if earlier_hash != hash_:
+                    text = f"two different entries have the number {line.place}"
+                    self.report.add(ProblemKind.CONFLICT, text, entry=line.place, path=line.path)
                 continue
-            value = self._parsed(one)
-            self._gap(one.place)
-            self._put(one.place, hash_)
-            if value is not None and self._follows(one, value):
+            value = self._parsed(line)
+            self._gap(line.place)
+            self._put(line.place, hash_)
+            if value is not None and self._follows(line, value):
                 yield value
         self.report.entries = len(self._hashes) // _HASH
         if self.report.entries:
             self.report.last_hash = self._hashes[-_HASH:].hex()
 
     def checkpoints(self, found: Iterable[tuple[str, bytes]], *, trusted: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Check checkpoints against the entries, after these. `trusted` ones were kept elsewhere."""
+        """Check checkpoints after their entries. `trusted` ones were kept elsewhere."""
         hashes: set[str] = set()
         named: list[tuple[str, Checkpoint]] = []
         for path, data in (*found, *trusted):
@@ -165,8 +165,8 @@ class TrailCheck:
         try:
             value = json.loads(one.data)
             if value["format"] == FORMAT and canonical(value) == one.data and isinstance(value["digest"], dict):
-                found: Mapping[str, Any] = value
-                return found
+                document: Mapping[str, Any] = value
+                return document
         except (ValueError, KeyError, TypeError):
             pass
         self._has_digest = False
@@ -181,7 +181,6 @@ class TrailCheck:
             self.report.add(ProblemKind.MISSING, text, entry=expected)
 
     def _follows(self, one: StoredLine, value: Mapping[str, Any]) -> bool:
-        """Check an entry against the one before it."""
         subject = {name: value.get(name) for name in _NAMES}
         if self._subject is None:
             self._subject, self.first_time = subject, value.get("time")
@@ -200,7 +199,7 @@ class TrailCheck:
         details = value.get("details")
         if isinstance(details, dict) and isinstance(details.get("commit_id"), str):
             self.commits.add(details["commit_id"])
-            if "files" in details and value.get("act") != Refilled.kind:
+            if "files" in details and value.get("act") != RefilledAct.kind:
                 self.journaled[details["commit_id"]] = one.place
         return True
 
@@ -243,8 +242,8 @@ class TrailCheck:
             self.report.signed, self.report.signed_time = checkpoint.entries, checkpoint.time
 
     def _hash(self, place: int) -> bytes | None:
-        found = bytes(self._hashes[(place - 1) * _HASH : place * _HASH])
-        return found if len(found) == _HASH and found != _NONE else None
+        prior_hash = bytes(self._hashes[(place - 1) * _HASH : place * _HASH])
+        return prior_hash if len(prior_hash) == _HASH and prior_hash != _NONE else None
 
     def _put(self, place: int, hash_: bytes) -> None:
         missing = (place - 1) * _HASH - len(self._hashes)
@@ -254,7 +253,6 @@ class TrailCheck:
 
 
 def _adds_up(value: Mapping[str, Any]) -> bool:
-    """Whether an entry's digests are right among themselves."""
     digest = value["digest"]
     before, added, removed, after = (digest.get(name) for name in ("before", "added", "removed", "after"))
     details = value.get("details")

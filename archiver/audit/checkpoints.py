@@ -1,7 +1,6 @@
-"""Checkpoints: signed statements of how many entries a trail has and where its chain ends (docs/audit.md).
+"""Checkpoints: signed statements of a trail's number of entries and last hash (docs/audit.md).
 
-What is signed is read back from the store first, from the checkpoint before on: a signature never covers entries that
-somebody changed meanwhile.
+The entries since the last checkpoint are first read back from the store, so that no changed entry gets signed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NAMES: Final = ("cluster_id", "topic", "table", "table_uuid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint as it was read. `document` is what was signed; `hash` is that of the object's bytes."""
+    """A checkpoint. `document` was signed; `hash` is that of the object's bytes."""
 
     document: Mapping[str, Any]
     signature: Signature
@@ -34,34 +33,38 @@ class Checkpoint:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a checkpoint's object. SignatureInvalid where it is none."""
+        """Parse a checkpoint. Raises SignatureInvalid."""
         try:
             value = json.loads(data)
             document, signature = value["checkpoint"], Signature.from_json(value["signature"])
-            found = cls(document=document, signature=signature, hash=hash_of(data))
-            if not (isinstance(found.entries, int) and isinstance(found.root, str) and isinstance(found.time, str)):
+            checkpoint = cls(document=document, signature=signature, hash=hash_of(data))
+            if not (
+                isinstance(checkpoint.entries, int)
+                and isinstance(checkpoint.root, str)
+                and isinstance(checkpoint.time, str)
+            ):
                 raise SignatureInvalid("the checkpoint is damaged")
             if canonical({"checkpoint": document, "signature": signature.to_json()}) != data:
                 raise SignatureInvalid("the checkpoint's text isn't the one that was written")
         except (ValueError, KeyError, TypeError) as error:
             raise SignatureInvalid("the checkpoint is damaged", cause=repr(error)) from error
-        return found
+        return checkpoint
 
     @property
     def entries(self) -> int:
-        """How many entries the trail had."""
+        """The number of entries in the trail."""
         number: int = self.document["entries"]
         return number
 
     @property
     def root(self) -> str:
-        """The hash of the last of them."""
+        """The hash of the last entry."""
         text: str = self.document["root"]
         return text
 
     @property
     def time(self) -> str:
-        """When it was signed."""
+        """The time of signing."""
         text: str = self.document["time"]
         return text
 
@@ -73,31 +76,31 @@ class Checkpoint:
 
 @cache
 def load_key(path: Path) -> SigningKey:
-    """The configured signing key. ConfigError where it can't be used."""
+    """Load the configured signing key. Raises ConfigError if it is unusable."""
     return SigningKey.load(path)
 
 
 def is_due(head: ChainHead, every: float) -> bool:
-    """Whether a trail needs a checkpoint: it has none, or the last one is so many seconds old."""
+    """Whether a trail has no checkpoint, or the last one is older than `every` seconds."""
     return head.checkpoint_at is None or (datetime.now(UTC) - head.checkpoint_at).total_seconds() >= every
 
 
 def sign(folder: TrailFolder, subject: Subject, author: Author, head: ChainHead, key: SigningKey) -> Checkpoint:
-    """Sign the trail as it is in the store, up to where the registry knows it. All its entries must be there.
+    """Sign the trail in the store, up to the registry's last entry.
 
-    BadSegment where the store has other entries than were written.
+    Raises BadSegment if the store lacks entries or has other ones than were written.
     """
     last = _last(folder)
     entries, root = (0, FIRST_PREV) if last is None else (last.entries, last.root)
     if entries > head.entries:
         entries, root = 0, FIRST_PREV
     seen = entries
-    for one in folder.lines(first=entries + 1):
-        if one.place <= seen or one.place > head.entries:
+    for line in folder.lines(first=entries + 1):
+        if line.place <= seen or line.place > head.entries:
             continue
-        if one.place != seen + 1 or _prev(one.data) != root:
-            raise _broken(folder, one.place)
-        seen, root = one.place, hash_of(one.data)
+        if line.place != seen + 1 or _prev(line.data) != root:
+            raise _broken(folder, line.place)
+        seen, root = line.place, hash_of(line.data)
     if (seen, root) != (head.entries, head.last_hash):
         raise _broken(folder, seen + 1)
     time = timestamp(datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Entries and checkpoints of a trail as the store keeps them (docs/audit.md). Their bytes are what is hashed."""
+"""Entries and checkpoints of a trail in the store (docs/audit.md). Their bytes are hashed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from catalog.registry.audit_chains import ChainHead, NewEntry
 
 FORMAT: Final = 1
 FIRST_PREV: Final = "0" * 64
-"""What stands for the hash of the entry before the first one."""
+"""The previous hash of the first entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who acts: the configured principal (else the user of the process), the host, and the archiver's version."""
+    """The configured principal (else the user of the process), the host, and the archiver's version."""
 
     principal: str
     host: str
@@ -53,9 +53,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An entry without its place in the chain: what happened, when it was noted, and who noted it.
+    """An entry without its position in the chain.
 
-    `is_late` says that it was found out by a later run, because the one that did it ended before it was noted.
+    `is_late`: a later run recorded it, because the run that did it ended too early.
     """
 
     subject: Subject
@@ -69,8 +69,8 @@ class Draft:
     is_late: bool = False
 
     @classmethod
-    def of(cls, act: Act, subject: Subject, author: Author, *, is_late: bool) -> Self:
-        """The draft of an act that is noted now."""
+    def of_act(cls, act: Act, subject: Subject, author: Author, *, is_late: bool) -> Self:
+        """Make the draft of an act that is recorded now."""
         keeps_all = isinstance(act, Rewrote) and not act.leaves_out and act.added is None
         return cls(
             subject=subject,
@@ -86,7 +86,7 @@ class Draft:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote, or an entry, to give it another place."""
+        """Parse `to_json`, or an entry, to give it another position."""
         return cls(
             subject=Subject(**{name: value[name] for name in ("cluster_id", "topic", "table", "table_uuid")}),
             author=value["by"],
@@ -114,16 +114,16 @@ class Draft:
         }
 
     def found(self, snapshot_id: int | None) -> Self:
-        """The draft of a commit that was found in the table later. A change of metadata alone has no snapshot."""
-        told = {} if snapshot_id is None else {"snapshot_id": str(snapshot_id)}
-        return replace(self, details={**self.details, **told}, is_late=True)
+        """The draft of a commit that was found in the table later. A change of metadata has no snapshot."""
+        details = {} if snapshot_id is None else {"snapshot_id": str(snapshot_id)}
+        return replace(self, details={**self.details, **details}, is_late=True)
 
     def doubtful(self) -> Self:
-        """The draft of a commit of which nobody can say any more whether it is in the table."""
+        """The draft of a commit whose outcome can't be determined any more."""
         return replace(self, details={**self.details, "outcome": "unknown"}, is_late=True)
 
     def at(self, head: ChainHead) -> NewEntry:
-        """The entry that follows this end of the chain."""
+        """The entry after this end of the chain."""
         after = self._after(head.digest)
         content = self.to_json()
         digest = {"before": head.digest, **content["digest"], "after": after}
@@ -147,5 +147,5 @@ def hash_of(line: bytes) -> str:
 
 
 def timestamp(time: datetime) -> str:
-    """A time as entries have it: UTC, to the microsecond."""
+    """A time in entries: UTC, to the microsecond."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Copy a trail into a folder of this machine: the same bytes, many entries in one file, and the checkpoints."""
+"""Copies a trail into a local folder: the same bytes, many entries in one file, and the checkpoints."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from archiver.errors import ConfigError
 
 
 def export(trail: TrailFolder, target: Path) -> int:
-    """Copy the trail; return the number of entries. ConfigError where the folder has files already.
+    """Copy the trail unchecked; return the number of entries. Raises ConfigError if the folder isn't empty.
 
-    Entries are written without a check. Where numbers are missing a new file begins, so each keeps its place.
+    A new file begins after a missing number, so that each entry keeps its position.
     """
     if target.exists() and any(target.iterdir()):
         raise ConfigError("The folder isn't empty: name another one", folder=str(target))
     target.mkdir(parents=True, exist_ok=True)
     count = 0
-    # The place less the count so far is the same for all entries of a run.
+    # The position less the count is the same for all entries of a run.
     for _, run in groupby(enumerate(_once(trail)), key=lambda one: one[1].place - one[0]):
         count += _write(target, (line for _, line in run))
     for path, data in trail.checkpoints():
@@ -29,12 +29,11 @@ def export(trail: TrailFolder, target: Path) -> int:
 
 
 def _once(trail: TrailFolder) -> Iterator[StoredLine]:
-    """Each entry once, by number."""
     seen = 0
-    for one in trail.lines():
-        if one.place > seen:
-            seen = one.place
-            yield one
+    for line in trail.lines():
+        if line.place > seen:
+            seen = line.place
+            yield line
 
 
 def _write(target: Path, run: Iterator[StoredLine]) -> int:
@@ -42,9 +41,9 @@ def _write(target: Path, run: Iterator[StoredLine]) -> int:
     first = last = 0
     digest = sha256()
     with part.open("wb") as file:
-        for one in run:
-            first, last = first or one.place, one.place
-            digest.update(one.data + b"\n")
-            file.write(one.data + b"\n")
+        for line in run:
+            first, last = first or line.place, line.place
+            digest.update(line.data + b"\n")
+            file.write(line.data + b"\n")
     part.rename(target / f"entries-{first:010d}-{last:010d}-{digest.hexdigest()[:16]}.jsonl")
     return last - first + 1

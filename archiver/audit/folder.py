@@ -1,9 +1,4 @@
-"""The folder of one table's trail: entries as objects, old ones packed together, and checkpoints (docs/audit.md).
-
-An entry's object is named after its number. A pack has many entries, one on each line, in the very bytes that they had
-alone; it is written and read back before the single objects are removed. So a trail reads the same wherever that was
-interrupted.
-"""
+"""The folder of one table's trail: entries as objects, old ones packed together, and checkpoints (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -22,19 +17,19 @@ from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.iceberg.deletion_gate import OwnFolder
 
 LEAST_PACKED: Final = 256
-"""So many single entries are packed. With fewer, a pack would have to be packed again soon."""
+"""The fewest single entries that are packed: a smaller pack would soon be packed again."""
 MOST_PACKED: Final = 2_048
 LEAST_PACKS: Final = 16
-"""So many small packs are packed together."""
+"""The fewest small packs that are packed together."""
 MOST_TOGETHER: Final = 16_384
-"""A pack of packs has no more entries."""
+"""The most entries of a pack of packs."""
 PACK_SECONDS: Final = 3_600.0
-"""Younger packs stay as they are: whoever lists the folder may have missed them, and relies on what they replaced."""
+"""Younger packs stay: a reader may have listed the folder before they were written, and need what they replaced."""
 READERS: Final = 16
 
 _LOG = logging.getLogger(__name__)
 _SAID: Final[set[str]] = set()
-"""The folders of which this process has said that their store doesn't let objects go."""
+"""Folders for which this process has logged that their store refuses removals."""
 
 _ENTRY: Final = re.compile(r"entry-(?P<first>\d{10,})\.json")
 _PACK: Final = re.compile(r"entries-(?P<first>\d{10,})-(?P<last>\d{10,})-[0-9a-f]{16}\.jsonl")
@@ -44,7 +39,7 @@ _LOOKS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryObject:
-    """An object with entries: the numbers of the first and the last one, by its name."""
+    """An object with entries, and the numbers of the first and the last one in its name."""
 
     path: str
     first: int
@@ -53,7 +48,7 @@ class EntryObject:
 
     @property
     def entries(self) -> int:
-        """How many entries it has."""
+        """The number of entries."""
         return self.last - self.first + 1
 
     @property
@@ -64,7 +59,7 @@ class EntryObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLine:
-    """An entry's bytes, with its object's path, and the number that it should have by its place there."""
+    """An entry's bytes, its object's path, and its number by its position there."""
 
     path: str
     place: int
@@ -73,15 +68,15 @@ class StoredLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """What a folder has: objects with entries, by number, and checkpoints, the oldest first."""
+    """The contents of a folder: objects with entries, by number, and checkpoints, the oldest first."""
 
     entries: tuple[EntryObject, ...]
     checkpoints: tuple[str, ...]
 
     @property
     def last(self) -> int:
-        """The number of the last entry, by the objects' names. 0 where there is none."""
-        return max((each.last for each in self.entries), default=0)
+        """The number of the last entry, by the objects' names, or 0."""
+        return max((entry.last for entry in self.entries), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,24 +87,24 @@ class TrailFolder:
     objects: ObjectStore
 
     def listed(self) -> Listed:
-        """What the folder has, listed until a list has all entries that the list before had.
+        """List the folder until a list has all entries of the list before.
 
-        A store lists page by page. While entries are packed, a list may pass the pack's place before that is written,
-        and pass the single entries after they are removed.
+        A list may miss both a new pack and its single entries, as a store lists page by page. Raises StorageUnavailable
+        if lists keep changing.
         """
-        found = self.objects.list(self.path)
+        objects = self.objects.list(self.path)
         for _ in range(_LOOKS):
-            before, found = found, self.objects.list(self.path)
-            if {each.path for each in before} <= {each.path for each in found}:
+            before, objects = objects, self.objects.list(self.path)
+            if {item.path for item in before} <= {item.path for item in objects}:
                 break
         else:
             raise StorageUnavailable(
                 "entries are packed faster than they can be listed: run it again", folder=self.path
             )
-        return Listed(entries=_entry_objects(found), checkpoints=_checkpoints(found))
+        return Listed(entries=_entry_objects(objects), checkpoints=_checkpoints(objects))
 
     def write(self, seq: int, line: str) -> None:
-        """Write an entry. Writing it again changes nothing. StorageError where another entry has its number."""
+        """Write an entry, idempotently. Raises StorageError if another entry has its number."""
         path, data = f"{self.path}/entry-{seq:010d}.json", line.encode()
         if not self.objects.exists(path):
             self.objects.write(path, data)
@@ -121,28 +116,28 @@ class TrailFolder:
             )
 
     def write_checkpoint(self, name: str, data: bytes) -> None:
-        """Write a checkpoint under the name that `checkpoint_name` gives."""
+        """Write a checkpoint under the name from `checkpoint_name`."""
         self.objects.write(f"{self.path}/{name}", data)
 
     def lines(self, *, first: int = 1) -> Iterator[StoredLine]:
-        """Yield every entry by number, from those objects on that may have number `first`.
+        """Yield entries by number, from the objects on that may have number `first`.
 
-        An entry that is alone and in a pack comes twice. Damaged objects give whatever lines they have.
+        A packed entry may come twice. Damaged objects yield the lines that they have.
         """
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
-            left_over = [each for each in self.listed().entries if each.last >= first and each.path not in seen]
+            left_over = [entry for entry in self.listed().entries if entry.last >= first and entry.path not in seen]
             missing: list[ObjectMissing] = []
             with ThreadPoolExecutor(READERS, thread_name_prefix="audit") as pool:
                 for start in range(0, len(left_over), READERS):
                     some = left_over[start : start + READERS]
-                    for one, found in zip(some, pool.map(self._read, (each.path for each in some)), strict=True):
-                        if isinstance(found, ObjectMissing):
-                            missing.append(found)
+                    for source, loaded in zip(some, pool.map(self._read, (item.path for item in some)), strict=True):
+                        if isinstance(loaded, ObjectMissing):
+                            missing.append(loaded)
                             continue
-                        seen.add(one.path)
-                        for number, line in enumerate(found, one.first):
-                            yield StoredLine(path=one.path, place=number, data=line)
+                        seen.add(source.path)
+                        for number, line in enumerate(loaded, source.first):
+                            yield StoredLine(path=source.path, place=number, data=line)
             if not missing:
                 return
             if not left:  # packed while we read; the next list has the pack
@@ -156,17 +151,17 @@ class TrailFolder:
             yield path, self.objects.read(path)
 
     def pack(self, *, through: int) -> int:
-        """Pack single entries up to a number, if there are many, and small packs. Returns how many objects.
+        """Pack single entries up to a number, if there are many, and small packs. Return the number of objects.
 
-        Entries above the number may still be written again by whoever made them.
+        Later entries may still be rewritten by their writers.
         """
         listed = self.listed().entries
         before_ms = (time.time() - PACK_SECONDS) * 1_000
-        packed = {each.path for pack in listed for each in self._remove_packed(pack, listed)}
-        left = [each for each in listed if each.path not in packed]
-        alone = [each for each in left if each.is_alone and each.last <= through]
-        small = [each for each in left if each.modified_ms is not None and each.modified_ms < before_ms]
-        small = [each for each in small if not each.is_alone and each.entries * 2 <= MOST_TOGETHER]
+        packed = {item.path for pack in listed for item in self._remove_packed(pack, listed)}
+        left = [item for item in listed if item.path not in packed]
+        alone = [item for item in left if item.is_alone and item.last <= through]
+        small = [item for item in left if item.modified_ms is not None and item.modified_ms < before_ms]
+        small = [item for item in small if not item.is_alone and item.entries * 2 <= MOST_TOGETHER]
         runs = [run for run in _runs(alone, most=MOST_PACKED) if len(run) >= LEAST_PACKED]
         runs += [run for run in _runs(small, most=MOST_TOGETHER) if len(run) >= LEAST_PACKS]
         for run in runs:
@@ -175,7 +170,7 @@ class TrailFolder:
 
     def _pack(self, run: Sequence[EntryObject]) -> None:
         with ThreadPoolExecutor(READERS, thread_name_prefix="audit") as pool:
-            lines = [line for found in pool.map(self._whole, run) for line in found]
+            lines = [line for loaded in pool.map(self._whole, run) for line in loaded]
             data = b"".join(line + b"\n" for line in lines)
             name = f"entries-{run[0].first:010d}-{run[-1].last:010d}-{hash_of(data)[:16]}.jsonl"
             self.objects.write(f"{self.path}/{name}", data)
@@ -185,25 +180,24 @@ class TrailFolder:
                     "the store gives back other bytes than were written; nothing was removed",
                     file=f"{self.path}/{name}",
                 )
-            refused = [each for each in pool.map(self._removed, run) if each is not None]
+            refused = [error for error in pool.map(self._removed, run) if error is not None]
         if refused:
             self._say(refused[0])
 
     def _remove_packed(self, pack: EntryObject, listed: Sequence[EntryObject]) -> Sequence[EntryObject]:
-        """Remove objects whose entries a pack has: packing was cut short, or the store refused it. Return them all."""
-        inside = [each for each in listed if _has(pack, each)]
+        """Remove objects whose entries a pack has: packing was cut short or refused. Return them."""
+        inside = [item for item in listed if _has(pack, item)]
         if inside and self.path not in _SAID:
             lines = self._whole(pack)
-            for each in inside:
-                if self._whole(each) == lines[each.first - pack.first : each.last - pack.first + 1]:
-                    refused = self._removed(each)
+            for item in inside:
+                if self._whole(item) == lines[item.first - pack.first : item.last - pack.first + 1]:
+                    refused = self._removed(item)
                     if refused is not None:
                         self._say(refused)
                         break
         return inside
 
     def _say(self, refused: StorageError) -> None:
-        """Say once that the store keeps what is packed."""
         if self.path not in _SAID:
             _SAID.add(self.path)
             _LOG.warning(
@@ -214,7 +208,7 @@ class TrailFolder:
             )
 
     def _whole(self, each: EntryObject) -> list[bytes]:
-        """The entries of an object. StorageError where it isn't what its name says."""
+        """The entries of an object. Raises StorageError if its name is wrong."""
         data = self.objects.read(each.path)
         lines = [data] if each.is_alone else data.splitlines()
         is_same = each.is_alone or each.path.endswith(f"-{hash_of(data)[:16]}.jsonl")
@@ -226,7 +220,6 @@ class TrailFolder:
         return lines
 
     def _removed(self, each: EntryObject) -> StorageError | None:
-        """Remove an object. The error where the store doesn't let it go."""
         try:
             self.objects.delete(each.path, OwnFolder(self.path))
         except StorageUnavailable:
@@ -244,39 +237,38 @@ class TrailFolder:
 
 
 def checkpoint_name(entries: int, time: str) -> str:
-    """The name of a checkpoint over so many entries: it sorts by their number, then by time (as entries have it)."""
+    """The name of a checkpoint, which sorts by number of entries, then by time (as in entries)."""
     return f"checkpoint-{entries:010d}-{re.sub(r'[-:.]', '', time)}.json"
 
 
 def _entry_objects(found: Sequence[ListedObject]) -> tuple[EntryObject, ...]:
     objects = []
-    for each in found:
-        if match := _ENTRY.fullmatch(each.name):
+    for item in found:
+        if match := _ENTRY.fullmatch(item.name):
             first, last = int(match["first"]), int(match["first"])
-        elif match := _PACK.fullmatch(each.name):
+        elif match := _PACK.fullmatch(item.name):
             first, last = int(match["first"]), int(match["last"])
         else:
             continue
-        objects.append(EntryObject(path=each.path, first=first, last=last, modified_ms=each.modified_ms))
+        objects.append(EntryObject(path=item.path, first=first, last=last, modified_ms=item.modified_ms))
     return tuple(sorted(objects, key=lambda each: (each.first, each.last)))
 
 
 def _checkpoints(found: Sequence[ListedObject]) -> tuple[str, ...]:
-    return tuple(each.path for each in sorted(found, key=lambda each: each.name) if _CHECKPOINT.fullmatch(each.name))
+    return tuple(item.path for item in sorted(found, key=lambda each: each.name) if _CHECKPOINT.fullmatch(item.name))
 
 
 def _has(pack: EntryObject, each: EntryObject) -> bool:
-    """Whether a pack has the entries of an object, by the numbers in their names."""
     return not pack.is_alone and pack.entries > each.entries and pack.first <= each.first and each.last <= pack.last
 
 
 def _runs(objects: Sequence[EntryObject], *, most: int) -> Iterator[list[EntryObject]]:
-    """Objects without a gap between their entries' numbers, so many at a time as a pack has entries at most."""
+    """Objects without a gap between their entries' numbers, up to a pack's size together."""
     run: list[EntryObject] = []
-    for each in objects:
-        if run and (each.first != run[-1].last + 1 or each.last - run[0].first >= most):
+    for item in objects:
+        if run and (item.first != run[-1].last + 1 or item.last - run[0].first >= most):
             yield run
             run = []
-        run.append(each)
+        run.append(item)
     if run:
         yield run

@@ -1,7 +1,7 @@
 """Signs JSON documents with an Ed25519 key, and checks them with the public key alone.
 
-What is signed is the document in its canonical form: keys sorted, no spaces, UTF-8, no fractions. Anyone can make these
-bytes again, in any language, and check the signature with any tool (`openssl pkeyutl -verify -rawin`).
+The canonical form is signed: keys sorted, no spaces, UTF-8, no fractions. Any tool can check it (`openssl pkeyutl
+-verify -rawin`).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MAKE_PUBLIC_KEY: Final = "openssl pkey -in signing.pem -pubout -out signing.pub.
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed and hashed. ValueError where the document has a fraction: its text isn't unique."""
+    """The bytes that are signed and hashed. Raises ValueError for a fraction, whose text isn't unique."""
     _refuse_fractions(document)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A signature of a document. `key_id` says by which key: the first 16 hexadecimal digits of its SHA-256."""
+    """A signature. `key_id` is the first 16 hexadecimal digits of the public key's SHA-256."""
 
     key_id: str
     value: bytes
@@ -53,16 +53,16 @@ class Signature:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. SignatureInvalid where it is something else."""
+        """Parse `to_json`. Raises SignatureInvalid."""
         try:
-            found = cls(
+            signature = cls(
                 algorithm=str(value["algorithm"]),
                 key_id=str(value["key_id"]),
                 value=b64decode(value["value"], validate=True),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SignatureInvalid("the document's signature is incomplete or damaged", cause=repr(error)) from error
-        return found
+        return signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class PublicKey:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a PEM file. ConfigError where it holds no Ed25519 public key."""
+        """Read a PEM file. Raises ConfigError if it holds no Ed25519 public key."""
         data = _read(path, "public key")
         try:
             key = load_pem_public_key(data)
@@ -85,7 +85,7 @@ class PublicKey:
         return cls(id=_id(key), _key=key)
 
     def check(self, document: Mapping[str, Any], signature: Signature) -> None:
-        """Raise SignatureInvalid unless the holder of the key signed this very document."""
+        """Raise SignatureInvalid unless the holder of the key signed this document."""
         if signature.algorithm != ALGORITHM:
             raise SignatureInvalid(
                 "the document is signed by an algorithm that isn't known: check it with a newer archiver",
@@ -115,7 +115,7 @@ class SigningKey:
 
     @classmethod
     def load(cls, path: Path, *, name: str = "audit.signing_key") -> Self:
-        """Read a PEM file without a password. ConfigError, which names the setting, where it holds no Ed25519 key."""
+        """Read a PEM file without a password. Raises ConfigError, which names the setting."""
         data = _read(path, name)
         try:
             key = load_pem_private_key(data, password=None)
@@ -130,7 +130,7 @@ class SigningKey:
     def generate(cls, path: Path, public_path: Path) -> Self:
         """Make a key and write it into two new PEM files. Only the owner can read the private one.
 
-        ConfigError where there is such a file already.
+        Raises ConfigError if one of the files exists.
         """
         key = Ed25519PrivateKey.generate()
         public = key.public_key()
@@ -145,7 +145,7 @@ class SigningKey:
         return self.public.id
 
     def sign(self, document: Mapping[str, Any]) -> Signature:
-        """Sign a document as it is. ValueError where it has a fraction."""
+        """Sign a document. Raises ValueError if it has a fraction."""
         return Signature(key_id=self.id, value=self._key.sign(canonical(document)))
 
 
@@ -188,13 +188,13 @@ def _refuse_fractions(value: object) -> None:
             message = f"a signed document can't have the fraction {value}: write it as text or in smaller units"
             raise ValueError(message)
         case Mapping():
-            for name, each in cast("Mapping[object, object]", value).items():
+            for name, item in cast("Mapping[object, object]", value).items():
                 if not isinstance(name, str):
                     message = f"a signed document has names that are text, not {name!r}"
                     raise TypeError(message)
-                _refuse_fractions(each)
+                _refuse_fractions(item)
         case list() | tuple():
-            for each in value:
-                _refuse_fractions(each)
+            for item in value:
+                _refuse_fractions(item)
         case _:
             pass

@@ -1,7 +1,6 @@
-"""The chain of a trail as the store has it: how far its links hold, and whether it goes on from a known entry.
+"""The chain of a trail in the store: how far its links hold, and whether it continues a known entry.
 
-The registry takes up what the store has, after a rebuild or where its database was set back. What somebody put into the
-folder must neither be taken up nor stop a job.
+Foreign objects in the folder must neither be adopted nor stop a job.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from catalog.registry.audit_chains import ChainHead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChain:
-    """The entries from the first one on, as far as each has the hash of the one before.
+    """The entries from the first one on, while each has the hash of the previous one.
 
-    `acts` are their numbers and acts, `hashes` their hashes by number. `broken_at` is the object in which the first
-    entry lies that doesn't go on from the one before; None where there is none.
+    `acts` are their numbers by act, `hashes` their hashes by number. `broken_at` is the object of the first entry that
+    doesn't continue the chain, if any.
     """
 
     head: ChainHead
@@ -35,8 +34,8 @@ class StoredChain:
 
     @classmethod
     def read(cls, folder: TrailFolder, table_uuid: UUID) -> Self:
-        """Read all entries. Raises subclasses of StorageError where the store doesn't give them."""
-        stored = {one.place: one for one in folder.lines()}
+        """Read all entries. Raises subclasses of StorageError."""
+        stored = {line.place: line for line in folder.lines()}
         head = ChainHead(table_uuid=table_uuid, entries=0, last_hash=FIRST_PREV, digest=NO_RECORDS)
         acts: list[tuple[int, str]] = []
         hashes = {0: FIRST_PREV}
@@ -51,7 +50,7 @@ class StoredChain:
         return cls(head=head, acts=tuple(acts), hashes=hashes, broken_at=None)
 
     def check_goes_on(self, number: int, last_hash: str, folder: TrailFolder) -> None:
-        """StorageError unless all of the chain is intact, and has the entry `number` with this hash."""
+        """Raise StorageError unless the chain is intact, and has the entry `number` with this hash."""
         if self.broken_at is None and self.hashes.get(number) == last_hash:
             return
         raise StorageError(
@@ -63,7 +62,6 @@ class StoredChain:
 
 
 def _following(head: ChainHead, number: int, line: bytes) -> tuple[ChainHead, str] | None:
-    """The chain's end with this entry, and its act. None if it is no entry, or doesn't go on from `head`."""
     try:
         entry: Any = json.loads(line)
         if (number, entry["seq"], entry["prev"]) != (head.entries + 1, number, head.last_hash):

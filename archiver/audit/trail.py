@@ -1,8 +1,6 @@
-"""Note what the archiver does to a table: each act once, in one chain, and in the journal's store (docs/adr/0044).
+"""Records each act on a table once, in one chain, in the journal's store (docs/adr/0044).
 
-An act is noted once it is known to be in the table and before the registry settles it. So whoever settles what a kill
-left notes it again, and an act that has an entry gets no other. Entries wait in the registry until the store has them:
-while it is away nothing is lost and nothing stops.
+Entries wait in the registry until the store has them.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from archiver.audit.acts import Act, Appended, Began, ConfiguredHold, Evolved, Refilled, Repartitioned, Rewrote
+from archiver.audit.acts import Act, Appended, Began, ConfiguredHold, Evolved, RefilledAct, RepartitionedAct, Rewrote
 from archiver.audit.checkpoints import Checkpoint, is_due, load_key, sign
 from archiver.audit.entry import Author, Draft, Subject
 from archiver.audit.folder import TrailFolder
@@ -38,17 +36,17 @@ from catalog.registry.audit_chains import ChainHead, Intent, NewEntry, WaitingEn
 
 _LOG = logging.getLogger(__name__)
 _KNOWN_FOLDERS: Final[set[str]] = set()
-"""The folders that this process has looked into: the store has nothing there that the registry doesn't know."""
+"""Folders of this process whose entries in the store are all known to the registry."""
 
 _TRIES: Final = 5
 
 SETTLED_ENTRIES: Final = 16
-"""The last entries stay alone: whoever made one may be about to write it again."""
+"""The last entries stay alone: their writer may be about to write them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTrail:
-    """The trail of one table. Without a journal it notes nothing. Methods raise subclasses of RegistryError."""
+    """The trail of one table. Without a journal it records nothing. Methods raise subclasses of RegistryError."""
 
     topic: TopicRow
     journal: TableJournal
@@ -56,7 +54,7 @@ class AuditTrail:
 
     @property
     def folder(self) -> TrailFolder | None:
-        """Where the entries lie. None where there is no journal."""
+        """The folder of the entries. None without a journal."""
         path = self.journal.trail
         return None if path is None else TrailFolder(path=path, objects=self.journal.objects)
 
@@ -69,11 +67,10 @@ class AuditTrail:
         has_lease: bool = True,
         is_held: bool | None = None,
     ) -> None:
-        """Begin the trail if there is none; note the schema version if it has no entry. Write what still waits.
+        """Begin the trail if there is none; record a new schema version; write waiting entries; sign if due.
 
-        With the `table` as it is, settle what killed runs intended: refills only for those who hold the topic's lease.
-        `is_held` says whether `hold = true` is in a configuration that was read just now: a change is noted. Sign a
-        checkpoint if one is due. ConfigError where the configured key can't sign.
+        With the current `table`, settle what killed runs intended: refills only with the topic's lease. `is_held`:
+        `hold = true` is in the current configuration. Raises ConfigError if the configured key can't sign.
         """
         if self.journal.trail is None:
             return
@@ -92,7 +89,7 @@ class AuditTrail:
             self.checkpoint()
 
     def note_hold(self, *, is_held: bool) -> None:
-        """Note that `hold = true` came into the configuration, or went: as it was read just now, if that is new."""
+        """Record that `hold = true` appeared in the configuration, or disappeared."""
         if self.journal.trail is not None:
             self._note_hold(self.registry.audit.head(self.topic) or self._begun(), is_held=is_held)
 
@@ -104,23 +101,23 @@ class AuditTrail:
             head = self.registry.audit.head(self.topic) or self._begun()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
-        """Note an act that is done. It gets one entry, however often it is noted.
+        """Record an act that is done, in one entry however often it is recorded.
 
-        `is_late` says that this run only found out what an earlier one did. Where the store doesn't take the entry,
-        that is logged, and the entry waits in the registry for the next act or run.
+        `is_late`: an earlier run did it. If the store refuses the entry, that is logged, and the entry waits for the
+        next act or run.
         """
         if self.journal.trail is None:
             return
-        draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=is_late)
+        draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=is_late)
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
-    def intend(self, act: Refilled | Repartitioned, *, parent: int | None) -> None:
-        """Remember a commit before it is made, so that it gets its entry whatever happens.
+    def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
+        """Remember a commit before it is made, so that it gets its entry in any case.
 
-        It is made on the snapshot `parent`; a change of the partitioning on the spec `parent`.
+        `parent` is the snapshot that it is based on; for a change of partitioning, the spec.
         """
         if self.journal.trail is not None:
-            draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
+            draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.intend(
                 self.topic,
                 Intent(
@@ -132,29 +129,31 @@ class AuditTrail:
                 ),
             )
 
-    def withdraw(self, act: Refilled | Repartitioned) -> None:
-        """Forget a commit that was intended, and that will never be in the table."""
+    def withdraw(self, act: RefilledAct | RepartitionedAct) -> None:
+        """Forget an intended commit that will never be in the table."""
         if self.journal.trail is not None:
             self.registry.audit.forget_intent(self.topic, act.id)
 
     def appended(self, commit_id: str, snapshot_id: int, ranges: Sequence[TranslatedRange]) -> None:
-        """Note a commit of ranges. Call this before the registry confirms them."""
+        """Record a commit of ranges. Call it before the registry confirms them."""
         self.record(Appended(ranges=tuple(ranges), commit_id=commit_id, snapshot_id=snapshot_id))
 
     def settled(self, settled: Settled) -> None:
-        """Note commits that were found in the table later. Call this before the registry records them."""
+        """Record commits that were found in the table later. Call it before the registry records them."""
         if self.journal.trail is None or not settled.landed:
             return
         commits: dict[tuple[str | None, int | None], list[TranslatedRange]] = {}
-        for one in settled.landed:
-            commits.setdefault((one.commit_id, one.snapshot_id), []).append(one.range)
+        for item in settled.landed:
+            commits.setdefault((item.commit_id, item.snapshot_id), []).append(item.range)
         for (commit_id, snapshot_id), ranges in commits.items():
-            found = ranges if commit_id is not None else self._unrecorded(ranges)
-            if found:
-                self.record(Appended(ranges=tuple(found), commit_id=commit_id, snapshot_id=snapshot_id), is_late=True)
+            unrecorded = ranges if commit_id is not None else self._unrecorded(ranges)
+            if unrecorded:
+                self.record(
+                    Appended(ranges=tuple(unrecorded), commit_id=commit_id, snapshot_id=snapshot_id), is_late=True
+                )
 
     def rewrote(self, rewrite: Rewrite, *, snapshot_id: int | None = None, is_late: bool = False) -> None:
-        """Note a rewrite that is in the table. Call this before the registry records it."""
+        """Record a rewrite that is in the table. Call it before the registry records it."""
         if self.journal.trail is None:
             return
         act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id)
@@ -164,7 +163,7 @@ class AuditTrail:
         self.record(act, is_late=is_late)
 
     def write_waiting(self) -> int:
-        """Bring entries that wait into the store; return how many still wait. A failure is logged."""
+        """Write waiting entries to the store; return how many still wait. A failure is logged."""
         return 0 if self.folder is None else self._write(self.folder, self.registry.audit.waiting(self.topic))
 
     def _add(self, draft: Draft, range_ids: Sequence[str] = ()) -> None:
@@ -181,8 +180,8 @@ class AuditTrail:
         try:
             if folder.path not in _KNOWN_FOLDERS:
                 waiting = self._agreed(folder)
-            for each in waiting:
-                folder.write(each.seq, each.line)
+            for entry in waiting:
+                folder.write(entry.seq, entry.line)
         except StorageError as error:
             _KNOWN_FOLDERS.discard(folder.path)
             _LOG.warning(
@@ -197,7 +196,7 @@ class AuditTrail:
         return 0
 
     def tidy(self) -> int:
-        """Pack entries that lie alone, and forget what isn't asked about any more. Returns how many were packed."""
+        """Pack single entries, and forget old acts. Return the number of packed entries."""
         folder = self.folder
         head = None if folder is None else self.registry.audit.head(self.topic)
         if folder is None or head is None:
@@ -207,7 +206,7 @@ class AuditTrail:
         return folder.pack(through=(waiting[0].seq if waiting else head.entries) - SETTLED_ENTRIES)
 
     def checkpoint(self) -> Checkpoint | None:
-        """Sign how far the trail goes. None without a key, or where that has to wait: the reason is logged."""
+        """Sign the trail. None without a key, or if that has to wait: the reason is logged."""
         folder, path = self.folder, self.journal.audit.signing_key
         if folder is None or path is None:
             return None
@@ -236,14 +235,14 @@ class AuditTrail:
         )
 
     def _unrecorded(self, ranges: Sequence[TranslatedRange]) -> list[TranslatedRange]:
-        left = self.registry.audit.unrecorded(self.topic, [one.id for one in ranges])
-        return [one for one in ranges if one.id in left]
+        left = self.registry.audit.unrecorded(self.topic, [item.id for item in ranges])
+        return [item for item in ranges if item.id in left]
 
     def _settle_intents(self, table: ArchiveTable, *, has_lease: bool) -> None:
-        """Note the commits that are in the table, and forget those that never will be in it."""
+        """Record the commits that are in the table, and forget those that never will be."""
         for intent in self.registry.audit.intents(self.topic):
             draft = Draft.from_json(intent.entry)
-            if draft.kind == Repartitioned.kind:
+            if draft.kind == RepartitionedAct.kind:
                 self._settle_repartition(intent, draft, table)
                 continue
             if not has_lease:
@@ -270,7 +269,6 @@ class AuditTrail:
             self._add(draft.doubtful())
 
     def _begun(self) -> ChainHead:
-        """Begin the chain where the registry doesn't know it, or take up the one that the store has."""
         folder, uuid = self.folder, self.journal.uuid
         assert folder is not None
         assert uuid is not None
@@ -285,16 +283,16 @@ class AuditTrail:
             )
         self.registry.audit.begin(self.topic, stored.head, stored.acts)
         if not stored.head.entries:
-            held = self.registry.audit.holdings(self.topic)
-            act = Began(is_new=not held.files, rows=held.rows, files=held.files, digest=held.digest)
-            draft = Draft.of(act, self._subject, author(self.journal.audit), is_late=False)
+            holdings = self.registry.audit.holdings(self.topic)
+            act = Began(is_new=not holdings.files, rows=holdings.rows, files=holdings.files, digest=holdings.digest)
+            draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.append(self.topic, draft.act_id, draft.at)
         head = self.registry.audit.head(self.topic)
         assert head is not None
         return head
 
     def _agreed(self, folder: TrailFolder) -> tuple[WaitingEntry, ...]:
-        """The entries that wait, after those that the store has: a database that was set back doesn't know them."""
+        """The waiting entries after the store's: a restored database doesn't know all of them."""
         for _ in range(_TRIES):
             last = folder.listed().last  # before the registry, which has every entry earlier than the store
             head, waiting = self.registry.audit.head(self.topic), self.registry.audit.waiting(self.topic)
@@ -321,7 +319,7 @@ class AuditTrail:
 
 @cache
 def author(section: AuditSection) -> Author:
-    """Who acts in this process."""
+    """The author of entries of this process."""
     try:
         own = version("kafka-iceberg-archiver")
     except PackageNotFoundError:  # run from a checkout
@@ -339,22 +337,21 @@ def _user() -> str:
 
 
 def _last_written(head: ChainHead, waiting: Sequence[WaitingEntry]) -> tuple[int, str]:
-    """The number and hash of the last entry that the registry knows to be in the store."""
     if not waiting:
         return head.entries, head.last_hash
     return waiting[0].seq - 1, json.loads(waiting[0].line)["prev"]
 
 
 def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
-    """Whether what the store has of these entries is just what waits: a run was killed before it noted that."""
-    wanted = {each.seq: each.line.encode() for each in waiting}
-    found = {one.place: one.data for one in folder.lines(first=waiting[0].seq)}
-    return all(wanted[seq] == line for seq, line in found.items() if seq in wanted)
+    """Whether the store has exactly the waiting entries: a run was killed before it recorded that."""
+    expected = {entry.seq: entry.line.encode() for entry in waiting}
+    stored = {line.place: line.data for line in folder.lines(first=waiting[0].seq)}
+    return all(expected[seq] == line for seq, line in stored.items() if seq in expected)
 
 
 def _reaches_back(table: ArchiveTable, time: datetime) -> bool:
-    """Whether the table still has a snapshot from before this time: then it has every later one of its branch, too."""
-    return any(each.timestamp_ms < time.timestamp() * 1_000 for each in table.iceberg.metadata.snapshots)
+    """Whether the table still has a snapshot from before this time, and therefore all later ones of its branch."""
+    return any(snapshot.timestamp_ms < time.timestamp() * 1_000 for snapshot in table.iceberg.metadata.snapshots)
 
 
 def _again(each: WaitingEntry, head: ChainHead) -> NewEntry:

@@ -1,4 +1,4 @@
-"""Find the trails in a journal's store and check them. Needs the store alone: no catalog, no Kafka, no registry."""
+"""Finds the trails in a journal's store and checks them. Needs neither catalog, Kafka nor registry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from archiver.storage.objects import ObjectStore
 from catalog.registry.audit_chains import ChainHead
 
 YOUNG: Final = timedelta(minutes=10)
-"""A commit in the journal that is younger may be about to get its entry."""
+"""A younger commit in the journal may be about to get its entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class FoundTrail:
     journal: TableJournal | None = None
 
     def entries(self) -> Iterator[Mapping[str, Any]]:
-        """Yield every entry that can be read, by number. Nothing is checked."""
+        """Yield every readable entry by number, unchecked."""
         return TrailCheck(self.folder.path).entries(self.folder.lines())
 
     def check(
@@ -43,10 +43,10 @@ class FoundTrail:
         max_age: float | None = None,
         head: ChainHead | None = None,
     ) -> TrailReport:
-        """Check the trail by what the store has; against checkpoints that were `kept` elsewhere, too.
+        """Check the trail by the store and by checkpoints `kept` elsewhere.
 
-        With `max_age` (seconds) it is wrong that no signed checkpoint is as young. With `head` the registry's end of
-        the chain has to be that of the store.
+        `max_age` (seconds) requires a younger signed checkpoint. `head`, the registry's end of the chain, must match
+        the store.
         """
         check = TrailCheck(self.folder.path, keys)
         for _ in check.entries(self.folder.lines()):
@@ -65,13 +65,16 @@ class FoundTrail:
 
 
 def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrail, ...]:
-    """The trails in the configured journal: of these topics, or all. NotArchived where a topic has none."""
+    """The trails in the configured journal: of these topics, or all.
+
+    Raises NotArchived for a topic without one, and ConfigError without a journal.
+    """
     journal = Journal.of(config)
     if journal.root is None:
         raise ConfigError("Audit trails lie in the journal: set `journal` in [archive]", key="archive.journal")
     root = f"{journal.root}/{AUDIT}"
     tables = {config.topic(topic).table: topic for topic in topics}
-    found: list[FoundTrail] = []
+    trails: list[FoundTrail] = []
     for table in [f"{root}/{name}" for name in tables] or journal.objects.folders(root):
         folders = journal.objects.folders(table)
         name = table.rpartition("/")[2]
@@ -81,19 +84,19 @@ def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrai
             )
         for path in folders:
             kept = journal.named(name, UUID(path.rpartition("/")[2]))
-            found.append(FoundTrail(folder=TrailFolder(path=path, objects=journal.objects), journal=kept))
-    return tuple(found)
+            trails.append(FoundTrail(folder=TrailFolder(path=path, objects=journal.objects), journal=kept))
+    return tuple(trails)
 
 
 def exported_trail(folder: Path) -> FoundTrail:
-    """A trail that was exported into a folder of this machine. ConfigError where there is no such folder."""
+    """A trail exported into a local folder. Raises ConfigError if there is no such folder."""
     if not folder.is_dir():
         raise ConfigError("There is no such folder", folder=str(folder))
     return FoundTrail(folder=TrailFolder(path=folder.resolve().as_uri(), objects=ObjectStore()))
 
 
 def _against_journal(check: TrailCheck, journal: TableJournal, *, since: datetime) -> None:
-    """Note commits of the journal that have no entry, from when the trail began, and entries whose commits it lacks."""
+    """Record commits of the journal without an entry, and entries whose commits it lacks."""
     until = datetime.now(UTC) - YOUNG
     lacking = dict(check.journaled)
     for commit_id in journal.commit_ids():
@@ -106,9 +109,9 @@ def _against_journal(check: TrailCheck, journal: TableJournal, *, since: datetim
         text = f"the journal has none of the {len(lacking)} commits that entries are about: it was removed"
         check.report.add(ProblemKind.UNJOURNALED, text, path=journal.folder)
         return
-    for commit_id, place in lacking.items():
-        text = f"entry {place} is about the commit {commit_id}, and the journal lacks it: an object was removed"
-        check.report.add(ProblemKind.UNJOURNALED, text, entry=place)
+    for commit_id, number in lacking.items():
+        text = f"entry {number} is about the commit {commit_id}, and the journal lacks it: an object was removed"
+        check.report.add(ProblemKind.UNJOURNALED, text, entry=number)
 
 
 def _check_age(report: TrailReport, max_age: float) -> None:

@@ -1,4 +1,4 @@
-"""A chore: background work on one topic at a time, with a cursor over the topic's commits that survives a crash."""
+"""A chore: background work on one topic at a time, with a cursor over its commits that survives a crash."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ COMMITS_AT_ONCE: Final = 64
 class ChoreTurn:
     """What a chore gets for one turn on a topic.
 
-    After a commit the turn runs in the thread of that commit and has no engine: it must be short. `engine` starts when
-    it is first called. A chore begins nothing new once `is_over` returns True.
+    After a commit the turn runs in the commit's thread and has no engine: it must be short. `engine` starts at its
+    first call. A chore begins nothing new once `is_over` returns True.
     """
 
     topic: TopicRow
@@ -44,7 +44,7 @@ class ChoreTurn:
     def commits(self, *, most: int = COMMITS_AT_ONCE) -> Iterator[NumberedCommits]:
         """Yield the ranges of the commits since the cursor, at most `most` commits together.
 
-        Call `keep` with each `through` when its ranges are dealt with. Ranges may come a second time.
+        Call `keep` with each `through` after its ranges. Ranges may be repeated.
         """
         cursor = self.state.cursor
         while not self.is_over():
@@ -57,9 +57,9 @@ class ChoreTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreOutcome:
-    """What became of a turn. `is_finished` is False if its time was over first: the next turn continues.
+    """The outcome of a turn. `is_finished` is False if its time was over: the next turn continues.
 
-    `failures` don't end the turn of their topic; each is logged. With `waits_for`, a person has to do something first.
+    `failures` are logged and don't end the turn. With `waits_for`, a person has to act first.
     """
 
     is_finished: bool = True

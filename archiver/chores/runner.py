@@ -1,4 +1,4 @@
-"""Gives chores their turns. An error of a chore is logged, counted and kept for `status`; it never fails the job."""
+"""Gives chores their turns. An error of a chore is logged, counted and kept for `status`, and never fails the job."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ ChoreObserver: TypeAlias = Observer[ChoreEnded]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreTopic:
-    """A topic that chores may work on. `opened` is its table and journal as the last run had them."""
+    """A topic that chores may work on. `opened` is its table and journal from the last run."""
 
     topic: TopicRow
     opened: StagedTopic | None = None
 
 
 class ChoreRunner:
-    """The chores of one job, and when each may look at a topic again. Safe between threads for different topics."""
+    """The chores of one job, and when each may work on a topic again. Thread-safe for different topics."""
 
     def __init__(
         self, chores: Sequence[Chore], observer: ChoreObserver = ignore, *, clock: Callable[[], float] = time.monotonic
@@ -111,7 +111,6 @@ class ChoreRunner:
             self._rest(chore, name)
 
     def _note(self, chore: Chore, on: ChoreTopic, registry: Registry, outcome: ChoreOutcome) -> None:
-        """Keep the outcome for `status`. What keeps the registry from it is logged."""
         try:
             if outcome.failures:
                 error = outcome.failures[0]

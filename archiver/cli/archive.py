@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -36,15 +35,13 @@ def archive(
     """Archive Kafka topics to Iceberg tables, exactly once. Restart it after any interruption."""
     with quick_imports():
         from archiver.config import load_config
-        from archiver.engine.java_ahead import java_ahead
         from archiver.ingest.stopping import stop_on_signals
 
     as_json = wants_json(json)
-    with reported(as_json=as_json), stop_on_signals() as stop, ExitStack() as closing:
+    with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         loaded = load_config(config)
         # only now: to import these takes seconds, and a mistake in the configuration is told at once
-        closing.enter_context(java_ahead(loaded.spark))
         with quick_imports(for_good=True):
             spare_pandas()
             from archiver.ingest.job import ArchiveJob

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from archiver.light_start import quick_imports, with_roomy_stack
+from archiver.light_start import quick_imports
 
 _COMPLETION = "_ARCHIVER_COMPLETE"
 _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
@@ -16,10 +16,6 @@ _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
 def main() -> None:
     """Run the command line, and leave the process. Expected errors are printed for people and set the exit code."""
-    with_roomy_stack(_run)
-
-
-def _run() -> None:
     leaving = Leaving()
     os.environ.setdefault(_NO_PLUGINS, "1")  # pydantic would look for them in every installed package
     with quick_imports():

@@ -18,7 +18,7 @@ from archiver.errors import ConfigError
 from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
 from archiver.terminal.json_lines import error_json
-from schema_mapping.columns.compatibility import Rule
+from schema_mapping.columns.compatibility import CompatibilityRule
 
 if TYPE_CHECKING:
     from archiver.cli.schema_diff import SchemaDiff
@@ -98,7 +98,7 @@ def diff(
         bool, typer.Option("--check", help="Exit with 1 if a change breaks queries of the table.")
     ] = False,
     allow: Annotated[
-        list[Rule] | None, typer.Option("--allow", help="With --check: a change to allow. Repeatable.")
+        list[CompatibilityRule] | None, typer.Option("--allow", help="With --check: a change to allow. Repeatable.")
     ] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     as_json: AsJson = False,

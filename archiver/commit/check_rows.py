@@ -1,7 +1,6 @@
-"""Check that a table has the rows that it should have by the registry (ADR 0026).
+"""Checks that a table has the rows that the registry expects (ADR 0026).
 
-The result is kept in the registry for as long as it holds. Mostly it does, and then nothing that reads a table is
-imported.
+The result is kept in the registry while it holds. Mostly it does, and nothing that reads a table is imported.
 """
 
 from __future__ import annotations
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
     from archiver.storage.formats import SegmentFormats
 
 RENEWED: Final = 20
-"""After this many snapshots the result is noted again, before the snapshot that it belongs to expires.
-
-A result from before the first snapshot is noted again with the first one that is seen.
+"""After this many snapshots the result is recorded again, before its snapshot expires. A result from before the first
+snapshot is recorded again with the first snapshot.
 """
 RENEWED_MS: Final = 3_600_000
 """The same after this long, as snapshots expire by their age."""
@@ -41,25 +39,22 @@ def check_rows(
     is_back: bool = False,
     formats: SegmentFormats | None = None,
 ) -> Checked:
-    """The rows that the table lacks, by partition and offset, and the ranges that others altered as far as is known.
+    """Return the rows that the table lacks, and the known altered ranges. No data file is read.
 
-    What others may have altered since is noted, for `compare_rows`. No data file is read for it.
-
-    `table` was loaded a short time ago; `load` loads it again. `is_back` says that the table was set back: then the
-    result of an earlier check says nothing about what came after it. Raises the leaves of StorageError, RegistryError
-    and TableError, and ReplayError.
+    `load` loads the table again. `is_back`: the table was set back. Rows that may be altered are recorded for
+    `compare_rows`. Raises ReplayError and subclasses of StorageError, RegistryError and TableError.
     """
-    known = None if is_back else registry.rows.checked(topic)
-    later = None if known is None else later_than(known, table)
-    if known is not None and later is not None and all(map(is_ours, later)):
-        if len(later) >= RENEWED or _is_old(later) or (later and known.snapshot_id is None):
+    earlier = None if is_back else registry.rows.checked(topic)
+    later = None if earlier is None else later_than(earlier, table)
+    if earlier is not None and later is not None and all(map(is_ours, later)):
+        if len(later) >= RENEWED or _is_old(later) or (later and earlier.snapshot_id is None):
             registry.rows.note_checked(
-                topic, replace(known, snapshot_id=table.snapshot_id, sequence=sequence_of(table))
+                topic, replace(earlier, snapshot_id=table.snapshot_id, sequence=sequence_of(table))
             )
-        return known
+        return earlier
     from archiver.commit.find_holes import look_again
 
-    return look_again(topic, table, registry, load, known=known, is_back=is_back, formats=formats)
+    return look_again(topic, table, registry, load, known=earlier, is_back=is_back, formats=formats)
 
 
 def _is_old(later: Sequence[Snapshot]) -> bool:

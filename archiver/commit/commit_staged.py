@@ -1,6 +1,6 @@
-"""Commit staged ranges: check their objects, commit once, confirm. For the ranges of a wave and of a dead job.
+"""Commits staged ranges of a wave or of a dead job: check their objects, commit once, confirm.
 
-Every step is safe to repeat. The registry says what is pending, the table says what is in it.
+Every step can be repeated. The registry has the pending ranges, the table the committed ones.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ ATTEMPTS = 5
 """How often ranges are settled again because the table moved on before their commit."""
 
 _FRESH_SECONDS = 5.0
-"""How old the table may be that a commit is first tried on. The catalog doesn't refuse what others changed without a
-snapshot, such as a property that a person repairs."""
+"""The greatest age of the table at the first attempt. The catalog accepts a commit on outdated properties, such as one
+that a person has repaired.
+"""
 
 OnLanded = Callable[[Sequence[TranslatedRange]], None]
 
@@ -44,19 +45,18 @@ class StagedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReport:
-    """Whether a call committed, and the partitions whose ranges stay staged, each with the reason."""
+    """Whether a call committed, and the reason of each partition whose ranges stay staged."""
 
     is_new: bool
     ahead: Mapping[int, PartitionAhead] = field(default_factory=dict)
 
 
 def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> CommitReport:
-    """Bring every staged range of the topic into the table, or find out that it never will be in it.
+    """Commit every staged range of the topic, or find out that it can never be committed.
 
-    A partition whose ranges begin after its offset in the table is left out: the offsets in between may be in a newer
-    table than the one that the catalog showed. The other partitions are committed. `landed` is called with ranges as
-    soon as they are known to be in the table. Raises CatalogUnreachable (retryable) where the outcome is not known yet;
-    the ranges stay staged, and calling again finds out. TableMissing where the table was dropped or made anew.
+    A partition whose ranges begin after its offset in the table is left out. `landed` is called with ranges that are in
+    the table. Raises CatalogUnreachable (retryable) if the outcome is unknown, and TableMissing if the table was
+    dropped or created again.
     """
     topic, seen = opened.topic, opened.table
 
@@ -71,8 +71,12 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
     moved: dict[int, MovedPartition] = {}
     for _ in range(ATTEMPTS):
         staged = presence.check(settle_staged(topic, registry, catalog, opened.journal, load=load, landed=landed))
-        ahead = {one.partition: _ahead(topic, moved[one.partition]) for one in staged if one.partition in moved}
-        waiting = tuple(one for one in staged if one.partition not in ahead)
+        ahead = {
+            staged_range.partition: _ahead(topic, moved[staged_range.partition])
+            for staged_range in staged
+            if staged_range.partition in moved
+        }
+        waiting = tuple(staged_range for staged_range in staged if staged_range.partition not in ahead)
         if not waiting:
             return CommitReport(is_new=False, ahead=ahead)
         pass_point(FaultPoint.BEFORE_COMMIT)
@@ -84,12 +88,14 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
                 AuditTrail(topic=topic, journal=opened.journal, registry=registry).appended(
                     commit_id, snapshot_id, waiting
                 )
-                registry.files.confirm(topic, [one.id for one in waiting], commit_id=commit_id)
+                registry.files.confirm(topic, [staged_range.id for staged_range in waiting], commit_id=commit_id)
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
                 return CommitReport(is_new=True, ahead=ahead)
             case Moved(partitions=partitions):
-                moved |= {each.partition: each for each in partitions if each.found < each.expected}
+                moved |= {
+                    partition.partition: partition for partition in partitions if partition.found < partition.expected
+                }
             case Unresolved(reason=reason):
                 raise CatalogUnreachable(
                     "The catalog doesn't say what became of a commit; its files stay staged, the next run finds out",
@@ -123,10 +129,10 @@ def settle_staged(
     landed: OnLanded = lambda _: None,
     after_rollback: bool = False,
 ) -> tuple[TranslatedRange, ...]:
-    """Record the fate of pending ranges in journal and registry; return those that still wait.
+    """Record the outcome of pending ranges in journal and registry; return the ranges that still wait.
 
-    `load` gives the table; it is called only if ranges are pending. RolledBack where others set the table back. With
-    `after_rollback` a range that was in the table counts as landed.
+    `load` is called only if ranges are pending. With `after_rollback` a range that was in the table counts as landed.
+    Raises RolledBack if the table was set back.
     """
     pending = registry.files.pending(topic)  # before the table: so the table shows what became of each of them
     if not pending:
@@ -136,5 +142,5 @@ def settle_staged(
     AuditTrail(topic=topic, journal=journal, registry=registry).settled(settled)
     registry.files.record(topic, settled)
     if settled.landed:
-        landed([one.range for one in settled.landed])
+        landed([item.range for item in settled.landed])
     return settled.waiting

@@ -1,7 +1,6 @@
-"""Compare rows that others may have written with the digests of the archived records, some at a time (ADR 0040).
+"""Compares rows that other engines may have written with the digests of the archived records (ADR 0040).
 
-What isn't compared yet is kept in the registry with the last check, so that the next run goes on with it. The result is
-noted after each window: a kill loses no more than one.
+The registry keeps what is left to compare, so that the next run continues. The result is recorded after each window.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from catalog.ranges.spans import Cover
 from catalog.registry import Registry
 
 ROUND_ROWS: Final = 4_000_000
-"""How many rows one run of the job compares, for all of its topics together."""
+"""Rows that one run of the job compares, for all of its topics together."""
 ROUND_SECONDS: Final = 30.0
 """How long it compares at most, plus one window."""
 WINDOW_ROWS: Final = 250_000
@@ -34,7 +33,7 @@ WINDOW_BYTES: Final = 256 * 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Allowance:
-    """What may be compared yet: `rows`, for `seconds` from now on, unless `stop` is set."""
+    """What remains to be compared: `rows`, for `seconds` from now on, unless `stop` is set."""
 
     rows: int = ROUND_ROWS
     seconds: float = ROUND_SECONDS
@@ -58,40 +57,39 @@ def compare_rows(
     *,
     formats: SegmentFormats = FORMATS,
 ) -> Checked | None:
-    """Compare what the last check left, as far as `allowance` goes; return the check as it is now.
+    """Compare what the last check left, as far as `allowance` permits; return the updated check.
 
-    One window is compared in any case, however long the table's manifests take to read. None where nothing could be
-    compared, as no check is known or nothing waits. Raises the leaves of StorageError, RegistryError and TableError.
+    At least one window is compared. None if nothing could be compared. Raises subclasses of StorageError, RegistryError
+    and TableError.
     """
     if allowance.is_used_up:
         return None
-    known = registry.rows.checked(topic)
-    if known is None or not _is_due(known, topic, registry):
+    earlier = registry.rows.checked(topic)
+    if earlier is None or not _is_due(earlier, topic, registry):
         return None
     expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
     table = load()
     if table is None:
         return None
-    ready, waiting = to_compare(expected, known.uncompared, known.holes)
-    kept = (*map(span_of, waiting), *Cover(known.uncompared).from_ends(archived_ends(expected)))
-    later = None if known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
+    ready, waiting = to_compare(expected, earlier.uncompared, earlier.holes)
+    kept = (*map(span_of, waiting), *Cover(earlier.uncompared).from_ends(archived_ends(expected)))
+    later = None if earlier.snapshot_id is None else since(table.iceberg.metadata, earlier.snapshot_id)
     is_same = later is not None and all(map(is_ours, later))
     comparison = _Comparison(
         TableRows(table, formats, LedgerMappings(registry, topic)),
-        known,
+        earlier,
         kept=kept,
         left=ready,
         keeps_short=not is_same,
     )
-    for found in comparison.windows(allowance):
-        if found != known and not registry.rows.replace_checked(topic, known, found):
+    for window in comparison.windows(allowance):
+        if window != earlier and not registry.rows.replace_checked(topic, earlier, window):
             return registry.rows.checked(topic)  # somebody else checked meanwhile: the next run goes on
-        known = found
-    return known
+        earlier = window
+    return earlier
 
 
 def _is_due(known: Checked, topic: TopicRow, registry: Registry) -> bool:
-    """Whether some of what waits is archived."""
     if not known.uncompared:
         return False
     ends = registry.files.committed_ends(topic)
@@ -99,10 +97,9 @@ def _is_due(known: Checked, topic: TopicRow, registry: Registry) -> bool:
 
 
 class _Comparison:
-    """A comparison under way. `kept` are spans that wait in any case, `left` the ranges that are compared now.
+    """A comparison under way. `kept` are spans that wait in any case, `left` the ranges to compare now.
 
-    With `keeps_short`, a range with too few rows is left to the next check: others may have removed some since the
-    last one, and then it has a hole.
+    With `keeps_short`, a range with too few rows is left to the next check: rows may be missing since the last one.
     """
 
     def __init__(
@@ -121,7 +118,6 @@ class _Comparison:
         self._keeps_short = keeps_short
 
     def windows(self, allowance: Allowance) -> Iterator[Checked]:
-        """Compare window by window; give the check as it was before the first, and as it is after each."""
         done = 0
         most = max(1, min(WINDOW_ROWS, int(WINDOW_BYTES / self._live.bytes_per_row)))
         yield self._checked(done)
@@ -129,35 +125,35 @@ class _Comparison:
             window = _window(self._left[done:], most)
             self._judge(window)
             done += len(window)
-            allowance.rows -= sum(each.rows for each in window)
+            allowance.rows -= sum(expected.rows for expected in window)
             yield self._checked(done)
 
     def _judge(self, window: Sequence[ExpectedRange]) -> None:
         altered = []
         judged = []
-        for each, digest in zip(window, self._live.digests(window), strict=True):
-            if digest != each.digest and self._keeps_short and self._live.count(each) < each.rows:
-                self._kept.append(span_of(each))
+        for expected, digest in zip(window, self._live.digests(window), strict=True):
+            if digest != expected.digest and self._keeps_short and self._live.count(expected) < expected.rows:
+                self._kept.append(span_of(expected))
                 continue
-            judged.append(span_of(each))
-            if digest != each.digest:
-                altered.append(altered_range(each))
+            judged.append(span_of(expected))
+            if digest != expected.digest:
+                altered.append(altered_range(expected))
         cover = Cover(judged)
-        before = [each for each in self._known.altered if not cover.touches(*span_of(each))]
-        told = sorted((*before, *altered), key=lambda each: (each.partition, each.start_offset))
-        self._known = replace(self._known, altered=tuple(told))
+        before = [earlier for earlier in self._known.altered if not cover.touches(*span_of(earlier))]
+        merged = sorted((*before, *altered), key=lambda each: (each.partition, each.start_offset))
+        self._known = replace(self._known, altered=tuple(merged))
 
     def _checked(self, done: int) -> Checked:
         left = self._left[done:]
         return replace(
             self._known,
             uncompared=Cover((*self._kept, *map(span_of, left))).spans,
-            uncompared_rows=sum(each.rows for each in left),
+            uncompared_rows=sum(expected.rows for expected in left),
         )
 
 
 def altered_range(one: ExpectedRange) -> AlteredRange:
-    """The range as one that was altered."""
+    """Return the range as an altered one."""
     return AlteredRange(
         range_id=one.id,
         partition=one.partition,
@@ -168,12 +164,12 @@ def altered_range(one: ExpectedRange) -> AlteredRange:
 
 
 def _window(ranges: Sequence[ExpectedRange], most: int) -> list[ExpectedRange]:
-    """The first ranges of one partition, with at most so many rows; one in any case."""
-    found = [ranges[0]]
+    """The first ranges of one partition, with at most `most` rows, but at least one range."""
+    window = [ranges[0]]
     rows = ranges[0].rows
-    for each in ranges[1:]:
-        rows += each.rows
-        if each.partition != ranges[0].partition or rows > most:
+    for expected in ranges[1:]:
+        rows += expected.rows
+        if expected.partition != ranges[0].partition or rows > most:
             break
-        found.append(each)
-    return found
+        window.append(expected)
+    return window

@@ -1,6 +1,6 @@
-"""Find rows that others may have changed or doubled: by their snapshots and the bounds of their files (ADR 0040).
+"""Finds rows that other engines may have changed or duplicated, by snapshots and bounds of files (ADR 0040).
 
-No data file is read. `compare_rows` reads what is found here, and tells which of it differs from the archived records.
+No data file is read; `compare_rows` does that.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def find_suspects(
     known: Checked | None = None,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Span, ...]:
-    """The spans that others may have written rows of since the check `known`, as far as the retained history tells.
+    """Return the spans that other engines may have written to since `known`, by the retained history.
 
-    They are whole archived ranges, and offsets beyond the archived end. Raises the leaves of StorageError.
+    They are whole archived ranges, and offsets beyond the archived end. Raises subclasses of StorageError.
     """
     metadata = table.iceberg.metadata
     suspicious = newly_written(table.iceberg, known.snapshot_id if known else None)
@@ -43,8 +43,8 @@ def find_suspects(
         return ()
     live, own = TableRows(table, formats), file_names(expected)
     # A compaction gives its files the sequence number that the table had when it was planned.
-    is_compacted = any(lacks_columns(metadata, each) for each in suspicious)
-    first = _FROM_THE_START if is_compacted else min(each.sequence_number or 0 for each in suspicious)
+    is_compacted = any(lacks_columns(metadata, file) for file in suspicious)
+    first = _FROM_THE_START if is_compacted else min(file.sequence_number or 0 for file in suspicious)
     newer = [file for file in live.written_since(first) if file_name(file.path) not in own]
     touched = compress(expected, overlapping(expected, map(place_of_file, newer)))
     return (*map(span_of, touched), *_beyond(newer, archived_ends(expected)))
@@ -57,42 +57,42 @@ def span_of(one: ExpectedRange | AlteredRange) -> Span:
 
 def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
     """The offset after the last archived range with records, by partition."""
-    found: dict[int, int] = {}
-    for each in expected:
-        found[each.partition] = max(each.end_offset, found.get(each.partition, 0))
-    return found
+    ends: dict[int, int] = {}
+    for item in expected:
+        ends[item.partition] = max(item.end_offset, ends.get(item.partition, 0))
+    return ends
 
 
 def to_compare(
     expected: Iterable[ExpectedRange], spans: Iterable[Span], holes: Iterable[Hole]
 ) -> tuple[list[ExpectedRange], list[ExpectedRange]]:
-    """The archived ranges in `spans`: those to be compared, and those that have to wait until their holes are filled.
+    """Return the archived ranges in `spans`: ranges to compare, and ranges that wait until their holes are filled.
 
-    Ranges without a digest, and those with rows that are accepted to be gone, can't be compared. They are in neither.
+    Ranges without a digest or with accepted losses can't be compared and are in neither.
     """
     cover = Cover(spans)
-    broken = {each.range_id for each in holes}
-    gaps = Cover((each.partition, each.start_offset, each.end_offset) for each in holes)
+    broken = {hole.range_id for hole in holes}
+    gaps = Cover((hole.partition, hole.start_offset, hole.end_offset) for hole in holes)
     ready: list[ExpectedRange] = []
     waiting: list[ExpectedRange] = []
-    for each in expected:
-        if each.is_intact and each.digest is not None and cover.touches(*span_of(each)):
-            has_hole = each.id in broken or gaps.touches(*span_of(each))
-            (waiting if has_hole else ready).append(each)
+    for item in expected:
+        if item.is_intact and item.digest is not None and cover.touches(*span_of(item)):
+            has_hole = item.id in broken or gaps.touches(*span_of(item))
+            (waiting if has_hole else ready).append(item)
     return ready, waiting
 
 
 def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[Span, ...]:
-    """What files may hold beyond the archived ends, by their bounds. Nothing of files whose bounds aren't stated.
+    """What files may hold beyond the archived ends, by their bounds.
 
-    The offsets of a file with several partitions bound none of them well. It counts if it goes past all of their ends:
-    otherwise each rewrite of old rows would have what is archived next read again.
+    A file with several partitions counts only if it exceeds all of their ends: otherwise each rewrite of old rows would
+    cause a comparison.
     """
-    found = []
+    spans = []
     for file in files:
         if file.partitions and file.offsets:
             low, high = file.partitions.low, file.partitions.high
-            held = {low, high} | {each for each in ends if low <= each <= high}
-            if low == high or file.offsets.high >= max(ends.get(each, 0) for each in held):
-                found += [(each, file.offsets.low, file.offsets.high + 1) for each in held]
-    return Cover(found).from_ends(ends)
+            partitions = {low, high} | {partition for partition in ends if low <= partition <= high}
+            if low == high or file.offsets.high >= max(ends.get(partition, 0) for partition in partitions):
+                spans += [(partition, file.offsets.low, file.offsets.high + 1) for partition in partitions]
+    return Cover(spans).from_ends(ends)

@@ -1,7 +1,6 @@
-"""Find the rows that a table should have by the registry, and lacks: its holes, by range of offsets (ADR 0026).
+"""Finds the rows that a table should have by the registry, and lacks: its holes, by range of offsets (ADR 0026).
 
-Files that others rewrote count for the offsets they hold, so after a compaction by anybody nothing is missing. Files
-are read only where counts don't decide it. The result is kept in the registry for as long as it holds.
+Files that other engines rewrote count for the offsets they hold. Files are read only if counts don't suffice.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from catalog.ranges.spans import Cover
 from catalog.registry import Registry
 
 WINDOW_ROWS: Final = 8_000_000
-"""How many expected rows are counted at once. Each takes eight bytes."""
+"""Expected rows that are counted at once. Each takes eight bytes."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,7 +44,7 @@ def look_again(
     is_back: bool,
     formats: SegmentFormats | None = None,
 ) -> Checked:
-    """Check the table where the result `known` of the check before doesn't hold any more; see `check_rows`."""
+    """Check the table if the earlier result `known` no longer holds; see `check_rows`."""
     formats = formats or FORMATS
     expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
     fresh = load() or table
@@ -55,18 +54,18 @@ def look_again(
         holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh), formats=formats)
     before = registry.rows.last_checked(topic)
     suspects = find_suspects(fresh, expected, known=known, formats=formats)
-    found = _with_suspects(fresh, expected, holes, suspects, known=known, before=before)
+    checked = _with_suspects(fresh, expected, holes, suspects, known=known, before=before)
     if not is_back:
-        found = replace(found, unseen_before=_unseen_before(fresh, before))
-    registry.rows.note_checked(topic, found)
-    if found.unseen_before is not None:
+        checked = replace(checked, unseen_before=_unseen_before(fresh, before))
+    registry.rows.note_checked(topic, checked)
+    if checked.unseen_before is not None:
         _LOG.warning(
             "%s: changes that others made before snapshot %d weren't looked at: the snapshots since the last check"
             " have expired",
             topic.topic,
-            found.unseen_before,
+            checked.unseen_before,
         )
-    return found
+    return checked
 
 
 def search(
@@ -76,7 +75,7 @@ def search(
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
-    """The rows of `expected` that the table lacks. `counts_tell` says that nobody else added rows."""
+    """Return the rows of `expected` that the table lacks. `counts_tell`: no other engine added rows."""
     if _counts_agree(table, expected):
         return ()
     live = TableRows(table, formats)
@@ -100,14 +99,14 @@ def _with_suspects(
     known: Checked | None,
     before: Checked | None,
 ) -> Checked:
-    """The check with what has to be compared: new suspects, and what the check before left.
+    """The check with new suspects, and what the check before left.
 
-    Ranges that were altered are compared again, unless others only added or regrouped rows since.
+    Altered ranges are compared again, unless other engines only added or regrouped rows since.
     """
-    there = Cover(map(span_of, expected))
-    altered = tuple(each for each in before.altered if there.touches(*span_of(each))) if before else ()
+    cover = Cover(map(span_of, expected))
+    altered = tuple(item for item in before.altered if cover.touches(*span_of(item))) if before else ()
     later = None if known is None or known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
-    is_settled = later is not None and all(keeps_rows(table.iceberg, each) for each in later)
+    is_settled = later is not None and all(keeps_rows(table.iceberg, snapshot) for snapshot in later)
     spans = Cover(
         (*suspects, *(before.uncompared if before else ()), *(() if is_settled else map(span_of, altered)))
     ).spans
@@ -123,7 +122,7 @@ def _with_suspects(
 
 
 def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
-    """The oldest retained snapshot, where the history doesn't reach back to the last check."""
+    """The oldest retained snapshot, if the history doesn't reach back to the last check."""
     metadata = table.iceberg.metadata
     if before is not None and before.snapshot_id is not None and since(metadata, before.snapshot_id) is not None:
         return None
@@ -131,7 +130,7 @@ def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
 
 
 def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> bool:
-    """Whether the table has as many files and rows as expected, and its history shows only commits of ours."""
+    """Whether the table has the expected number of files and rows, and only commits of the archiver."""
     metadata = table.iceberg.metadata
     snapshot = metadata.current_snapshot()
     if snapshot is None:
@@ -139,55 +138,54 @@ def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> boo
     if not all(map(is_ours, history(metadata))):
         return False
     manifests = manifests_of(table.iceberg, snapshot)
-    if any(each.content is not ManifestContent.DATA for each in manifests):
+    if any(manifest.content is not ManifestContent.DATA for manifest in manifests):
         return False
-    files = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
-    rows = sum((each.added_rows_count or 0) + (each.existing_rows_count or 0) for each in manifests)
+    files = sum((manifest.added_files_count or 0) + (manifest.existing_files_count or 0) for manifest in manifests)
+    rows = sum((manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0) for manifest in manifests)
     return (files, rows) == (len(file_names(expected)), _rows(expected))
 
 
 def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
-    """Whether counting rows is enough: since the table was complete, snapshots claim only to regroup files."""
     metadata = table.iceberg.metadata
     if known is not None and known.snapshot_id is not None and not known.holes:
         later = since(metadata, known.snapshot_id)
-        return later is not None and all(keeps_rows(table.iceberg, each) for each in later)
+        return later is not None and all(keeps_rows(table.iceberg, snapshot) for snapshot in later)
     line = tuple(history(metadata))
-    return bool(line) and line[-1].sequence_number == 1 and all(keeps_rows(table.iceberg, each) for each in line)
+    return (
+        bool(line) and line[-1].sequence_number == 1 and all(keeps_rows(table.iceberg, snapshot) for snapshot in line)
+    )
 
 
 def _windows(ranges: Iterable[ExpectedRange]) -> Iterator[list[ExpectedRange]]:
-    """Ranges of one partition in groups of at most `WINDOW_ROWS` rows."""
     window: list[ExpectedRange] = []
-    for each in ranges:
-        if window and _rows(window) + each.rows > WINDOW_ROWS:
+    for item in ranges:
+        if window and _rows(window) + item.rows > WINDOW_ROWS:
             yield window
             window = []
-        window.append(each)
+        window.append(item)
     if window:
         yield window
 
 
 def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]:
     first, last = window[0], window[-1]
-    there = live.offsets(
+    offsets = live.offsets(
         RowRange(partition=first.partition, start_offset=first.start_offset, end_offset=last.end_offset)
     )
-    for each in window:
-        low, high = np.searchsorted(there, (each.start_offset, each.end_offset))
-        if high - low < each.rows:
-            start, end = _hull(there[low:high], each)
+    for item in window:
+        low, high = np.searchsorted(offsets, (item.start_offset, item.end_offset))
+        if high - low < item.rows:
+            start, end = _hull(offsets[low:high], item)
             yield Hole(
-                range_id=each.id,
-                partition=each.partition,
+                range_id=item.id,
+                partition=item.partition,
                 start_offset=start,
                 end_offset=end,
-                rows=each.rows - int(high - low),
+                rows=item.rows - int(high - low),
             )
 
 
 def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:
-    """The smallest span of the range that contains all of its missing offsets."""
     edges = np.concatenate(([one.start_offset - 1], there, [one.end_offset]))
     gaps = np.flatnonzero(np.diff(edges) > 1)
     if not len(gaps):
@@ -196,4 +194,4 @@ def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:
 
 
 def _rows(ranges: Iterable[ExpectedRange]) -> int:
-    return sum(each.rows for each in ranges)
+    return sum(item.rows for item in ranges)

@@ -1,4 +1,4 @@
-"""Read the footers of many data files, and the ranges that they name."""
+"""Reads the footers of many data files, and the ranges that they name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_EPOCH: Final = -1
 
 
 def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> dict[str, SegmentMetadata]:
-    """The footer of each file, by path. Raises the leaves of StorageError."""
+    """Return the footer of each file, by path. Raises subclasses of StorageError."""
 
     def read(path: str) -> SegmentMetadata:
         with files[path].open(objects, path) as reader:
@@ -33,7 +33,7 @@ def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> di
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:
-    """The range that a file covers, alone or with others. None where its footer names none.
+    """Return the range that a file covers, alone or with other files. None if its footer names none.
 
     The leader epoch stays unknown: only the rows have it.
     """
@@ -54,19 +54,19 @@ def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> Translat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRanges:
-    """Ranges by partition and offset: `whole` ones, and `partial` ones that lack some of their files."""
+    """Ranges by partition and offset: complete ones, and partial ones that lack files."""
 
     whole: tuple[TranslatedRange, ...]
     partial: tuple[TranslatedRange, ...]
 
     @property
     def all(self) -> tuple[TranslatedRange, ...]:
-        """The whole ranges and the partial ones."""
+        """The complete and the partial ranges."""
         return tuple(sorted((*self.whole, *self.partial), key=_place))
 
 
 def ranges_of(files: Mapping[str, tuple[SegmentMetadata, DataFileInfo]]) -> FoundRanges:
-    """The ranges that the footers of these files name, alone or together."""
+    """Return the ranges that the footers of these files name, alone or together."""
     groups: dict[tuple[object, ...], list[TranslatedRange]] = defaultdict(list)
     sizes: dict[tuple[object, ...], int] = {}
     for path, (footer, file) in sorted(files.items()):
@@ -77,9 +77,9 @@ def ranges_of(files: Mapping[str, tuple[SegmentMetadata, DataFileInfo]]) -> Foun
             sizes[key] = footer.origin.files
     whole: list[TranslatedRange] = []
     partial: list[TranslatedRange] = []
-    for place, those in groups.items():
-        together = replace(those[0], files=tuple(file for each in those for file in each.files))
-        (whole if len(those) == sizes[place] else partial).append(together)
+    for start, parts in groups.items():
+        together = replace(parts[0], files=tuple(file for part in parts for file in part.files))
+        (whole if len(parts) == sizes[start] else partial).append(together)
     return FoundRanges(whole=tuple(sorted(whole, key=_place)), partial=tuple(sorted(partial, key=_place)))
 
 
@@ -88,13 +88,13 @@ def _place(one: TranslatedRange) -> tuple[int, int, str]:
 
 
 def range_id(path: str) -> str:
-    """The ULID in a file's name. A new one where it has none."""
-    found = DataFileName.of(path.rpartition("/")[2])
-    return new_id() if found is None else found.ulid
+    """The ULID in a file's name, or a new one."""
+    name = DataFileName.parse(path.rpartition("/")[2])
+    return new_id() if name is None else name.ulid
 
 
 def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
-    """A file of the table, described by its manifest and its footer."""
+    """Describe a file of the table by its manifest and its footer."""
     return DataFileInfo(
         path=file.path,
         size_bytes=file.size_bytes,
@@ -109,10 +109,10 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
 
 
 def place_in_table(info: DataFileInfo, footer: SegmentMetadata, table: ArchiveTable) -> DataFileInfo | None:
-    """The file with its partition, by its footer or its bounds. None if the table has no such partition."""
+    """Return the file with its partition, by its footer or its bounds. None if the table has no such partition."""
     if footer.place is not None:
         if spec_by(table.iceberg.metadata, footer.place.by) is None:
             return None
         return replace(info, partitioned_by=footer.place.by, partition_values=footer.place.values)
-    place = placed(table.iceberg.metadata, info)
-    return None if place is None else replace(info, partitioned_by=place[0], partition_value=place[1])
+    partitioned = placed(table.iceberg.metadata, info)
+    return None if partitioned is None else replace(info, partitioned_by=partitioned[0], partition_value=partitioned[1])

@@ -1,8 +1,6 @@
-"""Write the journal's entries of commits that only the table knows of.
+"""Writes the journal's entries of commits that only the table has: a killed job and a lost registry leave such.
 
-A job writes a commit's entry after the commit. If it is killed in between, the next run writes the entry from the
-registry; if the registry is lost, too, the snapshot and the footers of its files say the same. An entry is written only
-if its ranges have exactly the offsets and the digest in the snapshot's summary.
+An entry is written only if its ranges have exactly the offsets and the digest in the snapshot's summary.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ from catalog.ranges.spans import uncovered
 
 
 def complete_journal(table: ArchiveTable, journal: TableJournal, formats: SegmentFormats) -> Settled:
-    """Write the entries that the journal lacks of retained commits; return the ranges in them.
+    """Write the journal's missing entries of retained commits; return their ranges.
 
-    Commits from before the journal are left out, and commits whose files are gone or name other ranges than the
-    summary. Raises subclasses of StorageError.
+    Commits from before the journal are left out, and commits whose files are gone or contradict the summary. Raises
+    subclasses of StorageError.
     """
     landed: list[Landed] = []
     objects = ObjectStore.of_table(table.iceberg)
@@ -42,23 +40,22 @@ def complete_journal(table: ArchiveTable, journal: TableJournal, formats: Segmen
         ranges = ranges_of_commit(snapshot, table, objects, formats)
         if ranges is not None:
             commit_id = summary_of(snapshot)[keys.COMMIT_ID]
-            landed += [Landed(range=one, commit_id=commit_id, snapshot_id=snapshot.snapshot_id) for one in ranges]
+            landed += [Landed(range=item, commit_id=commit_id, snapshot_id=snapshot.snapshot_id) for item in ranges]
     settled = Settled(landed=tuple(landed), refused=(), waiting=())
     journal.keep_settled(settled)
     return settled
 
 
 def _unjournaled(table: ArchiveTable, journal: TableJournal) -> Iterator[Snapshot]:
-    """The snapshots of commits that the journal should have, and has no entry of."""
     if journal.folder is None:
         return
     journaled: set[str] = set()
     covered: dict[int, list[tuple[int, int]]] = {}
-    for found in journal.commits.read():
-        if found.commit.commit_id is not None:
-            journaled.add(found.commit.commit_id)
-        for one in found.commit.ranges:
-            covered.setdefault(one.partition, []).append((one.start_offset, one.end_offset))
+    for entry in journal.commits.read():
+        if entry.commit.commit_id is not None:
+            journaled.add(entry.commit.commit_id)
+        for item in entry.commit.ranges:
+            covered.setdefault(item.partition, []).append((item.start_offset, item.end_offset))
     if not journaled and not covered and not journal.has_starts():
         return
     first = min(journaled, default="")
@@ -75,7 +72,7 @@ def _unjournaled(table: ArchiveTable, journal: TableJournal) -> Iterator[Snapsho
 def ranges_of_commit(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> tuple[TranslatedRange, ...] | None:
-    """The ranges of a commit, by the files that it added. None if these don't show them."""
+    """Return the ranges of a commit by the files that it added. None if these don't show them."""
     try:
         described = _described(snapshot, table, objects, formats)
     except StorageError as error:
@@ -84,17 +81,20 @@ def ranges_of_commit(
         return None
     if described is None:
         return None
-    found = ranges_of(described)
-    if found.partial:
+    ranges_found = ranges_of(described)
+    if ranges_found.partial:
         return None
     summary = summary_of(snapshot)
     named = decode_ranges(summary[keys.RANGES])
     lost = decode_spans(summary.get(keys.LOST, "{}"))
-    ranges = [*found.whole, *(range_without_file(table, snapshot, *span, lost=True) for span in lost)]
-    covered = [(one.partition, (one.start_offset, one.end_offset)) for one in ranges]
+    ranges = [*ranges_found.whole, *(range_without_file(table, snapshot, *span, lost=True) for span in lost)]
+    covered = [(item.partition, (item.start_offset, item.end_offset)) for item in ranges]
     for partition, span in named.items():
-        here = [offsets for at, offsets in covered if at == partition]
-        ranges += [range_without_file(table, snapshot, partition, *gap, lost=False) for gap in uncovered([span], here)]
+        partition_offsets = [offsets for at, offsets in covered if at == partition]
+        ranges += [
+            range_without_file(table, snapshot, partition, *gap, lost=False)
+            for gap in uncovered([span], partition_offsets)
+        ]
     try:
         is_same = spans(ranges) == named
     except ValueError:
@@ -119,15 +119,14 @@ def _described(
         if footer.origin is None:
             return None
         info = by_format[path].describe(objects, path, partition_value=0, table_properties=table.properties)
-        place = place_in_table(info, footer, table)
-        if place is None or place.rows != entries[path].record_count:
+        partitioned = place_in_table(info, footer, table)
+        if partitioned is None or partitioned.rows != entries[path].record_count:
             return None
-        described[path] = (footer, place)
+        described[path] = (footer, partitioned)
     return described
 
 
 def _has_digest(ranges: list[TranslatedRange], summary: Mapping[str, str]) -> bool:
-    """Whether the ranges have the digest that the summary says, if both are known."""
     if summary.get(keys.DIGEST_ALGORITHM) != DIGEST_ALGORITHM or keys.DIGEST not in summary:
         return True
-    return add_digests(one.digest for one in ranges) in (None, summary[keys.DIGEST])
+    return add_digests(item.digest for item in ranges) in (None, summary[keys.DIGEST])

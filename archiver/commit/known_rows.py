@@ -1,4 +1,4 @@
-"""Whether the result of an earlier check of a table's rows still holds, and what it says in words."""
+"""Whether the result of an earlier check of a table's rows still holds, and its description."""
 
 from __future__ import annotations
 
@@ -16,49 +16,47 @@ from catalog.ranges.spans import joined
 
 
 def named(holes: Iterable[Hole | AlteredRange]) -> str:
-    """Holes or altered ranges as text: `partition 0 [10, 20) 10 rows; …`."""
-    found = []
+    """Describe holes or altered ranges: `partition 0 [10, 20) 10 rows; …`."""
+    parts = []
     for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
-        those = list(group)
-        spans = ", ".join(f"[{start}, {end})" for start, end in joined((e.start_offset, e.end_offset) for e in those))
-        found.append(f"partition {partition} {spans} {sum(each.rows for each in those)} rows")
-    return "; ".join(found)
+        members = list(group)
+        spans = ", ".join(f"[{start}, {end})" for start, end in joined((e.start_offset, e.end_offset) for e in members))
+        parts.append(f"partition {partition} {spans} {sum(member.rows for member in members)} rows")
+    return "; ".join(parts)
 
 
 def later_than(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
-    """The snapshots since the last check if its result still holds after them, else None."""
+    """Return the snapshots since the last check if its result still holds after them, else None."""
     later = since(table.iceberg.metadata, known.snapshot_id)
     if later is None or not _all_add(later, table):
         return None
-    if known.holes and not all(_is_beside(summary_of(each).get(keys.RANGES), known.holes) for each in later):
+    if known.holes and not all(_is_beside(summary_of(snapshot).get(keys.RANGES), known.holes) for snapshot in later):
         return None
     return later
 
 
 def _all_add(later: Iterable[Snapshot], table: ArchiveTable) -> bool:
-    """Whether none of the snapshots removed rows."""
-    foreign = [each for each in later if not is_ours(each)]
+    foreign = [snapshot for snapshot in later if not is_ours(snapshot)]
     if not foreign:  # the usual case imports nothing that reads manifests
         return True
     from archiver.commit.snapshot_effects import only_adds
 
-    return all(only_adds(table.iceberg, each) for each in foreign)
+    return all(only_adds(table.iceberg, snapshot) for snapshot in foreign)
 
 
 def sequence_of(table: ArchiveTable) -> int:
-    """The sequence number of the table's current snapshot; 0 where there is none."""
+    """The sequence number of the table's current snapshot, or 0."""
     snapshot = table.iceberg.metadata.current_snapshot()
     return 0 if snapshot is None else snapshot.sequence_number or 0
 
 
 def _is_beside(ranges: str | None, holes: Iterable[Hole]) -> bool:
-    """Whether a snapshot brought ranges, and none of them overlaps a hole."""
     spans = {} if ranges is None else decode_ranges(ranges)
     return bool(spans) and not any(
-        each.partition in spans
-        and spans[each.partition][0] < each.end_offset
-        and each.start_offset < spans[each.partition][1]
-        for each in holes
+        hole.partition in spans
+        and spans[hole.partition][0] < hole.end_offset
+        and hole.start_offset < spans[hole.partition][1]
+        for hole in holes
     )
 
 

@@ -1,8 +1,4 @@
-"""Committed ranges that the registry lacks, because its database was restored from an older backup.
-
-The table's offsets then are ahead of the ranges that the registry has accepted. Without these ranges their files count
-as files of other engines, and rows that others delete among them are missed by no check.
-"""
+"""Adds committed ranges that the registry lacks, because its database was restored from an older backup."""
 
 from __future__ import annotations
 
@@ -47,11 +43,10 @@ _LOG = logging.getLogger(__name__)
 def add_lacking_ranges(
     table: ArchiveTable, registry: Registry, journal: TableJournal, formats: SegmentFormats = FORMATS
 ) -> int:
-    """Add the ranges that the registry lacks, from journal and footers; return how many. What it knows stays.
+    """Add the ranges that the registry lacks, from journal and footers; return their number.
 
-    What the journal knows of holds, erasures and accepted losses since the backup is added, too. RegistryBehind if
-    neither journal nor footers have some of the ranges: nothing that needs them may go on. Raises subclasses of
-    StorageError.
+    Also adds holds, erasures and accepted losses from the journal. Raises RegistryBehind if neither journal nor footers
+    have some of the ranges, and subclasses of StorageError.
     """
     lacking = lacking_offsets(table, registry)
     if not lacking:
@@ -60,7 +55,7 @@ def add_lacking_ranges(
     completed = complete_journal(table, journal, formats)
     contents = journal.read()
     files = {file.path: file for file in ManifestReader().files(table.iceberg)}
-    journaled = {path for one in contents.ranges for path in one.paths}
+    journaled = {path for journaled_range in contents.ranges for path in journaled_range.paths}
     unknown = {
         path: formats.named(file.format, path)
         for path, file in files.items()
@@ -68,16 +63,16 @@ def add_lacking_ranges(
     }
     footers = read_footers(unknown, ObjectStore.of_table(table.iceberg))
     ranges = [
-        one
-        for one in table_ranges(table, contents.ranges, files, footers)
-        if one.partition in lacking and one.end_offset > lacking[one.partition].start
+        table_range
+        for table_range in table_ranges(table, contents.ranges, files, footers)
+        if table_range.partition in lacking and table_range.end_offset > lacking[table_range.partition].start
     ]
     if _uncovered(ranges, lacking):
         ranges += _ranges_of_commits(table, ranges, lacking, formats)
     if left := _uncovered(ranges, lacking):
         raise registry_behind(table, left, advice=_UNKNOWN)
     spans = registry.rows.committed_spans(topic, dict.fromkeys(lacking, 0))
-    apart = [one for one in ranges if not _overlaps(one, spans[one.partition])]
+    apart = [candidate for candidate in ranges if not _overlaps(candidate, spans[candidate.partition])]
     if left := _uncovered(apart, lacking):
         raise registry_behind(table, left, advice=_OTHER_BORDERS)
     erased = registry.erasures.offsets(topic)
@@ -118,21 +113,21 @@ def add_lacking_ranges(
 
 
 def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a range overlaps one that the registry has: it would be passed over, even if it reaches further."""
+    """Whether a range overlaps one of the registry's: then it can't be added, even if it reaches further."""
     return any(start < one.end_offset and one.start_offset < end for start, end in spans)
 
 
 def _uncovered(ranges: Sequence[StoredRange], lacking: Lacking) -> Lacking:
-    """The partitions whose lacking offsets these ranges don't cover, with the first offset that isn't covered."""
-    found: dict[int, LackingOffsets] = {}
+    """The partitions whose lacking offsets these ranges don't cover, with the first uncovered offset."""
+    gaps_by_partition: dict[int, LackingOffsets] = {}
     for partition, offsets in lacking.items():
-        here = [one.offsets for one in ranges if one.partition == partition]
+        spans = [item.offsets for item in ranges if item.partition == partition]
         start = offsets.registry_end
         if start is None:  # the partition's first offset is the first that anything knows of
-            start = min((first for first, _ in here), default=0)
-        if gaps := uncovered([(start, offsets.table_end)], here):
-            found[partition] = LackingOffsets(registry_end=gaps[0][0], table_end=offsets.table_end)
-    return found
+            start = min((first for first, _ in spans), default=0)
+        if gaps := uncovered([(start, offsets.table_end)], spans):
+            gaps_by_partition[partition] = LackingOffsets(registry_end=gaps[0][0], table_end=offsets.table_end)
+    return gaps_by_partition
 
 
 def _ranges_of_commits(
@@ -140,29 +135,28 @@ def _ranges_of_commits(
 ) -> list[StoredRange]:
     """The ranges of retained commits in lacking offsets that `ranges` don't have. Their files may be replaced."""
     objects = ObjectStore.of_table(table.iceberg)
-    cover = Cover((one.partition, *one.offsets) for one in ranges)
-    found: list[StoredRange] = []
+    cover = Cover((item.partition, *item.offsets) for item in ranges)
+    more: list[StoredRange] = []
     for snapshot in history(table.iceberg.metadata):
         summary = summary_of(snapshot)
         named = decode_ranges(summary.get(keys.RANGES, "{}"))
         if not any(at in lacking and end > lacking[at].start for at, (_, end) in named.items()):
             continue
-        found += [
-            StoredRange.of(one, commit_id=summary.get(keys.COMMIT_ID))
-            for one in ranges_of_commit(snapshot, table, objects, formats) or ()
-            if one.partition in lacking
-            and one.end_offset > lacking[one.partition].start
-            and not cover.touches(one.partition, one.start_offset, one.end_offset)
+        more += [
+            StoredRange.of(item, commit_id=summary.get(keys.COMMIT_ID))
+            for item in ranges_of_commit(snapshot, table, objects, formats) or ()
+            if item.partition in lacking
+            and item.end_offset > lacking[item.partition].start
+            and not cover.touches(item.partition, item.start_offset, item.end_offset)
         ]
-    return found
+    return more
 
 
 def _may_have(file: TableFile, lacking: Lacking) -> bool:
-    """Whether a file may have offsets that the registry lacks, by its bounds."""
-    held, offsets = file.partitions, file.offsets
-    if held is None or offsets is None:
+    partitions, offsets = file.partitions, file.offsets
+    if partitions is None or offsets is None:
         return True
     return any(
-        held.low <= partition <= held.high and offsets.high >= span.start and offsets.low < span.table_end
+        partitions.low <= partition <= partitions.high and offsets.high >= span.start and offsets.low < span.table_end
         for partition, span in lacking.items()
     )

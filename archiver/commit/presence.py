@@ -1,8 +1,7 @@
-"""Check that the objects of staged files exist.
+"""Checks that the objects of staged files exist.
 
-A wrong endpoint, an empty mount and a bucket that is away answer "not found" as a working store does. So a missing
-object is believed only if the store has the table's own files. A range that was rejected for a missing object is
-accepted again when the object is back, unless its offsets were archived from elsewhere meanwhile.
+A missing object counts only if the store has the table's files: a wrong endpoint also answers "not found". A rejected
+range is accepted again when its object is back, unless its offsets were archived again.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _LOG = logging.getLogger(__name__)
 
 _LOOKS_AT_ONCE: Final = 16
 _WITNESSES: Final = 3
-"""How many of the table's data files are looked up where its metadata is in another store."""
+"""How many of the table's data files are looked up if its metadata is in another store."""
 
 LoadTable = Callable[[], ArchiveTable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """The staged files of a topic. They are looked up in `objects`; `load` gives the current table."""
+    """The staged files of a topic. They are looked up in `objects`; `load` returns the current table."""
 
     topic: TopicRow
     objects: ObjectStore
@@ -41,10 +40,10 @@ class Presence:
     load: LoadTable
 
     def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-        """The ranges that can be committed.
+        """Return the ranges that can be committed.
 
-        A range whose object is missing is rejected, and so are the later ranges of its partition. StorageUnavailable
-        where the store lacks the table's own files too; nothing is rejected then.
+        A range with a missing object is rejected with the later ranges of its partition. Raises StorageUnavailable, and
+        rejects nothing, if the store lacks the table's files too.
         """
         faults = self._faults(waiting)
         if not faults:
@@ -53,7 +52,7 @@ class Presence:
         good: list[TranslatedRange] = []
         for _, partition in groupby(waiting, key=lambda one: one.partition):
             ranges = list(partition)
-            bad = next((place for place, one in enumerate(ranges) if one.id in faults), len(ranges))
+            bad = next((position for position, item in enumerate(ranges) if item.id in faults), len(ranges))
             good += ranges[:bad]
             if bad < len(ranges):
                 self._reject(ranges[bad:], faults[ranges[bad].id])
@@ -66,26 +65,25 @@ class Presence:
         table = self.load()
         missing = self.missing.load(self.topic, table_offsets=table.offsets)
         faults = self._faults(missing)
-        back = {one.id for one in missing if one.id not in faults}
+        back = {item.id for item in missing if item.id not in faults}
         if not back:
             return
-        for one in self.missing.take_up(self.topic, back, table_offsets=table.offsets):
+        for accepted in self.missing.take_up(self.topic, back, table_offsets=table.offsets):
             _LOG.warning(
                 "staged files that were missing are back and wait for their commit: %s/%s %s, %s",
-                one.topic,
-                one.partition,
-                one.span,
-                ", ".join(file.path for file in one.files) or "no file",
+                accepted.topic,
+                accepted.partition,
+                accepted.span,
+                ", ".join(file.path for file in accepted.files) or "no file",
             )
 
     def _faults(self, ranges: Sequence[TranslatedRange]) -> dict[str, StorageError]:
-        """The fault of each range that can't be committed, by range id. A range needs all of its files."""
-        wanted = [(one.id, file) for one in ranges for file in one.files]
-        if len(wanted) <= 1:
-            return {range_id: fault for range_id, file in wanted if (fault := self._fault(file)) is not None}
-        with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(wanted)), thread_name_prefix="look") as pool:
-            found = zip(wanted, pool.map(self._fault, [file for _, file in wanted]), strict=True)
-            return {range_id: fault for (range_id, _), fault in found if fault is not None}
+        pairs = [(item.id, file) for item in ranges for file in item.files]
+        if len(pairs) <= 1:
+            return {range_id: fault for range_id, file in pairs if (fault := self._fault(file)) is not None}
+        with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(pairs)), thread_name_prefix="look") as pool:
+            results = zip(pairs, pool.map(self._fault, [file for _, file in pairs]), strict=True)
+            return {range_id: fault for (range_id, _), fault in results if fault is not None}
 
     def _fault(self, file: DataFileInfo) -> StorageError | None:
         try:
@@ -108,8 +106,8 @@ class Presence:
         for fault in faults.values():
             unproven.setdefault(_store(fault.context["file"], table), []).append(fault.context["file"])
         for store, paths in unproven.items():
-            asked = list(_witnesses(table, store))
-            if not any(self.objects.exists(each) for each in asked):
+            witnesses = list(_witnesses(table, store))
+            if not any(self.objects.exists(witness) for witness in witnesses):
                 raise StorageUnavailable(
                     "staged files aren't in the object store, nor are the table's own files: it is away, empty, or "
                     "another one than the table's. Nothing was given up, the files stay staged. Check endpoint, bucket "
@@ -117,7 +115,7 @@ class Presence:
                     table=self.topic.table,
                     file=paths[0],
                     files=len(paths),
-                    also_missing=asked[0] if asked else "no file of the table is known there",
+                    also_missing=witnesses[0] if witnesses else "no file of the table is known there",
                 )
 
     def _reject(self, ranges: Sequence[TranslatedRange], fault: StorageError) -> None:
@@ -130,23 +128,23 @@ class Presence:
             span,
             fault,
         )
-        self.missing.reject(self.topic, [one.id for one in ranges], reason=str(fault))
+        self.missing.reject(self.topic, [item.id for item in ranges], reason=str(fault))
 
 
 def _store(path: str, table: ArchiveTable) -> str:
     """What can be away as a whole: a bucket or, on local disks, the folder of the table or of its data."""
     bucket = urlsplit(path).netloc
     folders = (table.location, table.data_location)
-    return bucket or next((each for each in folders if path.startswith(f"{each}/")), path)
+    return bucket or next((folder for folder in folders if path.startswith(f"{folder}/")), path)
 
 
 def _witnesses(table: ArchiveTable, store: str) -> Iterator[str]:
     """Files that this store must have if it is the table's: metadata files, else data files in the table."""
     snapshot = table.iceberg.current_snapshot()
     metadata = (table.iceberg.metadata_location, snapshot.manifest_list if snapshot else "")
-    found = [path for path in metadata if path and _store(path, table) == store]
-    yield from found
-    if found or snapshot is None:
+    files = [path for path in metadata if path and _store(path, table) == store]
+    yield from files
+    if files or snapshot is None:
         return
     yield from islice((path for path in _data_paths(table) if _store(path, table) == store), _WITNESSES)
 

@@ -26,7 +26,7 @@ NEWER_STATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LackingOffsets:
-    """How far the registry's ranges of a partition reach, and how far the table does. None if it has no range."""
+    """The end of a partition's ranges in the registry (None without ranges) and in the table."""
 
     registry_end: int | None
     table_end: int
@@ -42,22 +42,21 @@ Lacking: TypeAlias = Mapping[int, LackingOffsets]
 
 
 def lacking_offsets(table: ArchiveTable, registry: Registry) -> Lacking:
-    """The partitions of which the table has more than the registry has accepted.
+    """Return the partitions of which the table has more than the registry has accepted.
 
-    A range is accepted before it is committed, so a table that was loaded before this call has no more than the
-    registry.
+    Load the table before this call: ranges are accepted before they are committed.
     """
     ends = registry.files.accepted_ends(table.topic)
-    found: dict[int, LackingOffsets] = {}
+    lacking: dict[int, LackingOffsets] = {}
     for partition, reached in sorted(table.offsets.items()):
         end = ends[partition].next_offset if partition in ends else None
         if end is None or end < reached.next_offset:
-            found[partition] = LackingOffsets(registry_end=end, table_end=reached.next_offset)
-    return found
+            lacking[partition] = LackingOffsets(registry_end=end, table_end=reached.next_offset)
+    return lacking
 
 
 def registry_behind(table: ArchiveTable, lacking: Lacking, *, advice: str) -> RegistryBehind:
-    """The error of a registry that lacks ranges. It names the first partition, and how many lack some."""
+    """Make the error for a registry that lacks ranges. It names the first partition, and their number."""
     partition, offsets = next(iter(lacking.items()))
     return RegistryBehind(
         f"the table has records that the registry doesn't know: its database was restored from an older backup. "

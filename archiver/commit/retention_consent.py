@@ -15,7 +15,7 @@ def short_retention(limits: str) -> str:
 
 
 def missing_consent(config: TopicConfig, consents: Mapping[str, RetentionConsent]) -> ConsentMissing | None:
-    """The error if `expire = "auto"` waits for consent to the topic's limits. None if it doesn't."""
+    """Return the error if `expire = "auto"` waits for consent to the topic's limits."""
     limits = config.retention_limits
     if config.expire != "auto" or limits is None:
         return None
@@ -26,7 +26,7 @@ def missing_consent(config: TopicConfig, consents: Mapping[str, RetentionConsent
 
 
 def consent_missing(topic: str, reason: str) -> ConsentMissing:
-    """The error for limits that wait for consent: says how to give it."""
+    """Make the error for limits that wait for consent, which explains how to give it."""
     return ConsentMissing(
         f"{reason}: nothing of the topic is retired. If that is right, run `archiver expire {topic} --yes` once; else"
         " correct `retention` and `retention_size`. `archiver expire --dry-run` shows what would go",

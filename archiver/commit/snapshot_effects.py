@@ -1,7 +1,7 @@
-"""What snapshots of other engines did to a table's rows, by their manifest lists.
+"""What snapshots of other engines did to a table's rows, by the entries of their manifest lists.
 
-A snapshot's `operation` and the counts in its summary are the engine's own claims. An engine may call a snapshot that
-adds delete files an `append`, and count none of them. The entries of its manifest list decide.
+`operation` and the summary's counts are only the engine's claims: it may call a snapshot that adds delete files an
+`append`, and count none of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMED_SNAPSHOTS: Final = 3
 
 
 def only_adds(table: Table, snapshot: Snapshot) -> bool:
-    """Whether a snapshot removed no rows: a commit of the archiver, or an append that left every file as it was."""
+    """Whether a snapshot removed no rows: a commit of the archiver, or an append that kept every file."""
     if is_ours(snapshot):
         return True
     if _operation(snapshot) is not Operation.APPEND or _claims_deletes(snapshot):
@@ -47,7 +47,7 @@ def only_adds(table: Table, snapshot: Snapshot) -> bool:
 
 
 def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
-    """Whether a snapshot removed no rows. A compaction by any engine does so if its files have as many rows."""
+    """Whether a snapshot removed no rows. A compaction counts if its files have as many rows."""
     if _operation(snapshot) is not Operation.REPLACE or is_ours(snapshot):
         return only_adds(table, snapshot)
     if _claims_deletes(snapshot):
@@ -59,15 +59,15 @@ def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
 
 
 def newly_written(table: Table, snapshot_id: int | None) -> tuple[Snapshot, ...]:
-    """The snapshots of other engines after this one that may have changed rows or added some, newest first.
+    """Return later snapshots of other engines that may have changed or added rows, newest first.
 
-    Without a snapshot, or if the history doesn't reach it, all retained snapshots are looked at. A deletion is among
-    them if it wrote data files. So is a compaction that added rows, or that wrote files of a schema without some of the
-    table's columns: their values are gone then.
+    Without `snapshot_id`, or if the history doesn't reach it, all retained snapshots count.
     """
     metadata = table.metadata
     later = None if snapshot_id is None else since(metadata, snapshot_id)
-    return tuple(each for each in (history(metadata) if later is None else later) if _may_change(table, each))
+    return tuple(
+        snapshot for snapshot in (history(metadata) if later is None else later) if _may_change(table, snapshot)
+    )
 
 
 def _may_change(table: Table, snapshot: Snapshot) -> bool:
@@ -87,17 +87,17 @@ def _may_change(table: Table, snapshot: Snapshot) -> bool:
 
 
 def done_by_others(table: Table) -> tuple[str, ...]:
-    """The newest retained snapshots of other engines that may have removed or changed rows: which, what, by whom."""
+    """Describe the newest retained snapshots of other engines that may have removed or changed rows."""
     return tuple(
-        f"snapshot {each.snapshot_id}: {_named(each)} by {_engine(each)}"
-        for each in islice(_suspicious(table), NAMED_SNAPSHOTS)
+        f"snapshot {snapshot.snapshot_id}: {_named(snapshot)} by {_engine(snapshot)}"
+        for snapshot in islice(_suspicious(table), NAMED_SNAPSHOTS)
     )
 
 
 def _suspicious(table: Table) -> Iterator[Snapshot]:
-    for each in history(table.metadata):
-        if not is_ours(each) and (not keeps_rows(table, each) or lacks_columns(table.metadata, each)):
-            yield each
+    for snapshot in history(table.metadata):
+        if not is_ours(snapshot) and (not keeps_rows(table, snapshot) or lacks_columns(table.metadata, snapshot)):
+            yield snapshot
 
 
 def _lists(table: Table, snapshot: Snapshot) -> tuple[list[ManifestFile] | None, list[ManifestFile] | None]:
@@ -124,26 +124,26 @@ def _claims_deletes(snapshot: Snapshot) -> bool:
 
 
 def _adds_deletes(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
-    """Whether the snapshot wrote a manifest with new delete files. A count that is missing counts as some."""
+    """Whether the snapshot wrote a manifest with new delete files. A missing count counts as some."""
     return any(
-        each.content is ManifestContent.DELETES
-        and each.added_snapshot_id == snapshot.snapshot_id
-        and each.added_files_count != 0
-        for each in manifests
+        manifest.content is ManifestContent.DELETES
+        and manifest.added_snapshot_id == snapshot.snapshot_id
+        and manifest.added_files_count != 0
+        for manifest in manifests
     )
 
 
 def _removes_files(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
     return any(
-        each.content is ManifestContent.DATA
-        and each.added_snapshot_id == snapshot.snapshot_id
-        and each.deleted_files_count != 0
-        for each in manifests
+        manifest.content is ManifestContent.DATA
+        and manifest.added_snapshot_id == snapshot.snapshot_id
+        and manifest.deleted_files_count != 0
+        for manifest in manifests
     )
 
 
 def _rows(manifests: Sequence[ManifestFile]) -> float:
-    """How many rows the live data files of these manifests have. NaN, which equals nothing, if a count is missing."""
+    """The rows of the live data files of these manifests. NaN, which equals nothing, if a count is missing."""
     counts = [
         count
         for manifest in manifests
@@ -154,11 +154,10 @@ def _rows(manifests: Sequence[ManifestFile]) -> float:
 
 
 def _added_rows(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> int:
-    """How many rows the data files have that the snapshot added."""
     return sum(
-        each.added_rows_count or 0
-        for each in manifests
-        if each.content is ManifestContent.DATA and each.added_snapshot_id == snapshot.snapshot_id
+        manifest.added_rows_count or 0
+        for manifest in manifests
+        if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id
     )
 
 
@@ -167,7 +166,6 @@ def _operation(snapshot: Snapshot) -> Operation | None:
 
 
 def _named(snapshot: Snapshot) -> str:
-    """What a snapshot did, by its own word; one that calls itself an append and removes rows says so, too."""
     operation = _operation(snapshot)
     if operation is None:
         return "unknown"
@@ -175,7 +173,6 @@ def _named(snapshot: Snapshot) -> str:
 
 
 def _engine(snapshot: Snapshot) -> str:
-    """The engine that a snapshot names, with its version."""
     summary = summary_of(snapshot)
     if "trino_query_id" in summary:
         return f"Trino (query {summary['trino_query_id']})"

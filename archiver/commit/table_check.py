@@ -1,6 +1,6 @@
-"""Check that a topic's table still has what was archived.
+"""Checks that a topic's table still has what was archived.
 
-It tells a table that was set back from one that others removed rows from, or whose rows they changed.
+Distinguishes a table that was set back from one whose rows were removed or changed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ NAMED_STATEMENTS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCheck:
-    """The result of a check: the rows that the table lacks, the ranges that were altered, and the error that says why.
+    """The result of a check: missing rows, altered ranges, and the error that explains them.
 
-    All are empty for a complete table. `table` is None where there is none yet. `uncompared_rows` is how many rows
-    others may have altered that weren't compared yet. `has_uncompared` is also set where such rows are beyond the
-    archived end. `unseen_before` is the snapshot before which nobody looked.
+    `uncompared_rows` counts rows that may be altered but weren't compared; `has_uncompared` is also set for such rows
+    beyond the archived end. Nothing before the snapshot `unseen_before` was checked.
     """
 
     table: ArchiveTable | None = None
@@ -53,10 +52,10 @@ def check_archive(
     known: ArchiveTable | None = None,
     formats: SegmentFormats | None = None,
 ) -> TableCheck:
-    """Check the table. `known` is the table as it was loaded a short time ago, with its history.
+    """Check the table. `known` is the table as loaded shortly before, with its history.
 
-    No data file is read to find altered rows: `compare_rows` does that. Raises the leaves of StorageError,
-    RegistryError and TableError, and ReplayError.
+    No data file is read to find altered rows: `compare_rows` does that. Raises ReplayError and subclasses of
+    StorageError, RegistryError and TableError.
     """
     table = known or load()
     if table is None:
@@ -65,28 +64,28 @@ def check_archive(
     if _is_less(table, ends):
         table = load() or table  # it may have changed since it was loaded
     is_back = _is_less(table, ends)
-    told = ""
+    changes = ""
     try:
         check_lineage(table)
     except RolledBack as error:
-        is_back, told = True, str(error.context["missing"])
-    found = check_rows(topic, table, registry, load, is_back=is_back, formats=formats)
+        is_back, changes = True, str(error.context["missing"])
+    checked = check_rows(topic, table, registry, load, is_back=is_back, formats=formats)
     reason: TableError | RegistryBehind | None = None
     if is_back:
         head = head_of(table.iceberg.metadata)
-        reason = rolled_back(table, missing=named(found.holes) or told, head=head)
-    elif found.holes:
+        reason = rolled_back(table, missing=named(checked.holes) or changes, head=head)
+    elif checked.holes:
         rewrites = lacking_rewrites(table, registry)
-        reason = rewritten_since(table, rewrites, missing=named(found.holes)) if rewrites else _removed(table, found)
-    elif found.altered:
-        reason = rows_altered(table, found)
+        reason = rewritten_since(table, rewrites, missing=named(checked.holes)) if rewrites else _removed(table, checked)
+    elif checked.altered:
+        reason = rows_altered(table, checked)
     return TableCheck(
         table=table,
-        holes=found.holes,
-        altered=found.altered,
-        uncompared_rows=found.uncompared_rows,
-        has_uncompared=bool(found.uncompared),
-        unseen_before=found.unseen_before,
+        holes=checked.holes,
+        altered=checked.altered,
+        uncompared_rows=checked.uncompared_rows,
+        has_uncompared=bool(checked.uncompared),
+        unseen_before=checked.unseen_before,
         error=reason,
     )
 
@@ -115,7 +114,7 @@ def _removed(table: ArchiveTable, found: Checked) -> RowsRemoved:
 
 
 def rows_altered(table: ArchiveTable, found: Checked) -> RowsAltered:
-    """The error of a table with altered rows. It says how to mend them, and how many rows weren't compared yet."""
+    """Make the error of a table with altered rows, which explains the repair."""
     statements = _deletes(table.topic.table, found.altered)
     more = "" if len(statements) <= NAMED_STATEMENTS else f"; and {len(statements) - NAMED_STATEMENTS} more"
     beside: dict[str, Any] = {"not_compared_yet": found.uncompared_rows} if found.uncompared_rows else {}
@@ -142,10 +141,9 @@ def _others(table: ArchiveTable) -> list[str]:
 
 
 def _deletes(table: str, altered: tuple[AlteredRange, ...]) -> list[str]:
-    """The statements that take out all rows of the ranges, for a person to run."""
     return [
         f"DELETE FROM {table} WHERE kafka.partition = {partition}"  # noqa: S608 - nobody here runs it
         f" AND kafka.offset >= {start} AND kafka.offset < {end}"
         for partition, group in groupby(altered, key=lambda each: each.partition)
-        for start, end in joined((each.start_offset, each.end_offset) for each in group)
+        for start, end in joined((item.start_offset, item.end_offset) for item in group)
     ]

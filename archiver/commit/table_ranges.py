@@ -1,4 +1,4 @@
-"""The ranges of a table from every source: its journal, the footers of its files, the summaries of its snapshots."""
+"""The ranges of a table from its journal, the footers of its files and the summaries of its snapshots."""
 
 from __future__ import annotations
 
@@ -27,59 +27,62 @@ def table_ranges(
     files: Mapping[str, TableFile],
     footers: Mapping[str, SegmentMetadata],
 ) -> list[StoredRange]:
-    """The journal's ranges, and those of files that it doesn't know.
+    """Return the journal's ranges, and ranges of files that it doesn't have.
 
-    What the journal knows of a range stays: how many rows the table must have, and which are accepted to be gone. Files
-    with other borders replace its ranges only if these have no file left, and if the files have exactly their offsets
-    and rows. Accepted gaps that the journal doesn't know come from the summaries of snapshots.
+    Files with other borders replace its ranges only if these have no file left, and if the files have exactly their
+    offsets and rows.
     """
-    places = _Places()
-    for known in (*journaled, *(StoredRange.of(one, commit_id=commit_id) for one, commit_id in _accepted_gaps(table))):
-        if not places.overlapping(known):
-            places.put(known)
+    places = _RangePositions()
+    for item in (*journaled, *(StoredRange.of(gap, commit_id=commit_id) for gap, commit_id in _accepted_gaps(table))):
+        if not places.overlapping(item):
+            places.put(item)
     described = {path: (footer, table_info(files[path], footer)) for path, footer in footers.items()}
     ranges = ranges_of(described)
     others: list[StoredRange] = []
     for translated in ranges.all:
         one = StoredRange.of(translated)
-        there = places.overlapping(one)
-        if not there:
+        overlapped = places.overlapping(one)
+        if not overlapped:
             places.put(one)
-        elif len(there) == 1 and there[0].offsets == one.offsets and not there[0].lost:
-            places.put(_completed(there[0], one, files), instead_of=there)
+        elif len(overlapped) == 1 and overlapped[0].offsets == one.offsets and not overlapped[0].lost:
+            places.put(_completed(overlapped[0], one, files), instead_of=overlapped)
         else:
             others.append(one)
-    for found, there in list(_clusters(others, places)):
-        if _account_for(found, there, files):
-            for each in there:
-                places.remove(each)
-            for each in found:
-                places.put(each)
+    for cluster, overlapped in list(_clusters(others, places)):
+        if _account_for(cluster, overlapped, files):
+            for item in overlapped:
+                places.remove(item)
+            for item in cluster:
+                places.put(item)
     return places.ranges()
 
 
-def _clusters(others: Iterable[StoredRange], places: _Places) -> Iterator[tuple[list[StoredRange], list[StoredRange]]]:
-    """Found ranges, by partition and offset, that overlap each other or the same known ranges; and these ranges."""
-    found: list[StoredRange] = []
-    known: dict[str, StoredRange] = {}
-    for one in others:
-        there = {each.id: each for each in places.overlapping(one)}
-        if found and (one.partition != found[-1].partition or not (there.keys() & known or _overlap(found[-1], one))):
-            yield found, list(known.values())
-            found, known = [], {}
-        found.append(one)
-        known |= there
-    if found:
-        yield found, list(known.values())
+def _clusters(
+    others: Iterable[StoredRange], places: _RangePositions
+) -> Iterator[tuple[list[StoredRange], list[StoredRange]]]:
+    cluster: list[StoredRange] = []
+    overlapped: dict[str, StoredRange] = {}
+    for candidate in others:
+        neighbours = {item.id: item for item in places.overlapping(candidate)}
+        if cluster and (
+            candidate.partition != cluster[-1].partition
+            or not (neighbours.keys() & overlapped or _overlap(cluster[-1], candidate))
+        ):
+            yield cluster, list(overlapped.values())
+            cluster, overlapped = [], {}
+        cluster.append(candidate)
+        overlapped |= neighbours
+    if cluster:
+        yield cluster, list(overlapped.values())
 
 
 def _account_for(found: Sequence[StoredRange], known: Sequence[StoredRange], files: Mapping[str, TableFile]) -> bool:
-    """Whether the found ranges have exactly the offsets and rows of known ones that have no file left."""
+    """Whether the new ranges have exactly the offsets and rows of existing ones that have no file left."""
     return (
-        not any(path in files for one in known for path in one.paths)
-        and not any(_overlap(*each) for each in pairwise(found))
-        and joined(one.offsets for one in found) == joined(one.offsets for one in known)
-        and sum(one.rows for one in found) == sum(one.expected for one in known)
+        not any(path in files for item in known for path in item.paths)
+        and not any(_overlap(*pair) for pair in pairwise(found))
+        and joined(item.offsets for item in found) == joined(item.offsets for item in known)
+        and sum(item.rows for item in found) == sum(item.expected for item in known)
     )
 
 
@@ -138,9 +141,7 @@ def _unused(file: StoredFile, ids: Container[str]) -> str:
     return file.id if file.id not in ids else ulid_in(file.path or "") or new_id()
 
 
-class _Places:
-    """Ranges that don't overlap, by partition and offset."""
-
+class _RangePositions:
     def __init__(self) -> None:
         self._ranges: dict[int, list[StoredRange]] = {}
 
@@ -154,10 +155,10 @@ class _Places:
         self._ranges[one.partition].remove(one)
 
     def put(self, one: StoredRange, *, instead_of: Iterable[StoredRange] = ()) -> None:
-        for each in instead_of:
-            self.remove(each)
+        for item in instead_of:
+            self.remove(item)
         ranges = self._ranges.setdefault(one.partition, [])
         ranges.insert(bisect_left(ranges, one.start_offset, key=lambda each: each.start_offset), one)
 
     def ranges(self) -> list[StoredRange]:
-        return [one for _, ranges in sorted(self._ranges.items()) for one in ranges]
+        return [item for _, ranges in sorted(self._ranges.items()) for item in ranges]

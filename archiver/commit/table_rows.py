@@ -1,4 +1,4 @@
-"""The rows of a table as it is now, by file and offset: which ranges may lack some, and which offsets it has."""
+"""The rows of a table by file and offset: which ranges may lack some, and which offsets it has."""
 
 from __future__ import annotations
 
@@ -37,22 +37,24 @@ class TableRows:
         self._listed = ManifestReader().files(table.iceberg)
         self._files = {file_name(file.path): file for file in self._listed}
         objects = ObjectStore.of_table(table.iceberg)
-        self._storage = TopicStorage.of(objects, formats, KnownMappings(table.topic.topic, mappings))
+        self._storage = TopicStorage.of_store(objects, formats, KnownMappings(table.topic.topic, mappings))
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
-        """The ranges that may have lost rows, and those that share a file with one of them.
+        """Return the ranges that may have lost rows, and ranges that share a file with one of them.
 
-        Every other range has all of its files in the table, with all rows, and nobody deleted any.
+        Every other range has all of its files and rows in the table.
         """
-        wanted: Counter[str] = Counter()
-        for one in expected:
-            wanted.update({file_name(each.path): each.rows for each in one.files})
-        bad = {name for name, rows in wanted.items() if not self._has(name, rows)}
-        found: dict[str, ExpectedRange] = {}
-        while more := [one for one in expected if one.id not in found and (not one.files or bad & file_names((one,)))]:
-            found |= {one.id: one for one in more}
+        expected_rows: Counter[str] = Counter()
+        for item in expected:
+            expected_rows.update({file_name(file.path): file.rows for file in item.files})
+        bad = {name for name, rows in expected_rows.items() if not self._has(name, rows)}
+        suspects: dict[str, ExpectedRange] = {}
+        while more := [
+            item for item in expected if item.id not in suspects and (not item.files or bad & file_names((item,)))
+        ]:
+            suspects |= {item.id: item for item in more}
             bad |= file_names(more)
-        return [one for one in expected if one.id in found]
+        return [item for item in expected if item.id in suspects]
 
     def _has(self, name: str, rows: int) -> bool:
         file = self._files.get(name)
@@ -63,42 +65,42 @@ class TableRows:
         return file_name(path) in self._files
 
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
-        """The number of rows in files that don't belong to complete ranges. None where some of them were deleted."""
+        """The number of rows in files that don't belong to complete ranges. None if some of them were deleted."""
         whole = file_names(expected) - file_names(suspects)
         beside = [file for name, file in self._files.items() if name not in whole]
         return None if any(file.has_deletes for file in beside) else sum(file.rows for file in beside)
 
     def offsets(self, wanted: RowRange) -> Offsets:
-        """The offsets of the table's rows in a range of a partition, ascending, each once."""
-        found = [
+        """The offsets of the table's rows in a range of a partition, ascending and distinct."""
+        chunks = [
             kafka.field(names.OFFSET).to_numpy()
             for file in self._files.values()
             if _may_hold(file, wanted)
             for kafka in self._read(file, wanted)
         ]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        return np.unique(np.concatenate(chunks)) if chunks else np.empty(0, np.int64)
 
     def count(self, one: ExpectedRange) -> int:
         """How many offsets of a range the table has."""
-        wanted = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
-        return len(self.offsets(wanted))
+        rows = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+        return len(self.offsets(rows))
 
     @property
     def bytes_per_row(self) -> float:
-        """The average size of a row in the table's files. 1 where there are none."""
-        rows = sum(each.rows for each in self._files.values())
-        return max(1.0, sum(each.size_bytes for each in self._files.values()) / rows) if rows else 1.0
+        """The average size of a row in the table's files. 1 without files."""
+        rows = sum(file.rows for file in self._files.values())
+        return max(1.0, sum(file.size_bytes for file in self._files.values()) / rows) if rows else 1.0
 
     def digest(self, wanted: RowRange) -> str:
         """The digest of the table's records in a range of a partition (docs/digest.md). Reads whole rows."""
-        found = RecordDigest()
+        total = RecordDigest()
         for file in self._files.values():
             if _may_hold(file, wanted):
                 with closing(OpenFile.open(self._storage, file)) as opened:
                     for block in opened.reader.blocks(wanted):
                         for records in opened.records(block, wanted):
-                            found += RecordDigest.of_seen(records)
-        return found.text
+                            total += RecordDigest.of_seen(records)
+        return total.text
 
     def written_since(self, sequence: int) -> list[TableFile]:
         """The files with this sequence number or a higher one."""
@@ -108,32 +110,35 @@ class TableRows:
     def digests(self, ranges: Sequence[ExpectedRange]) -> list[str | None]:
         """The digest of the table's records in each of these ranges of one partition, in order of offset.
 
-        None where a record can't be read, or is in a block with one that can't. Reads whole rows, each once.
+        None if a record can't be read, or shares a block with one that can't. Reads whole rows, once.
         """
-        found = [RecordDigest() for _ in ranges]
+        sums = [RecordDigest() for _ in ranges]
         unreadable: set[int] = set()
-        starts = np.array([each.start_offset for each in ranges])
-        ends = np.array([each.end_offset for each in ranges])
-        wanted = RowRange(partition=ranges[0].partition, start_offset=int(starts[0]), end_offset=int(ends[-1]))
+        starts = np.array([item.start_offset for item in ranges])
+        ends = np.array([item.end_offset for item in ranges])
+        hull = RowRange(partition=ranges[0].partition, start_offset=int(starts[0]), end_offset=int(ends[-1]))
         for file in self._files.values():
             at = file.offsets
-            if not _may_hold(file, wanted) or (at and not ((ends > at.low) & (starts <= at.high)).any()):
+            if not _may_hold(file, hull) or (at and not ((ends > at.low) & (starts <= at.high)).any()):
                 continue
             with closing(OpenFile.open(self._storage, file)) as opened:
-                for block in opened.reader.blocks(wanted):
-                    low = wanted.start_offset if block.low_offset is None else block.low_offset
-                    high = wanted.end_offset if block.high_offset is None else block.high_offset
-                    here = np.flatnonzero((ends > low) & (starts <= high))
+                for block in opened.reader.blocks(hull):
+                    low = hull.start_offset if block.low_offset is None else block.low_offset
+                    high = hull.end_offset if block.high_offset is None else block.high_offset
+                    touched = np.flatnonzero((ends > low) & (starts <= high))
                     try:
-                        for records in opened.records(block, wanted) if len(here) else ():
+                        for records in opened.records(block, hull) if len(touched) else ():
                             offsets = offsets_of(records)
-                            first, last = np.searchsorted(offsets, starts[here]), np.searchsorted(offsets, ends[here])
-                            for each in np.flatnonzero(last > first):
-                                part = records.slice(first[each], last[each] - first[each])
-                                found[here[each]] += RecordDigest.of_seen(part)
+                            first, last = (
+                                np.searchsorted(offsets, starts[touched]),
+                                np.searchsorted(offsets, ends[touched]),
+                            )
+                            for position in np.flatnonzero(last > first):
+                                part = records.slice(first[position], last[position] - first[position])
+                                sums[touched[position]] += RecordDigest.of_seen(part)
                     except (BadSegment, ReplayError):
-                        unreadable.update(here.tolist())
-        return [None if place in unreadable else each.text for place, each in enumerate(found)]
+                        unreadable.update(touched.tolist())
+        return [None if index in unreadable else total.text for index, total in enumerate(sums)]
 
     def _read(self, file: TableFile, wanted: RowRange) -> Iterator[pa.StructArray]:
         with closing(OpenFile.open(self._storage, file)) as opened:
@@ -144,10 +149,10 @@ class TableRows:
 def _may_hold(file: TableFile, wanted: RowRange) -> bool:
     if file.offsets and (file.offsets.high < wanted.start_offset or file.offsets.low >= wanted.end_offset):
         return False
-    held = file.partitions
-    return held is None or held.low <= wanted.partition <= held.high
+    partitions = file.partitions
+    return partitions is None or partitions.low <= wanted.partition <= partitions.high
 
 
 def file_names(ranges: Iterable[ExpectedRange]) -> set[str]:
     """The names of the files of ranges."""
-    return {file_name(each.path) for one in ranges for each in one.files}
+    return {file_name(file.path) for item in ranges for file in item.files}

@@ -1,7 +1,4 @@
-"""Tidy a topic: trim rows of the registry, sum up commits in the journal and entries of the audit trail.
-
-Nothing depends on it. The chore `archiver.chores.tidying` does it after some commits (docs/adr/0028).
-"""
+"""Tidies a topic: trims registry rows, sums up commits in the journal and packs the audit trail (docs/adr/0028)."""
 
 from __future__ import annotations
 

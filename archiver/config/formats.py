@@ -1,4 +1,4 @@
-"""The formats of keys and values in the configuration: a section each, with the settings that all of them answer."""
+"""The formats of keys and values in the configuration: a section each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnLimits:
-    """How deep a schema's columns may be nested, and how many there may be."""
+    """The limits of the depth and the number of a schema's columns."""
 
     depth: int
     columns: int
 
 
 class FormatSection(Section):
-    """The settings of a key or value, of any format: what format-independent code reads of them."""
+    """The format-independent settings of a key or value."""
 
     format: str
 
@@ -41,17 +41,17 @@ class FormatSection(Section):
 
     @property
     def registry_setting(self) -> str | None:
-        """The setting, as written, that gives keys or values a schema registry's envelopes. None if none does."""
+        """The setting, as written, that configures a schema registry's envelopes, if any."""
         return None
 
     @property
     def has_envelopes(self) -> bool:
-        """Whether keys or values begin with a schema registry's envelope, or a header has it."""
+        """Whether keys or values have a schema registry's envelope, also in a header."""
         return self.registry_setting is not None
 
     @property
     def gets_envelopes(self) -> bool:
-        """Whether a replay puts an envelope before values that came without one."""
+        """Whether a replay adds missing envelopes."""
         return False
 
     @property
@@ -102,7 +102,7 @@ class ProtobufFormat(FormatSection):
 
     @property
     def gets_envelopes(self) -> bool:
-        """What `coerce` says."""
+        """`coerce`."""
         return self.coerce
 
     @property

@@ -1,4 +1,4 @@
-"""Makes one frozen `Config` of `archiver.toml` and the environment. Mistakes are ConfigErrors that name the key."""
+"""Makes one frozen `Config` of `archiver.toml` and the environment. ConfigErrors name the key."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The whole, validated configuration. Options of Kafka, the catalog and Spark keep their own names."""
+    """The validated configuration. Options of Kafka, the catalog and Spark keep their names."""
 
     _file: ConfigFile
     _folder: Path
 
     @property
     def kafka(self) -> Mapping[str, str]:
-        """Options of librdkafka, under librdkafka's names."""
+        """Options of librdkafka."""
         return self._file.kafka
 
     @property
     def catalog(self) -> Mapping[str, str]:
-        """Catalog properties, under pyiceberg's names."""
+        """Catalog properties of pyiceberg."""
         return self._file.catalog
 
     @property
     def registry(self) -> RegistrySection:
-        """Where the Postgres registry is."""
+        """The address of the Postgres registry."""
         return self._file.registry
 
     @property
     def schema_registry(self) -> SchemaRegistrySection | None:
-        """Where the schema registry is, if there is one. Relative paths are relative to the configuration file."""
+        """The schema registry, if there is one, with absolute paths."""
         section = self._file.schema_registry
         if section is None:
             return None
@@ -68,39 +68,42 @@ class Config:
 
     @property
     def metrics(self) -> MetricsSection | None:
-        """Where metrics and health are served, if anywhere."""
+        """Where metrics and health are served, if at all."""
         return self._file.metrics
 
     @property
     def serve(self) -> ServeSection:
-        """How records are served to clients. Relative paths are relative to the configuration file."""
+        """How records are served to clients, with absolute paths."""
         section = self._file.serve
         anchored = {
             "tls": _anchored_paths(section.tls, self._folder, "certificate", "key", "client_ca"),
             "oauth": _anchored_paths(section.oauth, self._folder, "jwks_file", "ca_file"),
         }
-        return section.model_copy(update={name: each for name, each in anchored.items() if each is not None})
+        return section.model_copy(update={name: path for name, path in anchored.items() if path is not None})
 
     @property
     def traces(self) -> TracesSection | None:
-        """Where spans are sent, if anywhere."""
+        """Where spans are sent, if at all."""
         return self._file.traces
 
     @property
     def archive(self) -> ArchiveSection:
-        """The job's own settings."""
+        """The job's settings."""
         return self._file.archive
 
     @property
     def audit(self) -> AuditSection:
-        """Who acts, and how evidence is signed. A relative path is relative to the configuration file."""
+        """The audit trail's author and signing key, with an absolute path."""
         section = self._file.audit
         if section.signing_key is None:
             return section
         return section.model_copy(update={"signing_key": self._folder / section.signing_key})
 
     def topic(self, name: str) -> TopicConfig:
-        """Return the settings of one topic: its own section or the longest matching pattern, over `[defaults]`."""
+        """Return a topic's settings: its section or the longest matching pattern, over `[defaults]`.
+
+        Raises ConfigError.
+        """
         section = section_for(name, self._file.topics)
         if section is None:
             raise ConfigError(
@@ -145,10 +148,10 @@ class Config:
     def select(
         self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
     ) -> tuple[TopicConfig, ...]:
-        """Return the topics to archive: `wanted`, else those in the file and existing ones that a pattern matches.
+        """Return the topics to archive: `wanted`, else topics in the file and existing ones that a pattern matches.
 
-        Raises ConfigError if there are none. With `may_be_none`, patterns may match nothing yet. Two of the topics may
-        have one table (`archiver.topics.shared_tables`).
+        Raises ConfigError if there are none, unless `may_be_none` allows it for patterns. Two topics may have one table
+        (`archiver.topics.shared_tables`).
         """
         names = list(dict.fromkeys(wanted))
         if not names:
@@ -169,10 +172,9 @@ class Config:
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
-    """Load the configuration in `path`. `ARCHIVER__…` variables of `environment` (default: our own) override it.
+    """Load the configuration in `path`. `ARCHIVER__…` variables of `environment` override it.
 
-    Raises ConfigError, which names file and key, for everything that can't be right. Relative paths are relative to the
-    file.
+    Raises ConfigError, which names file and key. Relative paths are relative to the file.
     """
     path = Path(path)
     tables = overlay_environment(read_toml(path), os.environ if environment is None else environment)
@@ -195,7 +197,6 @@ def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
 
 
 def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
-    """Refuse envelopes without a schema registry: nothing else knows the ids in them."""
     for part, format_ in (("key", topic.key), ("value", topic.value)):
         if (setting := format_.registry_setting) is not None:
             raise ConfigError(
@@ -205,7 +206,6 @@ def _refuse_envelopes(topic: TopicConfig, section: str) -> None:
 
 
 def _anchored_paths(section: Model | None, folder: Path, *names: str) -> Model | None:
-    """Make these paths of a section relative to the configuration file's folder."""
     if section is None:
         return None
     paths = {name: getattr(section, name) for name in names}

@@ -1,7 +1,6 @@
-"""Says in plain words what is wrong with a configuration: the key, the value, and what is allowed.
+"""Explains what is wrong with a configuration: the key, the value, and what is allowed.
 
-The checks are pydantic's, the sentences are ours. A value that may be a secret is never shown: that of a field with
-`repr=False`, and that of a key which nobody knows.
+Possible secrets are never shown: values of fields with `repr=False`, and of unknown keys.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LONGEST: Final = 60
 _DAY: Final = 86400.0
 _GIB: Final = 1 << 30
 _THOUGHT_OF_IN_LARGER_UNITS: Final = 3600
-"""A number below it was hardly meant as bytes, nor as the seconds of a limit that is a day or more by default."""
+"""A smaller number was probably not meant as bytes, nor as seconds of a limit of a day or more by default."""
 _BARE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 _KINDS: Final = {
@@ -42,13 +41,11 @@ _KINDS: Final = {
     "datetime": "a time such as 2026-01-31T00:00:00Z",
     "date": "a time such as 2026-01-31T00:00:00Z",
 }
-"""What is wanted, by the first word of pydantic's name for the mistake."""
+"""The expected value, by the first word of pydantic's name for the mistake."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a mistake is: its key, the field that is there, and the section that holds it."""
-
+class _MistakePlace:
     path: tuple[str, ...]
     field: FieldInfo | None
     section: type[BaseModel] | None
@@ -58,8 +55,8 @@ class _Place:
 def explain(
     error: ValidationError, kind: type[BaseModel], values: Mapping[str, Any], prefix: tuple[str, ...] = ()
 ) -> str:
-    """Tell every mistake: its key, what is wrong, and what is allowed. `values` is what `kind` was made of."""
-    lines = list(dict.fromkeys(_line(each, kind, values, prefix) for each in error.errors(include_url=False)))
+    """Explain every mistake: its key, what is wrong, and what is allowed. `kind` was made of `values`."""
+    lines = list(dict.fromkeys(_line(mistake, kind, values, prefix) for mistake in error.errors(include_url=False)))
     if len(lines) == 1:
         return lines[0]
     return "\n  ".join([f"{len(lines)} mistakes:", *lines])
@@ -71,7 +68,7 @@ def key_text(path: tuple[str, ...]) -> str:
 
 
 def sentence(mistake: ErrorDetails, field: FieldInfo | None, value: Any, *, is_secret: bool = False) -> str:
-    """Say what is wrong with a value and what is allowed."""
+    """Explain what is wrong with a value and what is allowed."""
     shown = "this value" if is_secret else _shown(value)
     context = mistake.get("ctx", {})
     match mistake["type"]:
@@ -92,41 +89,43 @@ def sentence(mistake: ErrorDetails, field: FieldInfo | None, value: Any, *, is_s
             text = f"{shown} is too large: less than {_limit(field, context['lt'])}"
         case "string_pattern_mismatch" if field is not None and field.description:
             text = f"{shown} is not {field.description}"
-        case other if wanted := _KINDS.get(other.partition("_")[0]):
-            text = f"{shown} is not {wanted}"
+        case other if expected := _KINDS.get(other.partition("_")[0]):
+            text = f"{shown} is not {expected}"
         case _:
             text = f"{shown} can't be used here"
     return text
 
 
 def _line(mistake: ErrorDetails, kind: type[BaseModel], values: Mapping[str, Any], prefix: tuple[str, ...]) -> str:
-    place = _placed(kind, mistake["loc"])
-    value = _value(values, place.path)
-    path = (*prefix, *place.path)
+    position = _placed(kind, mistake["loc"])
+    value = _value(values, position.path)
+    path = (*prefix, *position.path)
     match mistake["type"]:
         case "extra_forbidden":
-            text = f"there is no such key{_to_quote(path, value) or _nearest(place)}"
-        case "missing" if place.field is not None and _is_section(place.field.annotation):
+            text = f"there is no such key{_to_quote(path, value) or _nearest(position)}"
+        case "missing" if position.field is not None and _is_section(position.field.annotation):
             text = f"this section is required: add [{key_text(path)}]"
-        case "model_attributes_type" if place.field is not None and _tags(place.field):
-            tag = _discriminator(place.field)
-            text = f"{_shown(value)} is not a section: write {{ {tag} = … }}; allowed: {_allowed(place.field)}"
+        case "model_attributes_type" if position.field is not None and _tags(position.field):
+            tag = _discriminator(position.field)
+            text = f"{_shown(value)} is not a section: write {{ {tag} = … }}; allowed: {_allowed(position.field)}"
         case "union_tag_not_found":
-            is_format = isinstance(value, Mapping) and not _keys(place.field).isdisjoint(value)
+            is_format = isinstance(value, Mapping) and not _keys(position.field).isdisjoint(value)
             hint = "" if is_format else _to_quote(path, value)
-            text = f"this key is required; allowed: {_allowed(place.field)}{hint}"
-            path = (*path, _discriminator(place.field))
+            text = f"this key is required; allowed: {_allowed(position.field)}{hint}"
+            path = (*path, _discriminator(position.field))
         case "union_tag_invalid":
-            tag = _discriminator(place.field)
-            text = f"{_shown(_value(value, (tag,)))} is not known here; allowed: {_allowed(place.field)}"
+            tag = _discriminator(position.field)
+            text = f"{_shown(_value(value, (tag,)))} is not known here; allowed: {_allowed(position.field)}"
             path = (*path, tag)
         case _:
-            text = _without_unit(mistake, place) or sentence(mistake, place.field, value, is_secret=place.is_secret)
+            text = _without_unit(mistake, position) or sentence(
+                mistake, position.field, value, is_secret=position.is_secret
+            )
     return f"{key_text(path)}: {text}" if path else text
 
 
-def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _Place:
-    """Find the key that a mistake is about. Pydantic puts the names of a union's members into the location too."""
+def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _MistakePlace:
+    """Find the key of a mistake. Pydantic's location also contains the names of a union's members."""
     path: list[str] = []
     current: Any = kind
     field: FieldInfo | None = None
@@ -144,12 +143,12 @@ def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _Place:
         else:
             path.append(str(part))
             current = (get_args(annotation) or (None,))[-1] if get_origin(annotation) is not None else None
-    return _Place(tuple(path), field, section, is_secret)
+    return _MistakePlace(tuple(path), field, section, is_secret)
 
 
 def _field(section: type[BaseModel], key: str) -> FieldInfo | None:
     fields = section.model_fields
-    return fields.get(key) or next((each for each in fields.values() if each.alias == key), None)
+    return fields.get(key) or next((candidate for candidate in fields.values() if candidate.alias == key), None)
 
 
 def _hides(field: FieldInfo) -> bool:
@@ -157,9 +156,8 @@ def _hides(field: FieldInfo) -> bool:
 
 
 def _member(annotation: Any, tag: int | str) -> Any:
-    """The member of a union of sections that has this tag; None if this is no such union."""
     for member in _sections(annotation):
-        if any(tag in get_args(each.annotation) for each in member.model_fields.values()):
+        if any(tag in get_args(field.annotation) for field in member.model_fields.values()):
             return member
     return None
 
@@ -167,11 +165,12 @@ def _member(annotation: Any, tag: int | str) -> Any:
 def _sections(annotation: Any) -> list[type[BaseModel]]:
     if get_origin(annotation) not in (Union, UnionType):
         return []
-    return [each for each in get_args(annotation) if isinstance(each, type) and issubclass(each, BaseModel)]
+    return [
+        argument for argument in get_args(annotation) if isinstance(argument, type) and issubclass(argument, BaseModel)
+    ]
 
 
 def _bare(annotation: Any) -> Any:
-    """The annotation without `Annotated`, and without `None` beside one section."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     members = _sections(annotation)
@@ -199,26 +198,22 @@ def _allowed(field: FieldInfo | None) -> str:
 
 
 def _keys(field: FieldInfo | None) -> frozenset[str]:
-    """The keys of all sections that a field may hold."""
     members = [] if field is None else _sections(field.annotation)
     return frozenset(key for member in members for key in member.model_fields)
 
 
 def _literals(field: FieldInfo | None) -> list[Any]:
-    """The values that a field of literals takes."""
-
     def within(annotation: Any) -> Iterator[Any]:
         if get_origin(annotation) is Literal:
             yield from get_args(annotation)
             return
-        for each in get_args(annotation):
-            yield from within(each)
+        for argument in get_args(annotation):
+            yield from within(argument)
 
     return [] if field is None else list(within(field.annotation))
 
 
 def _limit(field: FieldInfo | None, limit: float) -> str:
-    """A limit in the units of its field: `64MiB`, `1h`."""
     if _parsed_by(field, parse_bytes):
         return bytes_text(int(limit))
     if _parsed_by(field, parse_seconds):
@@ -227,8 +222,6 @@ def _limit(field: FieldInfo | None, limit: float) -> str:
 
 
 def _parsed_by(field: FieldInfo | None, parser: Callable[[object], float]) -> bool:
-    """Whether values of the field are parsed by this function."""
-
     def validators(annotation: Any) -> Iterator[Any]:
         for argument in get_args(annotation):
             yield argument
@@ -238,8 +231,8 @@ def _parsed_by(field: FieldInfo | None, parser: Callable[[object], float]) -> bo
     return any(isinstance(validator, BeforeValidator) and validator.func is parser for validator in present)
 
 
-def _without_unit(mistake: ErrorDetails, place: _Place) -> str | None:
-    """For a size or a duration without a unit, print the line as it should be. None for other mistakes."""
+def _without_unit(mistake: ErrorDetails, place: _MistakePlace) -> str | None:
+    """For a size or a duration without a unit, the corrected line. None for other mistakes."""
     error = mistake.get("ctx", {}).get("error")
     if not isinstance(error, UnitMissing):
         return None
@@ -250,9 +243,9 @@ def _without_unit(mistake: ErrorDetails, place: _Place) -> str | None:
 
 
 def _likely_quantity(number: float, field: FieldInfo | None) -> str | None:
-    """The quantity that a number alone was likely meant to be. None if it was likely seconds or bytes.
+    """The quantity that a plain number was probably meant to be. None for seconds or bytes.
 
-    Limits without a default and those of a day and more are thought of in days; sizes in MiB, or GiB for the large.
+    Limits without a default and those of a day and more are read as days; sizes as MiB, or GiB for large limits.
     """
     default = None if field is None else field.get_default(call_default_factory=True)
     if number >= _THOUGHT_OF_IN_LARGER_UNITS:
@@ -263,7 +256,6 @@ def _likely_quantity(number: float, field: FieldInfo | None) -> str | None:
 
 
 def _value(values: Any, path: tuple[str, ...]) -> Any:
-    """What the configuration has at a key."""
     for part in path:
         match values:
             case Mapping():
@@ -292,13 +284,12 @@ def _shown(value: Any) -> str:
     return text
 
 
-def _nearest(place: _Place) -> str:
-    """Suggest the known keys nearest to an unknown one."""
+def _nearest(place: _MistakePlace) -> str:
     if place.section is None:
         return ""
-    known = sorted(field.alias or name for name, field in place.section.model_fields.items())
-    near = get_close_matches(place.path[-1], known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(known)}"
+    names = sorted(field.alias or name for name, field in place.section.model_fields.items())
+    near = get_close_matches(place.path[-1], names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(names)}"
 
 
 def _to_quote(path: tuple[str, ...], value: Any) -> str:

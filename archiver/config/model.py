@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 else:
     ServedCompression = Literal["original", *CODEC_WORDS]
 SHORT_RETENTION = 86400.0
-"""A retention of less is likely a mistake."""
+"""A shorter retention is probably a mistake."""
 _JOURNAL = "journal."
 LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 
 
 def _start_from(value: object) -> object:
-    """Refuse what is no start. Pydantic would take a number for seconds since 1970, and a day for its midnight."""
+    """Refuse anything but a start. Pydantic would take a number for seconds since 1970, and a day for its midnight."""
     if value in ("earliest", "latest"):
         return value
     try:
@@ -54,16 +54,15 @@ StartFrom = Annotated[Literal["earliest", "latest"] | datetime, BeforeValidator(
 
 
 def _partitions(value: object) -> object:
-    """Refuse what is no partition, so that a mistake is told before any work."""
     texts = (value,) if isinstance(value, str) else value
-    if not isinstance(texts, (list, tuple)) or not all(isinstance(each, str) for each in texts):
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{value!r} is no partition: write a text or a list of texts")
     terms = tuple(map(str, terms_of(texts)))
     return terms[0] if isinstance(value, str) else terms
 
 
 PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
-"""The terms of `partition_by`. One alone may be written as a text."""
+"""The terms of `partition_by`. A single one may be written as a text."""
 
 
 class TopicSection(Section):
@@ -96,7 +95,7 @@ class TopicSection(Section):
 
     @property
     def retention_limits(self) -> str | None:
-        """The limits by which records are retired, as the file has them. None without one."""
+        """The limits by which records are retired, as written. None without limits."""
         limits = (
             None if self.retention is None else f'retention = "{seconds_text(self.retention)}"',
             None if self.retention_size is None else f'retention_size = "{bytes_text(self.retention_size)}"',
@@ -105,12 +104,12 @@ class TopicSection(Section):
 
     @property
     def has_short_retention(self) -> bool:
-        """Whether records are retired within a day. That needs consent."""
+        """Whether records are retired within a day, which needs consent."""
         return self.retention is not None and self.retention < SHORT_RETENTION
 
     @property
     def partition_terms(self) -> tuple[PartitionTerm, ...]:
-        """What the table is to be partitioned by."""
+        """The partitioning of the table."""
         return terms_of((self.partition_by,) if isinstance(self.partition_by, str) else self.partition_by)
 
 
@@ -122,13 +121,13 @@ class TopicConfig(TopicSection):
 
 
 class RegistrySection(Section):
-    """Where the Postgres registry is."""
+    """The address of the Postgres registry."""
 
     dsn: str = Field(repr=False)
 
 
 class SchemaRegistrySection(Section):
-    """Where the schema registry is (Confluent's REST API), and the credentials for it."""
+    """The schema registry (Confluent's REST API), and its credentials."""
 
     url: str = Field(min_length=1, repr=False)
     username: str | None = None
@@ -157,7 +156,7 @@ class SchemaRegistrySection(Section):
 
 
 class ArchiveSection(Section):
-    """The job's own settings: where files wait for upload, how long a wave may take, how a backlog is split."""
+    """The job's settings: spool, duration of a wave, and division of a backlog."""
 
     spool: Path = Field(default_factory=lambda: Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}")
     spool_size: Bytes = Field(default=8 << 30, ge=64 << 20)
@@ -177,7 +176,6 @@ class ArchiveSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _gather_journal_properties(cls, values: Any) -> Any:
-        """Collect options named `journal.*`: FileIO properties of the store that has the journal."""
         if not isinstance(values, Mapping):
             return values
         own = {key: str(value) for key, value in values.items() if key.startswith(_JOURNAL)}
@@ -186,7 +184,7 @@ class ArchiveSection(Section):
 
 
 class AuditSection(Section):
-    """The audit trail: who acts, and the key that signs evidence (a PEM file)."""
+    """The audit trail: its author, and the key that signs evidence (a PEM file)."""
 
     principal: str | None = Field(default=None, min_length=1, max_length=200)
     signing_key: Path | None = None
@@ -210,7 +208,7 @@ class MetricsSection(Section):
 
 
 class ServeSection(Section):
-    """How `archiver serve kafka` listens, what it keeps in memory, and what it lets clients do."""
+    """How `archiver serve kafka` listens, what it keeps in memory, and what clients may do."""
 
     listen: str = Field(
         default="127.0.0.1:9192",
@@ -280,7 +278,7 @@ class ServeSection(Section):
 
 
 class TracesSection(Section):
-    """Where OpenTelemetry spans are sent: the whole URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
+    """Where OpenTelemetry spans are sent: the URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
 
     endpoint: str = Field(
         pattern=r"^https?://\S+$", description="an address: write http://HOST:4318/v1/traces, or https://…"
@@ -294,12 +292,12 @@ class TracesSection(Section):
 
     @property
     def named_headers(self) -> dict[str, str]:
-        """Split `name=value,name=value` into values by name."""
+        """Parse `name=value,name=value`."""
         return dict(pair.split("=", 1) for pair in self.headers.split(",") if pair)
 
 
 class ConfigFile(Section):
-    """Everything that an `archiver.toml` may hold, before topics are resolved."""
+    """The contents of an `archiver.toml`, before topics are resolved."""
 
     kafka: Mapping[str, str] = Field(repr=False)
     catalog: Mapping[str, str] = Field(repr=False)

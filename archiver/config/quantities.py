@@ -1,7 +1,6 @@
-"""Parses sizes and durations as people write them: `256MiB` into bytes, `5m` into seconds.
+"""Parses sizes and durations: `256MiB` into bytes, `5m` into seconds.
 
-A number alone is refused unless it is 0. It would be read as bytes or seconds, and a retention of 90 seconds that was
-meant as 90 days removes an archive.
+A plain number other than 0 is refused: 90 seconds of retention that were meant as days remove an archive.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _AMBIGUOUS: Final = "M"
 
 
 class UnitMissing(ValueError):
-    """A size or a duration is a number alone. `former` is what the number used to mean, with its unit."""
+    """A size or a duration is a plain number. `former` is its earlier meaning, with its unit."""
 
     def __init__(self, number: float, former: str) -> None:
         super().__init__(number, former)
@@ -50,12 +49,12 @@ class UnitMissing(ValueError):
 
 
 def parse_bytes(text: object) -> int:
-    """Parse a size like `256MiB` or `1GB`, or 0. Raises ValueError if it is none."""
+    """Parse a size like `256MiB` or `1GB`, or 0. Raises ValueError."""
     return int(_parse(text, _BYTES, "size", "256MiB"))
 
 
 def parse_seconds(text: object) -> float:
-    """Parse a duration like `500ms`, `60s`, `5m`, `24h` or `7d`, or 0. Raises ValueError if it is none."""
+    """Parse a duration like `500ms`, `60s`, `5m`, `24h` or `7d`, or 0. Raises ValueError."""
     return float(_parse(text, _SECONDS, "duration", "5m"))
 
 
@@ -64,7 +63,7 @@ Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 
 
 def bytes_text(number: int) -> str:
-    """Write a size exactly, as `parse_bytes` reads it: `64MiB`, `1000B`."""
+    """Format a size exactly, as `parse_bytes` reads it: `64MiB`, `1000B`."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if number and number % _BYTES[unit] == 0:
             return f"{number // _BYTES[unit]}{unit}"
@@ -72,7 +71,7 @@ def bytes_text(number: int) -> str:
 
 
 def seconds_text(number: float) -> str:
-    """Write a duration exactly, as `parse_seconds` reads it: `7d`, `5m`, `0.1s`."""
+    """Format a duration exactly, as `parse_seconds` reads it: `7d`, `5m`, `0.1s`."""
     for unit in ("d", "h", "m"):
         if number and number % int(_SECONDS[unit]) == 0:
             return f"{number / int(_SECONDS[unit]):.0f}{unit}"
@@ -103,7 +102,6 @@ def _unreadable(value: object, units: Iterable[str], what: str, example: str) ->
 
 
 def _text(value: object) -> str:
-    """The text of a value that may be a quantity. Empty for other values."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
@@ -112,5 +110,4 @@ def _text(value: object) -> str:
 
 
 def _plain(number: float) -> str:
-    """All digits of a number, without an exponent."""
     return format(Decimal(repr(number)), "f").removesuffix(".0")

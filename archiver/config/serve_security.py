@@ -1,4 +1,4 @@
-"""The sections under `[serve]` that say who may come in, and what they may do (keys: docs/configuration.md)."""
+"""The sections under `[serve]` for authentication and rights (keys: docs/configuration.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidat
 
 
 class TlsSection(Section):
-    """The server's certificate, and whose certificates it takes from clients."""
+    """The server's certificate, and the accepted clients' certificates."""
 
     certificate: Path
     key: Path
@@ -43,7 +43,7 @@ class TlsSection(Section):
 
 
 class SaslSection(Section):
-    """How clients show who they are."""
+    """How clients authenticate."""
 
     mechanisms: Annotated[tuple[Mechanism, ...], Field(min_length=1)]
     plain_without_tls: bool = False
@@ -51,7 +51,7 @@ class SaslSection(Section):
 
 
 class OauthSection(Section):
-    """Which tokens are taken (OAUTHBEARER), and where the keys are that verify them."""
+    """The accepted tokens (OAUTHBEARER), and the keys that verify them."""
 
     jwks_url: str | None = None
     jwks_file: Path | None = None
@@ -96,7 +96,7 @@ class AclSection(Section):
 
 
 class QuotaSection(Section):
-    """How much a principal may ask for in a second, and take for its groups."""
+    """The limits of a principal's requests per second, and of its groups."""
 
     principal: str = Field(pattern=PRINCIPAL, description=PRINCIPAL_WORDS)
     requests_per_second: float | None = Field(default=None, ge=0.1)

@@ -1,9 +1,7 @@
-"""Reads raw settings from `archiver.toml` and the environment and merges them. Nothing is validated here.
+"""Reads raw settings from `archiver.toml` and the environment and merges them, without validation.
 
-`ARCHIVER__SECTION__KEY` overrides a key. Some sections hold options of other software. There, the rest of the name
-turns into that software's key: `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`,
-`ARCHIVER__CATALOG__S3__REGION` is `s3.region` (pyiceberg's own rule). A value `{ file = "…" }` is read from that file,
-`{ env = "…" }` from that variable.
+`ARCHIVER__SECTION__KEY` overrides a key; `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`. `{ file = "…" }`
+is read from that file, `{ env = "…" }` from that variable.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _unquoted(text: str, complaint: str) -> str:
-    """A hint for `[topics.metrics.*]`: TOML wants quotes around such a name. No other line of the file is shown."""
+    """A hint for `[topics.metrics.*]`: TOML requires quotes around such a name. Shows no other line of the file."""
     line = _LINE.search(complaint)
     section = None if line is None else _SECTION.match(text.splitlines()[int(line[1]) - 1])
     if section is None or '"' in section[1]:
@@ -49,7 +47,7 @@ def _unquoted(text: str, complaint: str) -> str:
 
 
 def overlay_environment(tables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return `tables`, overridden by every `ARCHIVER__…` variable."""
+    """Return `tables`, overridden by every `ARCHIVER__…` variable. Raises ConfigError."""
     merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
     for variable, value in sorted(environment.items()):
         if not variable.startswith(PREFIX):
@@ -80,9 +78,9 @@ def _set(table: dict[str, Any], section: str, rest: str, value: str) -> None:
 
 
 def _spark_key(table: Mapping[str, Any], rest: str) -> str:
-    """Find Spark's spelling of a key, which has capitals: the file's, if it has the key, else the variable's own."""
-    wanted = rest.replace("__", ".")
-    return next((key for key in table if key.lower() == wanted.lower()), wanted)
+    """Spark's spelling of a key, which has capitals: the file's, if it has the key, else the variable's."""
+    spelling = rest.replace("__", ".")
+    return next((key for key in table if key.lower() == spelling.lower()), spelling)
 
 
 def _existing(table: Mapping[str, Any], name: str) -> str:
@@ -90,7 +88,10 @@ def _existing(table: Mapping[str, Any], name: str) -> str:
 
 
 def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sections of other software's options, with dotted keys, text values and resolved references."""
+    """Return the sections of other software's options, with dotted keys, text values and resolved references.
+
+    Raises ConfigError.
+    """
     flat = dict(tables)
     for section in _BORROWED:
         if isinstance(flat.get(section), dict):
@@ -100,24 +101,27 @@ def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
             flat[section] = {key: _resolve(value, section, key) for key, value in keys.items()}
     match flat.get("serve"):
         case {"tls": dict(tls), **rest}:
-            flat["serve"] = {**rest, "tls": {key: _resolve(each, "serve", f"tls.{key}") for key, each in tls.items()}}
+            flat["serve"] = {
+                **rest,
+                "tls": {key: _resolve(setting, "serve", f"tls.{key}") for key, setting in tls.items()},
+            }
     return flat
 
 
 def _options(table: Mapping[str, Any], section: str, prefix: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    values: list[tuple[str, str]] = []
     for key, value in table.items():
         name = f"{prefix}{key}"
         resolved = _resolve(value, section, name)
         if isinstance(resolved, dict):
-            found += _options(resolved, section, f"{name}.")
+            values += _options(resolved, section, f"{name}.")
         elif isinstance(resolved, bool):
-            found.append((name, str(resolved).lower()))
+            values.append((name, str(resolved).lower()))
         elif isinstance(resolved, str | int | float):
-            found.append((name, str(resolved)))
+            values.append((name, str(resolved)))
         else:
             raise ConfigError("An option is text, a number or true/false", key=f"{section}.{name}")
-    return found
+    return values
 
 
 def _resolve(value: Any, section: str, key: str) -> Any:

@@ -1,4 +1,4 @@
-"""The names of tables: the default, and templates that give each topic of a pattern its own."""
+"""The names of tables: the default, and templates for the topics of a pattern."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _NOT_IN_TABLE: Final = re.compile(r"[^a-z0-9_]")
 
 
 def default_table(topic: str) -> str:
-    """Return `kafka.<topic>` in lower case. Characters that table names can't have turn into `_`."""
+    """Return `kafka.<topic>` in lower case, with `_` for characters that table names can't have."""
     return table_name("{namespace}.{topic}", topic)
 
 
 def table_name(template: str, topic: str) -> str:
     """Return the template with the topic in it.
 
-    `{namespace}` is `kafka`. `{topic}` is the topic's name as table names can have it, `{hash}` the start of its
-    SHA-256 in hex, which differs if only the case or a special character differs.
+    `{topic}` is the topic's name as valid in table names, `{hash}` the start of its SHA-256 in hex, which distinguishes
+    case.
     """
     return (
         template.replace("{namespace}", DEFAULT_NAMESPACE)
@@ -40,5 +40,5 @@ def table_name(template: str, topic: str) -> str:
 
 
 def is_distinct(template: str) -> bool:
-    """Return whether the template gives each topic its table, as a pattern needs it."""
+    """Whether the template gives each topic its table, as a pattern needs it."""
     return "{topic}" in template or "{hash}" in template

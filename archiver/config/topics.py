@@ -20,7 +20,7 @@ def is_pattern(section: str) -> bool:
 
 
 def section_for(topic: str, sections: Iterable[str]) -> str | None:
-    """Find the section for `topic`: its own, else the longest glob that matches, else None."""
+    """Find the section for `topic`: by its name, else the longest matching glob, else None."""
     names = list(sections)
     if topic in names:
         return topic
@@ -39,7 +39,7 @@ def unmatched(topics: Iterable[str], sections: Iterable[str]) -> tuple[str, ...]
 
 
 def internal_hint(pattern: str) -> str:
-    """Return what to add to a message about a pattern that matches no topic, if it would match an internal one."""
+    """Return a hint for a pattern without matches that would match an internal topic."""
     topic = next((name for name in _INTERNAL if pattern.startswith("_") and fnmatchcase(name, pattern)), None)
     return "" if topic is None else f"; patterns leave out Kafka's internal topics: name them, as in [topics.{topic}]"
 

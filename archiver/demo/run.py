@@ -111,7 +111,6 @@ class Demo:
         return records
 
     def _add_up(self, config: Path, reports: list[JobReport]) -> str:
-        """Return the digest that the files' footers add up to, after a check that the replay has the same."""
         recorded = add_digests(topic.digest for report in reports for topic in report.topics)
         with (
             self._stages.step("Compare the digests of the files with that of the replay"),
@@ -148,6 +147,6 @@ def _start_spark(endpoints: Endpoints) -> SparkEngine:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ConfigError unless the folder is empty or missing: the demo begins with nothing."""
+    """Raise ConfigError unless the folder is empty or missing."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError("The demo wants an empty folder; name another with --dir", dir=str(folder))

@@ -1,4 +1,4 @@
-"""What the demo shows: its steps with their times, Spark SQL's answers, the numbers of the run, and how to connect."""
+"""Shows the demo's steps with their times, Spark SQL's answers, the numbers of the run, and how to connect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Advance = Callable[[int], None]
 
 
 class Stages:
-    """Runs steps one after the other, shows them on a console, and remembers how long each took (seconds, by title)."""
+    """Runs and shows steps, and remembers how long each took (seconds, by title)."""
 
     def __init__(self, console: TextConsole) -> None:
         self.console = console
@@ -84,7 +84,7 @@ def show_answer(console: TextConsole, text: str, columns: Sequence[str], rows: S
 
 
 def show_summary(console: TextConsole, summary: Summary) -> None:
-    """Show the summary table. It is shown only after every record was compared."""
+    """Show the summary table, after every record was compared."""
     console.print("There and back", style="bold")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(overflow="fold")
@@ -104,7 +104,7 @@ def show_summary(console: TextConsole, summary: Summary) -> None:
 
 
 def show_endpoints(console: TextConsole, endpoints: Endpoints) -> None:
-    """Show the addresses of everything that was left running."""
+    """Show the addresses of everything that keeps running."""
     directory = endpoints.directory
     console.print("The stack is still up", style="bold")
     table = Table(box=None, pad_edge=False, show_header=False)

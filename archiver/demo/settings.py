@@ -1,4 +1,4 @@
-"""The demo's configuration: the stack's own, the topic's section, and what Spark SQL needs to read the table."""
+"""The demo's configuration: the stack's, the topic's section, and Spark SQL's options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ value = {{ format = "protobuf", message = "{MESSAGE}", proto = "flight.proto" }}
 
 
 def deploy_schema(folder: Path, version: int) -> type[Any]:
-    """Write version 1 or 2 of `flight.proto` where the configuration looks for it; return its message class."""
+    """Write version 1 or 2 of `flight.proto` for the configuration; return its message class."""
     source = (resources.files("archiver.demo") / f"flight_v{version}.proto").read_text(encoding="utf-8")
     path = folder / "flight.proto"
     path.write_text(source, encoding="utf-8")

@@ -1,10 +1,8 @@
-"""Runs lists of independent tasks, for ingest and upkeep alike.
+"""Runs lists of independent tasks, for ingest and upkeep. Everything about Spark is in this package.
 
-`Engine` is all that jobs know; `EngineChoice` gives them one. Everything about Spark belongs here and
-nowhere else: sessions, Java, and the Python workers that tasks run in. What a task does belongs to the room of its job.
-`SparkEngine` is in `archiver.engine.spark`: it imports PySpark, so import it only when a job starts.
+`archiver.engine.spark` imports PySpark, so import it only when a job starts.
 """
 
-from archiver.engine.runner import Engine, Outcome
+from archiver.engine.runner import Engine, TaskOutcome
 
-__all__ = ["Engine", "Outcome"]
+__all__ = ["Engine", "TaskOutcome"]

@@ -1,7 +1,4 @@
-"""Which engine the tasks of a job run on: a given engine, threads for little work, else Spark.
-
-Spark starts at its first use, and ends with the job.
-"""
+"""Chooses the engine of a job: a given engine, threads for little work, else Spark, started at its first use."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
     from archiver.engine.spark import SparkEngine
 
 HERE_BYTES: Final = 1 << 30
-"""Files of no more bytes together are rewritten in this process. Starting Spark would take longer."""
+"""Files of at most this many bytes are rewritten in this process, as starting Spark takes longer."""
 
 
 class EngineChoice:
@@ -77,7 +74,7 @@ class EngineChoice:
 
 
 def start_spark(options: Mapping[str, str], *, preloaded: Sequence[str], heaps: int) -> SparkEngine:
-    """Start or join Spark. PySpark is imported only now: that takes a while."""
+    """Start or join Spark. Imports PySpark, which takes a second. Raises what `SparkEngine.start` raises."""
     from archiver.engine.spark import SparkEngine
 
     return SparkEngine.start(options, preloaded=preloaded, heaps=heaps)

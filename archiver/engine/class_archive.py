@@ -1,8 +1,8 @@
-"""An archive of the classes that Spark's driver loads. A JVM maps it instead of reading and checking each class again.
+"""An archive of the classes of Spark's driver, which a JVM maps instead of loading and checking each class.
 
-It saves more than a third of the CPU time that a session takes to start. Java 17 writes one when a JVM ends
-(`-XX:ArchiveClassesAtExit`), Java 19 and later keep one up to date (`-XX:+AutoCreateSharedArchive`). A JVM that can't
-use an archive starts without it: https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html.
+It saves over a third of the CPU time of a session's start. Java 17 writes it when a JVM ends
+(`-XX:ArchiveClassesAtExit`), Java 19 keeps it up to date (`-XX:+AutoCreateSharedArchive`):
+https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEEPS_ITSELF: Final = 19
 """The first version of Java that writes and renews the archive by itself."""
 
 _MAGIC: Final = bytes.fromhex("a8ab0bf0")
-"""How a complete archive begins. Java 17 writes it last."""
+"""The first bytes of a complete archive. Java 17 writes them last."""
 
 _SETTLED_SECONDS: Final = 30
 _CLAIMED_SECONDS: Final = 600
@@ -31,7 +31,7 @@ _CLAIMED_SECONDS: Final = 600
 
 _WRITING: Final = ".writing"
 _UNUSED_SECONDS: Final = 30 * 24 * 3600
-"""How long an archive stays that no start asked for. It takes about 140 MB."""
+"""An archive that no start used for this long is removed. It takes about 140 MB."""
 
 _QUIET: Final = (
     "-Xlog:disable",
@@ -39,9 +39,8 @@ _QUIET: Final = (
     "-Xlog:cds*=off:stderr",
     "-Xlog:class+path*=off:stderr",
 )
-"""Java tells which classes it leaves out of an archive, and which archive it can't use. A person can act on neither.
-
-An option without an output is for standard output alone.
+"""Java logs classes that it leaves out of an archive, and archives that it can't use. A person can act on neither. An
+option without an output is for standard output alone.
 """
 
 _SEEN: Final = ".seen"
@@ -49,9 +48,9 @@ _OWN_CHOICE: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "-
 
 
 def class_archive_options(java: Path, version: int, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Java's options that use the archive, or write it as the JVM ends. None where `settings` choose for themselves.
+    """Java's options that use the archive, or write it as the JVM ends. Empty if `settings` already choose one.
 
-    Nothing is written on the first start: in a folder that goes with its container, each start would write for nothing.
+    The first start writes nothing: in a folder that goes with its container, each start would.
     """
     if _chooses(settings):
         return ()
@@ -61,27 +60,7 @@ def class_archive_options(java: Path, version: int, settings: Mapping[str, str])
         return ()
 
 
-def ready_archive_options(java: Path, settings: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Java's options for a JVM that may have nothing to do: they use a complete archive and never write one.
-
-    None if there is none yet, and this is not the first start: then the JVM of a session is to write it.
-    """
-    if _chooses(settings):
-        return ()
-    try:
-        archive = _archive_of(java)
-        _take_over(archive)
-        first = _is_first(archive)
-        is_whole = archive.exists() and _begins_well(archive)
-    except OSError:
-        return ()
-    if is_whole:
-        return _using(archive)
-    return () if first else None
-
-
 def _archive_of(java: Path) -> Path:
-    """Where this Java's archive is, or will be. Its folder is made, and rid of archives that nobody asks for."""
     folder = cache_folder() / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     _remove_unused(folder)
@@ -90,7 +69,7 @@ def _archive_of(java: Path) -> Path:
 
 def _chooses(settings: Mapping[str, str]) -> bool:
     given = settings.get("spark.driver.extraJavaOptions", "")
-    return any(each in given for each in _OWN_CHOICE) or "spark.driver.extraClassPath" in settings
+    return any(option in given for option in _OWN_CHOICE) or "spark.driver.extraClassPath" in settings
 
 
 def _using(archive: Path) -> tuple[str, ...]:
@@ -118,7 +97,6 @@ def _options(archive: Path, version: int) -> tuple[str, ...]:
 
 
 def _is_first(archive: Path) -> bool:
-    """Whether nobody asked for this archive before. It counts as asked for from now on."""
     seen = archive.with_suffix(_SEEN)
     first = not seen.exists()
     seen.touch()
@@ -137,12 +115,12 @@ def _take_over(archive: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove the archives that no start asked for in a month: of an older Spark, or of an environment that is gone."""
+    """Remove archives that no start used in a month: of an older Spark, or a removed environment."""
     for seen in folder.glob(f"*{_SEEN}"):
         with suppress(FileNotFoundError):
             if _age(seen) > _UNUSED_SECONDS:
-                for each in folder.glob(f"{seen.stem}.*"):
-                    each.unlink()
+                for part in folder.glob(f"{seen.stem}.*"):
+                    part.unlink()
 
 
 def _age(path: Path) -> float:
@@ -155,7 +133,6 @@ def _begins_well(path: Path) -> bool:
 
 
 def _key(java: Path) -> str:
-    """What an archive depends on: this Java, and each jar of Spark's class path, whose size and time Java compares."""
     real = java.resolve()
     jars = [jar for folder in spark_folders() for jar in sorted(Path(folder, "jars").glob("*.jar"))]
     stamps = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in (real, *jars)]
@@ -163,6 +140,6 @@ def _key(java: Path) -> str:
 
 
 def spark_folders() -> tuple[str, ...]:
-    """Where PySpark is, found without importing it. Empty where it isn't installed."""
-    found = find_spec("pyspark")
-    return () if found is None else tuple(found.submodule_search_locations or ())
+    """PySpark's folders, found without importing it. Empty if it isn't installed."""
+    spec = find_spec("pyspark")
+    return () if spec is None else tuple(spec.submodule_search_locations or ())

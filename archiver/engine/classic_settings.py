@@ -1,7 +1,4 @@
-"""What a classic Spark session is made with: the configuration's `[spark]`, and defaults for jobs without shuffles.
-
-Nothing here imports PySpark, so that Java can be started before it.
-"""
+"""Settings of a classic Spark session: the configuration's `[spark]`, and defaults for jobs without shuffles."""
 
 from __future__ import annotations
 
@@ -23,7 +20,8 @@ _LOCAL_DEFAULTS = {
 }
 _LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -Xms64m"
 """The driver's JVM only schedules a few tasks and sees no records. Its optimising compiler cost more time than all its
-work. Its heap starts at a 64th of the machine's memory by default, and fills that before the first collection."""
+work. Its heap starts at a 64th of the machine's memory by default, and fills that before the first collection.
+"""
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _LOCAL_COLLECTOR = "-XX:+UseSerialGC"
 """The collector that needs the least memory. Java refuses to start with two collectors, so a given one replaces it."""
@@ -51,19 +49,19 @@ def is_submitted(environment: Mapping[str, str]) -> bool:
 
 
 def runs_here(options: Mapping[str, str]) -> bool:
-    """Whether tasks run on this machine, by these options."""
+    """Whether tasks run on this machine."""
     if "remote" in options or is_submitted(os.environ):
         return False
     return re.match(r"local(\[|$)", master_of(options)) is not None
 
 
 def master_of(options: Mapping[str, str]) -> str:
-    """The master that `options` name, else the default."""
+    """The master in `options`, else the default."""
     return options.get("master") or options.get("spark.master") or DEFAULT_MASTER
 
 
 def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1) -> dict[str, str]:
-    """All settings of a classic session: the defaults, then `options`. On this machine, also what workers need."""
+    """All settings of a classic session: the defaults, then `options`, then those of workers on this machine."""
     master = master_of(options)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
@@ -82,17 +80,13 @@ def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
     """The settings with Java's options for its archive of classes, on this machine."""
     if not settings["spark.master"].startswith("local"):
         return settings
-    return with_java_options(settings, class_archive_options(*found_java(os.environ), settings))
-
-
-def with_java_options(settings: dict[str, str], options: Sequence[str]) -> dict[str, str]:
-    """The settings with more options for the driver's Java."""
+    options = class_archive_options(*found_java(os.environ), settings)
     key = "spark.driver.extraJavaOptions"
     return settings | {key: " ".join((settings[key], *options))}
 
 
 def _java_options(given: str, *, is_local: bool) -> str:
-    """Java's options: our defaults, then the given ones. If two contradict each other, Java takes the last."""
+    """Java's options: the defaults, then the given ones. Of two contradictory options, Java takes the last."""
     options = [given]
     if is_local:
         options = [_LOCAL_JAVA, *(() if _COLLECTOR.search(given) else (_LOCAL_COLLECTOR,)), given]
@@ -103,7 +97,7 @@ def _java_options(given: str, *, is_local: bool) -> str:
 
 
 def prepare_environment(settings: Mapping[str, str], environment: MutableMapping[str, str]) -> None:
-    """Set what Spark reads only from the environment, unless it is set: its own address, and our interpreter."""
+    """Set what Spark reads only from the environment, unless it is set: its address, and Python's interpreter."""
     if settings["spark.master"].startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         environment.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,8 +1,6 @@
-"""Runs small tasks several at a time: each group is one task of the engine, whose fixed cost its members share.
+"""Runs small tasks in groups: each group is one task of the engine, because a Spark job costs some 100 ms of CPU.
 
-A Spark job for each task costs some 100 ms of CPU in driver, JVM and worker, whatever there is to do. A worker that
-dies takes its whole group with it, and a member that waits for a server holds the others up. So the members of a lost
-group, and those that a group had no time for, run at the end, each alone.
+Members of a lost group, and members that a group had no time for, run alone at the end.
 """
 
 from __future__ import annotations
@@ -15,16 +13,16 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import Final, cast
 
-from archiver.engine.runner import Engine, Outcome, Result, Task, outcome_of, run_captured
+from archiver.engine.runner import Engine, Result, Task, TaskOutcome, outcome_of, run_captured
 from archiver.errors import TaskInterrupted
 
 _LOG = logging.getLogger(__name__)
 
 GROUP_SECONDS: Final = 5.0
-"""No member of a group begins later than this after the first: what is done would wait for it."""
+"""No member of a group begins later than this after the first: finished members would wait for it."""
 
 GROUP_BYTES: Final = 512 << 10
-"""The most that the tasks of a group take, pickled. PySpark keeps functions above 1 MiB in files until it ends."""
+"""The most bytes of a group's pickled tasks. PySpark keeps functions above 1 MiB in files until it ends."""
 
 
 def run_grouped(
@@ -36,16 +34,14 @@ def run_grouped(
     is_stopped: Callable[[], bool],
     around: Callable[[Sequence[Task]], AbstractContextManager[object]] = nullcontext,
     seconds: float = GROUP_SECONDS,
-) -> Generator[Outcome[Result]]:
+) -> Generator[TaskOutcome[Result]]:
     """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
 
-    The tasks of a group run in a context that `around` makes for them, in their thread. A task alone has none.
-
-    As with `Engine.run_tasks`, the engine can be interrupted from this call on. Once `is_stopped`, none begins again.
-    Closing the generator ends what still runs.
+    `around` makes a context for the tasks of a group, in their thread. The engine can be interrupted from this call on.
+    Once `is_stopped`, no task begins. Closing the generator interrupts running tasks.
     """
 
-    def alone(indices: Sequence[int]) -> Generator[Outcome[Result]]:
+    def alone(indices: Sequence[int]) -> Generator[TaskOutcome[Result]]:
         return _renumbered(engine.run_tasks([tasks[index] for index in indices], run), indices)
 
     groups = [part for group in groups for part in _parts(tasks, group)]
@@ -54,23 +50,23 @@ def run_grouped(
     bundles = [tuple(tasks[index] for index in group) for group in groups]
     outcomes = engine.run_tasks(bundles, partial(_run_each, run, around, seconds))
 
-    def unbundled() -> Generator[Outcome[Result]]:
+    def unbundled() -> Generator[TaskOutcome[Result]]:
         left: list[int] = []
-        with closing(cast("Generator[Outcome[tuple[bytes | None, ...]]]", outcomes)):
+        with closing(cast("Generator[TaskOutcome[tuple[bytes | None, ...]]]", outcomes)):
             for outcome in outcomes:
                 members = groups[outcome.index]
                 if outcome.result is not None:
                     done = dict(zip(members, outcome.result, strict=True))
-                    left += (index for index, one in done.items() if one is None)
-                    yield from (outcome_of(index, one) for index, one in done.items() if one is not None)
+                    left += (index for index, pickled in done.items() if pickled is None)
+                    yield from (outcome_of(index, pickled) for index, pickled in done.items() if pickled is not None)
                 elif len(members) == 1 or isinstance(outcome.error, TaskInterrupted):
-                    yield from (Outcome(index=index, error=outcome.error) for index in members)
+                    yield from (TaskOutcome(index=index, error=outcome.error) for index in members)
                 else:
                     _LOG.warning("a group of %d tasks was lost: each runs again", len(members), exc_info=outcome.error)
                     left += members
         if left:
             again = alone(left)
-            if is_stopped():  # asked after `alone`, which clears earlier interrupts
+            if is_stopped():  # after `alone`, which clears earlier interrupts
                 engine.interrupt()
             yield from again
 
@@ -78,7 +74,6 @@ def run_grouped(
 
 
 def _parts(tasks: Sequence[Task], group: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The group, cut where its tasks would take more than GROUP_BYTES."""
     part: list[int] = []
     size = 0
     for index in group:
@@ -98,19 +93,18 @@ def _run_each(
     seconds: float,
     bundle: Sequence[Task],
 ) -> tuple[bytes | None, ...]:
-    """Run the tasks of a group one after the other, in the engine's worker; their outcomes, pickled.
+    """Run the tasks of a group in order, in the engine's worker; return their pickled outcomes.
 
-    None for each task that didn't begin, because those before it took longer than `seconds`.
+    None for tasks that didn't begin within `seconds`.
     """
     until = time.monotonic() + seconds
     first, *others = bundle
     with around(bundle):
         done = [run_captured(run, first)]
-        return *done, *(run_captured(run, one) if time.monotonic() < until else None for one in others)
+        return *done, *(run_captured(run, task) if time.monotonic() < until else None for task in others)
 
 
-def _renumbered(outcomes: Iterator[Outcome[Result]], order: Sequence[int]) -> Generator[Outcome[Result]]:
-    """The outcomes under the numbers that their tasks have in `order`."""
-    with closing(cast("Generator[Outcome[Result]]", outcomes)):
-        for each in outcomes:
-            yield Outcome(index=order[each.index], result=each.result, error=each.error)
+def _renumbered(outcomes: Iterator[TaskOutcome[Result]], order: Sequence[int]) -> Generator[TaskOutcome[Result]]:
+    with closing(cast("Generator[TaskOutcome[Result]]", outcomes)):
+        for outcome in outcomes:
+            yield TaskOutcome(index=order[outcome.index], result=outcome.result, error=outcome.error)

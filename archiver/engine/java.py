@@ -1,4 +1,4 @@
-"""The Java process that Spark starts: checks its version first, and filters its standard error.
+"""The Java process of Spark: checks its version, and filters its standard error.
 
 Spark 4.1 runs on Java 17 and 21. On other versions it fails late and with unclear errors.
 """
@@ -27,7 +27,7 @@ NOISE = (
     b"Setting default log level to",
     b"To adjust logging level use",
 )
-"""How lines begin that tell an operator nothing. All other lines pass unchanged."""
+"""Prefixes of lines that an operator can't use. All other lines pass unchanged."""
 
 _FRAMES = (b"\tat ", b"\t... ")
 _LAST_LINES = 5
@@ -37,14 +37,14 @@ _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 def require_java(environment: Mapping[str, str]) -> None:
-    """Raise ConfigError unless Spark runs on the Java that it would start in this environment."""
+    """Raise ConfigError unless Spark would start a supported Java in this environment."""
     found_java(environment)
 
 
 def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
-    """The `java` that Spark would start in this environment, and its version. Raises ConfigError if Spark can't use it.
+    """The `java` that Spark would start in this environment, and its version.
 
-    The error says whether JAVA_HOME or PATH is to blame.
+    Raises ConfigError, which names JAVA_HOME or PATH, if Spark can't use it.
     """
     java = find_java(environment)
     home = environment.get("JAVA_HOME")
@@ -72,17 +72,17 @@ def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """The `java` of JAVA_HOME if that is set, else the first on PATH. This is Spark's own rule."""
+    """The `java` of JAVA_HOME if that is set, else the first on PATH. This is Spark's rule."""
     home = environment.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
         return java if java.is_file() else None
-    found = shutil.which("java", path=environment.get("PATH"))
-    return Path(found) if found else None
+    path = shutil.which("java", path=environment.get("PATH"))
+    return Path(path) if path else None
 
 
 def version_of(java: Path) -> int | None:
-    """The feature version (17 for `17.0.15`, 8 for `1.8.0`) that `java -version` reports. None if it reports none."""
+    """The feature version (17 for `17.0.15`, 8 for `1.8.0`) from `java -version`, or None."""
     try:
         return _asked_version(java, java.stat().st_mtime_ns)
     except OSError:
@@ -100,20 +100,18 @@ def _asked_version(java: Path, _written_ns: int) -> int | None:
 
 def parse_version(report: str) -> int | None:
     """The feature version in the text of `java -version`."""
-    found = _VERSION.search(report)
-    if found is None:
+    match = _VERSION.search(report)
+    if match is None:
         return None
-    major = int(found[1])
-    return int(found[2]) if major == 1 and found[2] else major
+    major = int(match[1])
+    return int(match[2]) if major == 1 and match[2] else major
 
 
 @contextmanager
 def filtered_children() -> Iterator[None]:
     """Give child processes that start inside the block a standard error that drops `NOISE`.
 
-    A process keeps the file descriptor that it starts with, so the filter lasts until its end. Our own standard error
-    is as before afterwards. What they say inside the block waits for its end. If the block fails, nothing of it is
-    shown: the error gets its last lines as notes, without Java's stack frames.
+    Its lines are held back until the end of the block. If that fails, the error gets the last ones as notes.
     """
     sys.stderr.flush()
     try:
@@ -139,7 +137,7 @@ def filtered_children() -> Iterator[None]:
 
 
 class ChildLines:
-    """Forwards a child's lines to `target` from a thread of its own, once they are released."""
+    """Forwards a child's lines to `target` from a thread, once they are released."""
 
     def __init__(self, reader: int, target: int) -> None:
         self._reader = reader
@@ -150,23 +148,18 @@ class ChildLines:
         threading.Thread(target=self._forward, name="spark-stderr", daemon=True).start()
 
     def release(self) -> None:
-        """Write what was held back, and from now on every line as it comes."""
+        """Write the lines held back, and every later line as it comes."""
         with self._lock, suppress(OSError):
-            held, self._held = self._held or [], None
-            for line in held:
+            lines, self._held = self._held or [], None
+            for line in lines:
                 os.write(self._target, line)
 
-    def silence(self) -> list[bytes]:
-        """Write nothing from now on. Returns the lines that were held back."""
-        with self._lock:
-            held, self._held, self._dropped = self._held or [], None, True
-        return held
-
     def drop(self) -> list[str]:
-        """Write nothing from now on. Returns the last lines that were held back and are no stack frames."""
+        """Write nothing from now on. Return the last lines held back, without stack frames."""
         time.sleep(_SETTLE_SECONDS)  # a process that just ended may have said why
-        held = self.silence()
-        said = [line.decode(errors="replace").strip() for line in held if not line.startswith(_FRAMES)]
+        with self._lock:
+            lines, self._held, self._dropped = self._held or [], None, True
+        said = [line.decode(errors="replace").strip() for line in lines if not line.startswith(_FRAMES)]
         return [line for line in said if line][-_LAST_LINES:]
 
     def _forward(self) -> None:

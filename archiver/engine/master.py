@@ -1,6 +1,6 @@
-"""Where Spark runs: the forms of `master`, and whether a standalone master or a Spark Connect server answers.
+"""Checks the form of `master`, and whether a standalone master or a Spark Connect server answers.
 
-Spark itself finds a wrong master only after its JVM has started, and says so with a Java stack trace.
+Spark itself reports a wrong master only after its JVM has started, with a Java stack trace.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def check_master(master: str) -> None:
 
 
 def require_answer(place: str) -> None:
-    """Raise EngineError if `place` (a master, or a Connect server) has addresses and none takes a connection.
+    """Raise EngineError if `place` (a master, or a Connect server) has addresses and none accepts a connection.
 
-    Spark would try for a minute or more, and then fail with errors that don't say so.
+    Spark would try for a minute or more, and then fail with an unclear error.
     """
     reasons: dict[str, str] = {}
     for address in _connect_address(place) or _addresses(place):
@@ -65,7 +65,6 @@ def _is_remote(place: str) -> bool:
 
 
 def _connect_address(place: str) -> tuple[str, ...]:
-    """The address in `sc://HOST[:PORT][/;…]`."""
     if not _is_remote(place):
         return ()
     address = place.removeprefix(_CONNECT).partition("/")[0]

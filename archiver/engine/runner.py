@@ -1,7 +1,4 @@
-"""The interface between jobs and the engine: it takes a list of independent tasks and gives outcomes as they come.
-
-Jobs know this interface and not Spark. The engine of the tests runs tasks in its own process.
-"""
+"""The interface between jobs and the engine, which runs a list of independent tasks and yields their outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome(Generic[Result]):
+class TaskOutcome(Generic[Result]):
     """The outcome of the task at `index`: its result, or the error that ended it."""
 
     index: int
@@ -28,24 +25,24 @@ class Outcome(Generic[Result]):
 
 
 class Engine(Protocol):
-    """Runs lists of independent tasks somewhere."""
+    """Runs lists of independent tasks."""
 
     @property
     def slots(self) -> int:
         """The number of tasks that run at the same time."""
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run` on each task and yield outcomes as tasks finish. Tasks, results and errors must pickle.
 
-        `interrupt` works from this call on, even before the caller asks for the first outcome.
+        `interrupt` works from this call on, before the first outcome is taken.
         """
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call. Each one ends with a TaskInterrupted error. Any thread may call this."""
+        """Stop the tasks of the last call: each ends with TaskInterrupted. Any thread may call this."""
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
-    """Run one task in this process, and pickle its result or the error that ended it."""
+    """Run one task in this process, and pickle its result or error."""
     try:
         return pickle.dumps((run(task), None), protocol=5)
     except ContextError as error:
@@ -59,7 +56,7 @@ def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
         return pickle.dumps((None, unexpected), protocol=5)
 
 
-def outcome_of(index: int, pickled: bytes) -> Outcome[Result]:
+def outcome_of(index: int, pickled: bytes) -> TaskOutcome[Result]:
     """Unpickle the outcome that `run_captured` pickled."""
     result, error = pickle.loads(pickled)  # noqa: S301 - written by our own task a moment ago
-    return Outcome(index=index, result=result, error=error)
+    return TaskOutcome(index=index, result=result, error=error)

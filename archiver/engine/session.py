@@ -1,7 +1,7 @@
-"""Starts a Spark session from the configuration's `[spark]`, with defaults for jobs without shuffles.
+"""Starts a Spark session from the configuration's `[spark]`.
 
-`remote = "sc://…"` connects to Spark Connect. Anything else starts classic Spark in this process, on Java 17 or 21.
-Options in the configuration win over the defaults. Under `spark-submit`, its settings replace the defaults.
+`remote = "sc://…"` connects to Spark Connect; anything else starts classic Spark in this process. Options win over the
+defaults. Under `spark-submit`, its settings replace the defaults.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from archiver.engine.classic_settings import (
     with_class_archive,
 )
 from archiver.engine.java import filtered_children, require_java
-from archiver.engine.java_ahead import take_java
 from archiver.engine.master import check_master, require_answer
 from archiver.errors import ConfigError, EngineError
 from schema_mapping.errors import ContextError
 
 
 def check_spark(options: Mapping[str, str]) -> None:
-    """Raise ConfigError for options that aren't Spark's, a master that is none, and if no Java fits. Starts nothing."""
+    """Raise ConfigError for unknown options, an invalid master, or an unsupported Java. Starts nothing."""
     if is_submitted(os.environ):
         _check_submitted(options)
     if "master" in options and "remote" in options:
@@ -57,11 +56,11 @@ def _check_submitted(options: Mapping[str, str]) -> None:
 def start_session(
     options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1
 ) -> tuple[SparkSession, bool]:
-    """Start the session that `options` describe. If one is active in this process, make a new one beside it.
+    """Start the session that `options` describe, or a new one beside the active session of this process.
 
-    The flag says whether a session was started. `preloaded` names modules that the workers of a new session on
-    this machine import before their first task, and `heaps` says how many heaps the threads of one share. Raises what
-    `check_spark` raises, and EngineError if Spark doesn't start.
+    The flag says whether a session was started. `preloaded` are modules that workers on this machine import before
+    their first task; `heaps` is the number of heaps that a worker's threads share. Raises ConfigError as `check_spark`,
+    and EngineError if Spark doesn't start.
     """
     check_spark(options)
     remote = options.get("remote")
@@ -76,7 +75,7 @@ def start_session(
 
 
 def reason_of(error: Exception) -> str:
-    """The line of an error of Spark's that names the cause; py4j puts one of its own before it."""
+    """The line of a Spark error that names the cause; py4j adds a line before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
@@ -86,7 +85,6 @@ def reason_of(error: Exception) -> str:
 
 
 def _told(error: Exception) -> dict[str, str]:
-    """What the process that ended said on standard error, where that is the only reason there is."""
     said = [note for note in getattr(error, "__notes__", ()) if note]
     return {"java_said": " / ".join(said)} if said and "JAVA_GATEWAY_EXITED" in str(error) else {}
 
@@ -112,11 +110,7 @@ def _start_classic(options: Mapping[str, str], preloaded: Sequence[str], heaps: 
     settings = classic_settings(options, preloaded, heaps)
     require_answer(settings["spark.master"])
     prepare_environment(settings, os.environ)
-    java = take_java(settings)
-    if java is None:
-        return _started(with_class_archive(settings)), True
-    with java.joined():
-        return _started({**settings, **java.settings}), True
+    return _started(with_class_archive(settings)), True
 
 
 def _started(settings: Mapping[str, str]) -> SparkSession:
@@ -129,7 +123,6 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def _own_interrupt() -> Iterator[None]:
-    """Keep our handler of SIGINT: a SparkContext replaces it."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield

@@ -1,12 +1,8 @@
 """The engine on Spark, on classic clusters and on Spark Connect.
 
-Each task is a Spark job with one row and one partition, submitted from a thread. A job for each task costs more than
-one job for all. In exchange, outcomes come as tasks finish, and a worker that dies takes only its own task with it.
-Only tasks and results pass through the driver, no payloads.
-
-Classic Spark runs a task as a job on an RDD, which needs no query to be planned: a third to a half of what Spark's SQL
-costs. Spark Connect has no RDDs, so tasks run in `mapInArrow` there, as they do where threads of Python aren't pinned
-to threads of Java: a job's tag, by which an interrupt finds it, belongs to a thread of Java.
+Each task is a Spark job with one row, so that outcomes come as tasks finish and a dead worker takes only its task with
+it. Classic Spark runs a task on an RDD, without a query plan; Spark Connect, and sessions without pinned threads, use
+`mapInArrow`.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from archiver.engine.runner import Outcome, Result, Task, outcome_of, run_captured
+from archiver.engine.runner import Result, Task, TaskOutcome, outcome_of, run_captured
 from archiver.engine.session import reason_of, start_session
 from archiver.errors import EngineError, TaskInterrupted, WorkerLost
 
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark import RDD  # PySpark's client for Connect has none
 
 MAX_IN_FLIGHT = 128
-"""The largest number of Spark jobs at the same time, however many slots the cluster has."""
+"""The most Spark jobs at the same time, on any cluster."""
 
 _PROBE_ROWS = 1 << 14
 _INTERRUPT_AGAIN_S = 1.0
@@ -40,7 +36,7 @@ _JAVA_FRAMES: Final = re.compile(r"^(\tat |(Driver|JVM) stacktrace:)", re.MULTIL
 
 
 class SparkEngine:
-    """An `Engine` on a Spark session. Use it as a context manager. It stops the session only if it started it."""
+    """An `Engine` on a Spark session. A context manager, which stops the session only if it started it."""
 
     def __init__(self, session: SparkSession, *, owned: bool) -> None:
         self._session = session
@@ -54,9 +50,7 @@ class SparkEngine:
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
         """Start or join the session that `options` (the configuration's `[spark]`) describe.
 
-        `preloaded` names the modules of its tasks: workers on this machine import them before their first task. `heaps`
-        says how many heaps the threads of such a worker share: one more than those that decode at a time. Raises
-        ConfigError for an option that isn't Spark's, and EngineError if Spark doesn't start.
+        Arguments and errors are those of `start_session`. `heaps` is one more than the threads that decode at a time.
         """
         session, owned = start_session(options, preloaded, heaps)
         return cls(session, owned=owned)
@@ -66,17 +60,17 @@ class SparkEngine:
         """The engine's session, for SQL beside the tasks."""
         return self._session
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
-        """Run `run` on each task, each one alone in a Spark partition. Yields outcomes as tasks finish.
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
+        """Run `run`, a function of an importable module, on each task, alone in a Spark partition.
 
-        `run` is a function of an importable module. Closing the iterator early interrupts the tasks that still run.
-        `interrupt` works from this call on, even before the caller asks for the first outcome.
+        Yields outcomes as tasks finish. Closing the iterator interrupts running tasks. `interrupt` works from this call
+        on.
         """
         self._interrupted = False
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
-        """Stop the running tasks. Each one ends with a TaskInterrupted error."""
+        """Stop the running tasks. Each ends with TaskInterrupted."""
         self._interrupted = True
         self._cancel()
 
@@ -94,9 +88,9 @@ class SparkEngine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         waiting = deque(enumerate(tasks))
-        finished: SimpleQueue[Outcome[Result]] = SimpleQueue()
+        finished: SimpleQueue[TaskOutcome[Result]] = SimpleQueue()
 
         def work() -> None:
             with suppress(IndexError):
@@ -120,7 +114,7 @@ class SparkEngine:
             for thread in threads:
                 self._join(thread)
 
-    def _next(self, finished: SimpleQueue[Outcome[Result]]) -> Outcome[Result]:
+    def _next(self, finished: SimpleQueue[TaskOutcome[Result]]) -> TaskOutcome[Result]:
         while True:
             try:
                 return finished.get(timeout=_INTERRUPT_AGAIN_S)
@@ -134,7 +128,7 @@ class SparkEngine:
             thread.join(_INTERRUPT_AGAIN_S)
 
     def _interrupt_latecomers(self) -> None:
-        """Interrupt again: Spark forgets an interrupt at once, and a task submitted meanwhile would run to its end."""
+        """Interrupt again: Spark forgets an interrupt at once, and a task submitted after it would run to its end."""
         if self._interrupted:
             self._cancel()
 
@@ -144,23 +138,22 @@ class SparkEngine:
         else:
             self._element.context.cancelJobsWithTag(self._tag)
 
-    def _run_one(self, index: int, task: Task, run: Callable[[Task], Result]) -> Outcome[Result]:
+    def _run_one(self, index: int, task: Task, run: Callable[[Task], Result]) -> TaskOutcome[Result]:
         if self._interrupted:
-            return Outcome(index=index, error=TaskInterrupted("The task was stopped before it started"))
+            return TaskOutcome(index=index, error=TaskInterrupted("The task was stopped before it started"))
         try:
-            found = self._collect(task, run)
+            outcomes = self._collect(task, run)
         except Exception as error:  # noqa: BLE001 - PySpark, py4j and gRPC each raise their own
-            return Outcome(index=index, error=self._explain(error))
-        if len(found) != 1:
-            return Outcome(index=index, error=EngineError("Spark gave no outcome for a task", rows=len(found)))
+            return TaskOutcome(index=index, error=self._explain(error))
+        if len(outcomes) != 1:
+            return TaskOutcome(index=index, error=EngineError("Spark gave no outcome for a task", rows=len(outcomes)))
         try:
-            return outcome_of(index, found[0])
+            return outcome_of(index, outcomes[0])
         except Exception as error:  # noqa: BLE001 - a thread without an outcome would be waited for without end
             kind = type(error).__name__
-            return Outcome(index=index, error=EngineError(f"A task's outcome can't be unpickled: {kind}: {error}"))
+            return TaskOutcome(index=index, error=EngineError(f"A task's outcome can't be unpickled: {kind}: {error}"))
 
     def _collect(self, task: Task, run: Callable[[Task], Result]) -> list[bytes]:
-        """Run a task as a Spark job. Its pickled outcome is the only element."""
         if self._element is not None:
             self._element.context.addJobTag(self._tag)  # for all jobs of this thread; a second time changes nothing
             return self._element.mapPartitions(_partition_function(task, run)).collect()
@@ -196,7 +189,7 @@ def _arrow_function(
 
 
 def _count_slots(session: SparkSession) -> int:
-    """Spark's default parallelism. Connect doesn't tell it, but splits a range into as many partitions."""
+    """Spark's default parallelism. Connect doesn't report it, but splits a range into as many partitions."""
     context = getattr(session, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)
@@ -204,7 +197,7 @@ def _count_slots(session: SparkSession) -> int:
 
 
 def _one_element(session: SparkSession) -> RDD[None] | None:
-    """An RDD of one element for all tasks: PySpark writes a file for each new one. None where tasks are queries."""
+    """An RDD of one element for all tasks, as PySpark writes a file for each new one. None if tasks are queries."""
     context = getattr(session, "sparkContext", None)
     if context is None:
         return None
@@ -214,10 +207,9 @@ def _one_element(session: SparkSession) -> RDD[None] | None:
 
 
 def _end_accumulators(session: SparkSession) -> None:
-    """End PySpark's server of accumulators without waiting for it. All tasks have ended, and none counts by it.
+    """End PySpark's server of accumulators without waiting up to a second for it: no task counts by it.
 
-    Spark itself stops in a twentieth of a second. This server looks once a second whether it is to end. One on a Unix
-    socket has a file to remove, so PySpark waits for that one.
+    A server on a Unix socket has a file to remove, so PySpark waits for that one.
     """
     context: Any = getattr(session, "sparkContext", None)
     server = getattr(context, "_accumulatorServer", None)

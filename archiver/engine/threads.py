@@ -1,4 +1,4 @@
-"""An engine without Spark, for little work that writes nothing: tasks run in threads of this process."""
+"""An engine without Spark, for little work: tasks run in threads of this process."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from archiver.engine.runner import Outcome, Result, Task, outcome_of, run_captured
+from archiver.engine.runner import Result, Task, TaskOutcome, outcome_of, run_captured
 from archiver.errors import TaskInterrupted
 
 
 class ThreadEngine:
-    """An Engine of this process. An interrupt ends tasks that haven't begun; those that run go on to their end."""
+    """An Engine of this process. An interrupt ends tasks that haven't begun; running tasks continue."""
 
     def __init__(self, slots: int | None = None) -> None:
         self.slots = slots or os.cpu_count() or 1
         self._interrupted = threading.Event()
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run` on each task, and yield outcomes as tasks finish."""
         self._interrupted.clear()
         return self._outcomes(tasks, run)
@@ -27,9 +27,9 @@ class ThreadEngine:
         """Stop the tasks of the last call that haven't begun."""
         self._interrupted.set()
 
-    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         with ThreadPoolExecutor(self.slots) as pool:
-            futures = {pool.submit(self._captured, run, each): index for index, each in enumerate(tasks)}
+            futures = {pool.submit(self._captured, run, task): index for index, task in enumerate(tasks)}
             try:
                 for future in as_completed(futures):
                     outcome = future.result()
@@ -38,9 +38,8 @@ class ThreadEngine:
                 self._interrupted.set()  # whoever stops listening needs no more tasks
 
     def _captured(self, run: Callable[[Task], Result], task: Task) -> bytes | None:
-        """The pickled outcome. None where the task was stopped before it began."""
         return None if self._interrupted.is_set() else run_captured(run, task)
 
 
-def _stopped(index: int) -> Outcome[Result]:
-    return Outcome(index=index, error=TaskInterrupted("The task was stopped before it started"))
+def _stopped(index: int) -> TaskOutcome[Result]:
+    return TaskOutcome(index=index, error=TaskInterrupted("The task was stopped before it started"))

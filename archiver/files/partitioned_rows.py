@@ -1,8 +1,6 @@
-"""The rows of one range by partition, until the range ends: in memory up to a bound, beyond it in a file of the spool.
+"""The rows of one range by partition, kept in memory up to a bound and beyond it in the spool.
 
-A table that is partitioned by columns gets a file for each partition of a range. If each were written at once, a range
-with hundreds of partitions would need hundreds of row groups in memory. So rows wait here, and files are written one
-after the other. Rows of one partition keep the order that they came in.
+Files are written one after the other, as each open file keeps a row group in memory.
 """
 
 from __future__ import annotations
@@ -21,25 +19,23 @@ from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import new_id
 
 PENDING_BYTES: Final = 128 << 20
-"""How much may wait in memory where the configuration names no bound."""
+"""The default bound of buffered rows in memory."""
 MOST_FILES: Final = 1_000
-"""A range ends after the group of batches with which it has so many partitions."""
+"""A range with this many partitions ends after the current group of batches."""
 _WRITTEN_SHARE: Final = 0.35
-"""Bytes of a finished file for each byte of its rows in Arrow, as far as nothing better is known."""
+"""Bytes of a finished file for each byte of its rows in Arrow: the estimate before the first file."""
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """Sorted rows with their records, and where each partition is in them."""
-
+class _SortedRows:
     rows: pa.RecordBatch
     records: pa.RecordBatch
     starts: dict[Values, tuple[int, int]]
 
 
 @dataclass(slots=True)
-class _Partition:
-    """What is known of a partition's rows: their sums without those that wait, and their pieces on disk."""
+class _PendingPartition:
+    """A partition's sums of the rows that aren't in memory, and its pieces on disk."""
 
     sums: Sums = field(default_factory=Sums)
     on_disk: list[int] = field(default_factory=list)
@@ -56,7 +52,7 @@ class PartitionRows:
 
 
 class PartitionedRows:
-    """Takes the rows of a range in order, and gives them back by partition. Use it for one range."""
+    """Takes the rows of a range in order, and returns them by partition."""
 
     def __init__(
         self, partitions: RowPartitions, spool: TaskSpool, summed: Summed, *, pending_bytes: int = PENDING_BYTES
@@ -65,9 +61,9 @@ class PartitionedRows:
         self._spool = spool
         self._summed = summed
         self._pending_bytes = pending_bytes
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_SortedRows] = []
         self._waiting_bytes = 0
-        self._found: dict[Values, _Partition] = {}
+        self._found: dict[Values, _PendingPartition] = {}
         self._disk: _Disk | None = None
 
     def __len__(self) -> int:
@@ -80,41 +76,43 @@ class PartitionedRows:
 
     @property
     def largest_bytes(self) -> int:
-        """About how large the largest file will be."""
-        return int(max((each.size_bytes for each in self._found.values()), default=0) * _WRITTEN_SHARE)
+        """The estimated size of the largest file."""
+        return int(max((partition.size_bytes for partition in self._found.values()), default=0) * _WRITTEN_SHARE)
 
     @property
     def size_bytes(self) -> int:
-        """How much room the range takes in the spool at most: what was put aside, and files of everything."""
-        every = int(sum(each.size_bytes for each in self._found.values()) * _WRITTEN_SHARE)
+        """The most room that the range takes in the spool: buffered rows and finished files."""
+        every = int(sum(partition.size_bytes for partition in self._found.values()) * _WRITTEN_SHARE)
         return every + (self._disk.size_bytes if self._disk else 0)
 
     def add(self, rows: pa.RecordBatch, records: pa.RecordBatch, ingest_value: int | None) -> None:
-        """Take rows with the records that they were made from. Raises StorageError if the spool refuses them.
+        """Take rows with their records. Raises StorageError if the spool refuses them.
 
         `ingest_value` is that of `RowPartitions.sort`.
         """
-        found = self._partitions.sort(rows, ingest_value)
-        if found.order is not None:
-            order = pa.array(found.order)
+        ordered = self._partitions.sort(rows, ingest_value)
+        if ordered.order is not None:
+            order = pa.array(ordered.order)
             rows, records = rows.take(order), records.take(order)
         size = rows.nbytes + records.nbytes
         starts: dict[Values, tuple[int, int]] = {}
-        for values, start, end in zip(found.values, found.starts[:-1].tolist(), found.starts[1:].tolist(), strict=True):
+        for values, start, end in zip(
+            ordered.values, ordered.starts[:-1].tolist(), ordered.starts[1:].tolist(), strict=True
+        ):
             starts[values] = (start, end)
-            known = self._found.setdefault(values, _Partition())
-            known.size_bytes += rows.nbytes * (end - start) // rows.num_rows
-        self._waiting.append(_Waiting(rows, records, starts))
+            partition = self._found.setdefault(values, _PendingPartition())
+            partition.size_bytes += rows.nbytes * (end - start) // rows.num_rows
+        self._waiting.append(_SortedRows(rows, records, starts))
         self._waiting_bytes += size
         if self._waiting_bytes >= self._pending_bytes:
             self._put_aside()
 
     def parts(self) -> Iterator[PartitionRows]:
-        """The partitions and their rows, in the order in which they came. Take all rows of one before the next."""
-        for values, known in self._found.items():
+        """The partitions in order of appearance. Take all rows of a partition before the next."""
+        for values, partition in self._found.items():
             waiting = self._of(values)
-            sums = known.sums + self._sum(waiting)
-            yield PartitionRows(values, sums, self._rows(known, [rows for rows, _ in waiting]))
+            sums = partition.sums + self._sum(waiting)
+            yield PartitionRows(values, sums, self._rows(partition, [rows for rows, _ in waiting]))
 
     def close(self) -> None:
         """Drop all rows, and the file in the spool."""
@@ -123,39 +121,37 @@ class PartitionedRows:
             self._disk.remove()
             self._disk = None
 
-    def _rows(self, known: _Partition, waiting: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for place in known.on_disk:
+    def _rows(self, known: _PendingPartition, waiting: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for position in known.on_disk:
             assert self._disk is not None
-            yield self._disk.read(place)
+            yield self._disk.read(position)
         yield from waiting
 
     def _of(self, values: Values) -> list[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """The rows of a partition that wait in memory, with their records."""
-        spans = ((each, each.starts[values]) for each in self._waiting if values in each.starts)
+        spans = ((waiting, waiting.starts[values]) for waiting in self._waiting if values in waiting.starts)
         return [
-            (each.rows.slice(start, end - start), each.records.slice(start, end - start))
-            for each, (start, end) in spans
+            (waiting.rows.slice(start, end - start), waiting.records.slice(start, end - start))
+            for waiting, (start, end) in spans
         ]
 
     def _sum(self, waiting: Sequence[tuple[pa.RecordBatch, pa.RecordBatch]]) -> Sums:
         return sum((self._summed(rows, records) for rows, records in waiting), Sums())
 
     def _put_aside(self) -> None:
-        """Move all rows from memory to the spool, a piece for each partition."""
-        for values, known in self._found.items():
+        for values, partition in self._found.items():
             waiting = self._of(values)
             if not waiting:
                 continue
-            known.sums += self._sum(waiting)
+            partition.sums += self._sum(waiting)
             if self._disk is None:
                 self._disk = _Disk(self._spool.create(f"{new_id()}.arrow"), waiting[0][0].schema)
-            # Not put together before: text of one partition may exceed what one Arrow array can hold.
-            known.on_disk += [self._disk.write(rows) for rows, _ in waiting]
+            # Not concatenated before: text of one partition may exceed what one Arrow array can hold.
+            partition.on_disk += [self._disk.write(rows) for rows, _ in waiting]
         self._waiting, self._waiting_bytes = [], 0
 
 
 class _Disk:
-    """A file of the spool with batches of rows, which are read back one by one in any order."""
+    """A file of the spool with batches of rows, which are read back in any order."""
 
     def __init__(self, file: SpoolFile, schema: pa.Schema) -> None:
         self._file = file
@@ -170,7 +166,6 @@ class _Disk:
         return self._file.size
 
     def write(self, rows: pa.RecordBatch) -> int:
-        """Append rows; return their place."""
         try:
             self._writer.write_batch(rows)
         except (OSError, pa.ArrowException) as error:
@@ -179,7 +174,6 @@ class _Disk:
         return self._written - 1
 
     def read(self, place: int) -> pa.RecordBatch:
-        """Read the rows at a place. Nothing can be written any more."""
         try:
             if self._reader is None:
                 self._writer.close()

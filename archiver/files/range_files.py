@@ -1,8 +1,4 @@
-"""The files of one range while they are written: one, or one for each partition that its rows belong to.
-
-`RangeWriter` decides where a range starts and ends, and hands the finished files over. Nothing here knows offsets of
-other ranges, or uploads.
-"""
+"""The files of one range while they are written: one, or one for each partition of its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from archiver.files.rotation import PartitionBy, partition_folder
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import Summed, Sums
 from archiver.files.translate import TranslatedRows
-from archiver.files.written import WrittenFile
+from archiver.files.written import SpooledFile
 from archiver.schemas import EnvelopeReader
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
@@ -31,10 +27,9 @@ from schema_mapping.row import RowMapping
 class FileTarget:
     """How a topic's records become rows, and where their files go. A value that pickles.
 
-    `data_location` is the folder above the partition folders. `topic_id` is text, empty where the cluster gives none.
-    `partitioned_by` is kept with each file. `columns` is given where a table is partitioned by more than one time of
-    the ingest timestamp; without such a time `partition_by` is None. `pending_bytes` is what may wait in memory for the
-    files of their partitions.
+    `data_location` is the folder above the partition folders. `columns` is set if the table is partitioned by more than
+    one time of the ingest timestamp; `partition_by` is None without such a time. `pending_bytes` bounds the rows in
+    memory.
     """
 
     topic: str
@@ -57,7 +52,7 @@ class FileTarget:
     pending_bytes: int = 128 << 20
 
     def folder(self, partition_value: int) -> str:
-        """The folder of a time partition. Values of columns are in no path: catalogs and logs would show them."""
+        """The folder of a time partition. Paths have no column values, which catalogs and logs would show."""
         if self.partition_by is None:
             return self.data_location
         return f"{self.data_location}/{partition_folder(self.partition_name, partition_value, self.partition_by)}"
@@ -65,7 +60,7 @@ class FileTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeStart:
-    """The start of a range: its Kafka partition, its first offset, and its time partition (0 without one)."""
+    """The start of a range: its Kafka partition, first offset, and time partition (0 without one)."""
 
     target: FileTarget
     spool: TaskSpool
@@ -74,7 +69,7 @@ class RangeStart:
     time_value: int = 0
 
     def origin(self, end_offset: int, *, files: int = 1, range_id: str = "") -> SegmentOrigin:
-        """The range in a file's footer, which ends before `end_offset`."""
+        """The range in a file's footer, up to `end_offset`, exclusive."""
         return SegmentOrigin(
             cluster_id=self.target.cluster_id,
             topic=self.target.topic,
@@ -87,7 +82,7 @@ class RangeStart:
         )
 
     def start_file(self, file_id: str) -> tuple[SpoolFile, SegmentWriter, str]:
-        """Start a file in the spool; return it with its writer, and the path that it gets in the object store."""
+        """Start a file in the spool; return it with its writer and its path in the object store."""
         target = self.target
         name = DataFileName(
             topic=target.topic,
@@ -106,19 +101,19 @@ class RangeFiles(Protocol):
     id: str
 
     def write(self, translated: TranslatedRows) -> None:
-        """Append rows. Raises the leaves of StorageError."""
+        """Append rows. Raises subclasses of StorageError."""
 
     def is_full(self, target_bytes: int, room: int) -> bool:
-        """Whether a file has its target size, or all of them together fill the room in the spool."""
+        """Whether a file has its target size, or all files fill the room in the spool."""
 
-    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
-        """Write the files to their ends, each once the one before was taken. The range ends before `end_offset`."""
+    def finish(self, end_offset: int) -> Iterator[SpooledFile]:
+        """Finish the files one by one, as they are taken. The range ends before `end_offset`."""
 
     def abort(self) -> None:
-        """Drop what isn't finished."""
+        """Drop unfinished files."""
 
 
-class OneFile:
+class SingleFile:
     """A range in one file."""
 
     def __init__(self, start: RangeStart, summed: Summed) -> None:
@@ -137,8 +132,8 @@ class OneFile:
         """Whether it has its target size."""
         return self._writer.size_bytes >= target_bytes
 
-    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
-        """Write the file to its end."""
+    def finish(self, end_offset: int) -> Iterator[SpooledFile]:
+        """Finish the file."""
         start = self._start
         info = self._writer.close(
             origin=start.origin(end_offset),
@@ -148,15 +143,15 @@ class OneFile:
             recognition=self._sums.recognition,
         )
         kept_as = f"{start.target.topic}-{start.partition}-{start.start_offset:020d}{self._local.path.suffix}"
-        yield WrittenFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
+        yield SpooledFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
 
     def abort(self) -> None:
         """Drop the file."""
         self._writer.abort()
 
 
-class FilesByPartition:
-    """A range in a file for each partition that its rows belong to."""
+class PartitionedFiles:
+    """A range in a file for each partition of its rows."""
 
     def __init__(self, start: RangeStart, partitions: RowPartitions, summed: Summed) -> None:
         self.id = new_id()
@@ -170,11 +165,11 @@ class FilesByPartition:
         self._rows.add(translated.rows, translated.records, self._start.time_value)
 
     def is_full(self, target_bytes: int, room: int) -> bool:
-        """Whether the largest file has its target size, or all of them take the room, or they are very many."""
+        """Whether the largest file has its target size, the files fill the room, or there are too many."""
         return self._rows.is_full or self._rows.largest_bytes >= target_bytes or self._rows.size_bytes >= room
 
-    def finish(self, end_offset: int) -> Iterator[WrittenFile]:
-        """Write the files, each once the one before was taken."""
+    def finish(self, end_offset: int) -> Iterator[SpooledFile]:
+        """Finish the files one by one, as they are taken."""
         start, count = self._start, len(self._rows)
         for number, part in enumerate(self._rows.parts()):
             local, self._writer, path = start.start_file(self.id if number == 0 else new_id())
@@ -189,11 +184,11 @@ class FilesByPartition:
                 partition=PartitionTuple(self._by, part.values),
             )
             self._writer = None
-            yield WrittenFile(info, local, file_name(path))
+            yield SpooledFile(info, local, file_name(path))
         self._rows.close()
 
     def abort(self) -> None:
-        """Drop what isn't finished, and all rows that wait."""
+        """Drop unfinished files and buffered rows."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None

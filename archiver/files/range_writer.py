@@ -1,7 +1,6 @@
-"""Writes the records of one partition to data files, and says which offsets their ranges cover.
+"""Writes the records of one partition to data files, in ranges of offsets that follow each other without gaps.
 
-The ranges follow each other without gaps. Each ends after its last batch, the last one with the records. A range has
-one file, or one for each partition of its rows. If one of its files fails, its offsets are in no range.
+If a file of a range fails, its offsets are in no range.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ import numpy as np
 
 from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
-from archiver.files.range_files import FilesByPartition, FileTarget, OneFile, RangeFiles, RangeStart
+from archiver.files.range_files import FileTarget, PartitionedFiles, RangeFiles, RangeStart, SingleFile
 from archiver.files.recognition import Recognizer
 from archiver.files.records import Records
 from archiver.files.rotation import Rotation
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import summed_by
-from archiver.files.translate import Translator
+from archiver.files.translate import EnvelopeReaders, Translator
 from archiver.files.upload import Uploader
-from archiver.files.written import WrittenFile, WrittenRange
+from archiver.files.written import SpooledFile, WrittenRange
 from archiver.storage.spool import TaskSpool
 from catalog.model import SchemaNumber, new_id
 
 
 class RangeWriter:
-    """Takes records in order, translates them, writes their files, and hands each ended range to the uploader.
+    """Translates records, writes their files, and hands ended ranges to the uploader.
 
     `end` ends the last range. Open files and files under upload share `spool_bytes`.
     """
@@ -49,8 +48,7 @@ class RangeWriter:
             recognizer=recognizer,
             on_parse_error=target.on_parse_error,
             on_unrecognized=target.on_unrecognized,
-            key_envelope=target.key_envelope,
-            value_envelope=target.value_envelope,
+            envelopes=EnvelopeReaders(key=target.key_envelope, value=target.value_envelope),
         )
         self._room = spool_bytes // 2
         self._target_bytes = min(target.target_file_size, self._room)
@@ -65,15 +63,15 @@ class RangeWriter:
 
     @property
     def schema_ids(self) -> Mapping[str, AbstractSet[SchemaNumber]]:
-        """The ids and GUIDs of a schema registry that the keys and the values have named."""
+        """The ids and GUIDs of a schema registry in keys and values."""
         return self._translator.schema_ids
 
     def write(self, records: Records) -> None:
-        """Append records to the files they belong to. The first ones start the first range.
+        """Append records. The first ones start the first range.
 
-        Raises subclasses of StorageError. If a record can't be taken, the batches before it are appended, and then
-        ParseHalted, UnrecognizedHalted or a subclass of SchemaRegistryError is raised that names it. Raises ValueError
-        if the records don't follow those before.
+        Raises subclasses of StorageError, ValueError if the records don't follow the previous ones, and for a record
+        that can't be taken, after the batches before it, ParseHalted, UnrecognizedHalted or a subclass of
+        SchemaRegistryError.
         """
         if self._start is None:
             self._start = self._written_until = records.start_offset
@@ -89,14 +87,14 @@ class RangeWriter:
         self._written_until = records.end_offset
 
     def end(self) -> None:
-        """End the last files, and the range after everything that was written."""
+        """End the last range after everything that was written."""
         if self._open is not None:
             self._end_range(is_last=True)
         elif self._start is not None and self._written_until > self._start and not self._holds_rows:
             self._hand_over(new_id(), _no_files())
 
     def abort(self) -> None:
-        """Drop the open files, if there are any; their offsets are then in no range."""
+        """Drop the open files; their offsets are in no range."""
         if self._open is not None:
             self._open.abort()
             self._open = None
@@ -137,16 +135,16 @@ class RangeWriter:
             time_value=time_value,
         )
         if self._partitions is None:
-            return OneFile(start, self._summed)
-        return FilesByPartition(start, self._partitions, self._summed)
+            return SingleFile(start, self._summed)
+        return PartitionedFiles(start, self._partitions, self._summed)
 
     def _end_range(self, *, is_last: bool) -> None:
-        """Finish the range's files and hand them over. After a failure the range is dropped, with all of its files."""
+        """Finish the range's files and hand them over. After a failure the whole range is dropped."""
         files, self._open = self._open, None
         if files is not None:
             self._hand_over(files.id, self._finished(files, self._written_until, is_last=is_last))
 
-    def _finished(self, files: RangeFiles, end_offset: int, *, is_last: bool) -> Generator[WrittenFile]:
+    def _finished(self, files: RangeFiles, end_offset: int, *, is_last: bool) -> Generator[SpooledFile]:
         started = time.perf_counter()
         try:
             for file in files.finish(end_offset):
@@ -159,7 +157,7 @@ class RangeWriter:
             files.abort()
             raise
 
-    def _hand_over(self, range_id: str, files: Generator[WrittenFile]) -> None:
+    def _hand_over(self, range_id: str, files: Generator[SpooledFile]) -> None:
         assert self._start is not None
         self._uploader.upload(
             WrittenRange(
@@ -176,5 +174,5 @@ class RangeWriter:
         self._holds_rows = False
 
 
-def _no_files() -> Generator[WrittenFile]:
+def _no_files() -> Generator[SpooledFile]:
     yield from ()

@@ -1,8 +1,4 @@
-"""Counts how well the schema fits the keys and values of rows, from whole columns.
-
-What a schema doesn't know lies in `__unrecognized__` of the message that had it, at any depth. Mostly these columns
-are empty in all rows, and Arrow has counted that already.
-"""
+"""Counts how well the schema fits the keys and values of rows, by the columns `__unrecognized__`."""
 
 from __future__ import annotations
 
@@ -29,46 +25,46 @@ _RECORD_PARTS: Final = {names.KEY: "key", names.VAL: "value"}
 
 @dataclass(frozen=True, slots=True)
 class UnknownFields:
-    """The columns of a struct that hold unknown fields: its own, and those of structs below.
+    """The columns of a struct that hold unknown fields: its own, and those of nested structs.
 
-    `own` is None if it has none. `below` has the index of each field that is such a struct, or a list or map of them.
+    `own` is None if it has none. `below` is keyed by the index of each field that is or contains such a struct.
     """
 
     own: int | None
     below: tuple[tuple[int, UnknownFields], ...]
 
     @classmethod
-    def of(cls, kind: pa.StructType, unknown_ids: frozenset[int]) -> Self | None:
-        """The columns with these field ids. None if the struct has none of them."""
+    def of_struct(cls, kind: pa.StructType, unknown_ids: frozenset[int]) -> Self | None:
+        """The columns with these field ids. None if the struct has none."""
         own, below = None, []
-        for index, each in enumerate(kind):
-            if each.name == names.UNRECOGNIZED and field_id(each) in unknown_ids:
+        for index, field in enumerate(kind):
+            if field.name == names.UNRECOGNIZED and field_id(field) in unknown_ids:
                 own = index
-            held = _held_struct(each.type)
-            found = None if held is None else cls.of(held, unknown_ids)
-            if found is not None:
-                below.append((index, found))
+            nested = _held_struct(field.type)
+            fields_below = None if nested is None else cls.of_struct(nested, unknown_ids)
+            if fields_below is not None:
+                below.append((index, fields_below))
         return cls(own, tuple(below)) if below or own is not None else None
 
     def sizes(self, rows: pa.StructArray) -> Sizes | None:
-        """How many bytes of unknown fields each row has. None if there are none."""
-        found: Sizes | None = None
+        """The bytes of unknown fields in each row. None if there are none."""
+        sizes: Sizes | None = None
         if self.own is not None and _set(own := rows.field(self.own)):
-            found = _sizes(own)
+            sizes = _sizes(own)
         for index, below in self.below:
             more = below.sizes_below(rows.field(index))
             if more is not None:
-                found = more if found is None else found + more
-        return found
+                sizes = more if sizes is None else sizes + more
+        return sizes
 
     def sizes_below(self, column: pa.Array) -> Sizes | None:
-        """The same for a column of structs, or of lists or maps of them."""
+        """The same for a column of structs, or of lists or maps of structs."""
         if pa.types.is_struct(column.type):
             return self.sizes(column)
-        found = self.sizes(column.items if pa.types.is_map(column.type) else column.values)
-        if found is None:
+        sizes = self.sizes(column.items if pa.types.is_map(column.type) else column.values)
+        if sizes is None:
             return None
-        before = np.concatenate([[0], np.cumsum(found)])[np.asarray(column.offsets, np.int64)]
+        before = np.concatenate([[0], np.cumsum(sizes)])[np.asarray(column.offsets, np.int64)]
         return np.asarray(np.diff(before), np.int64)
 
 
@@ -81,7 +77,7 @@ def _held_struct(kind: pa.DataType) -> pa.StructType | None:
 
 
 class Recognizer:
-    """Counts rows of one mapping, and finds those with fields that it doesn't know.
+    """Counts rows of one mapping, and finds rows with unknown fields.
 
     `schema` has the columns of the rows; it may have more than those of `row`, as in files of several schema versions.
     """
@@ -90,29 +86,29 @@ class Recognizer:
         mappings = {names.KEY: row.key, names.VAL: row.value}
         schema = schema or row.arrow_schema
         self._parts = {
-            part: _Part.of(schema.field(part).type, mapping)
+            part: _PartColumns.of_struct(schema.field(part).type, mapping)
             for part, mapping in mappings.items()
             if mapping.arrow_type.get_field_index(names.ERR) >= 0
         }
 
     def count(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> Recognition:
-        """Count the rows. `records` has the columns `key` and `value` that they were decoded from, row by row."""
-        found = {
-            _RECORD_PARTS[part]: one.count(rows.column(part), records.column(_RECORD_PARTS[part]))
-            for part, one in self._parts.items()
+        """Count the rows. `records` has the `key` and `value` that they were decoded from."""
+        counts = {
+            _RECORD_PARTS[part]: part_columns.count(rows.column(part), records.column(_RECORD_PARTS[part]))
+            for part, part_columns in self._parts.items()
         }
-        return Recognition(**found)
+        return Recognition(**counts)
 
     def unknown(self, rows: pa.StructArray, part: str) -> Mask | None:
-        """The rows of `key` or `val` with fields that the schema doesn't know. None if there are none."""
+        """The rows of `key` or `val` with unknown fields. None if there are none."""
         one = self._parts.get(part)
         sizes = None if one is None or one.unknown is None else one.unknown.sizes(rows)
         return None if sizes is None else sizes > 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """The columns of the key or of the value that tell how well the schema fits."""
+class _PartColumns:
+    """The columns of the key or the value that show how well the schema fits."""
 
     unknown: UnknownFields | None
     error: int
@@ -121,9 +117,9 @@ class _Part:
     keeps_raw: bool
 
     @classmethod
-    def of(cls, kind: pa.StructType, mapping: ValueMapping) -> Self:
+    def of_struct(cls, kind: pa.StructType, mapping: ValueMapping) -> Self:
         return cls(
-            unknown=UnknownFields.of(kind, mapping.unknown_ids),
+            unknown=UnknownFields.of_struct(kind, mapping.unknown_ids),
             error=kind.get_field_index(names.ERR),
             raw=kind.get_field_index(names.RAW),
             prefix=kind.get_field_index(names.PREFIX),
@@ -143,7 +139,6 @@ class _Part:
         )
 
     def _blank(self, rows: pa.StructArray, values: pa.Array) -> int:
-        """How many values consist of unknown fields."""
         sent = _sizes(values) - _sizes(rows.field(self.prefix)) if self.prefix >= 0 else _sizes(values)
         blank = np.zeros(len(rows), np.bool_)
         for column in self._whole_values(rows):
@@ -152,7 +147,7 @@ class _Part:
         return int(blank.sum())
 
     def _whole_values(self, rows: pa.StructArray) -> Iterator[pa.Array]:
-        """The columns that can hold all fields of a value: the root's, or those of the types that a value may have."""
+        """The columns that can hold all fields of a value: the root's, or those of the value's possible types."""
         assert self.unknown is not None
         if self.unknown.own is not None:
             yield rows.field(self.unknown.own)
@@ -166,7 +161,6 @@ def _set(column: pa.Array) -> int:
 
 
 def _sizes(column: pa.Array) -> Sizes:
-    """How many bytes each value has, 0 for null."""
     if column.null_count == len(column):
         return np.zeros(len(column), np.int64)
     return np.asarray(pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False), np.int64)

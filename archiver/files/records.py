@@ -1,7 +1,6 @@
 """The records that a source hands over to be written: Arrow columns of one partition, in order of offset.
 
-A source makes `Records` of what it reads: `archiver.ingest.kafka_log` does so for Kafka. Nothing here knows which
-source they have. Times are ms since 1970.
+Times are ms since 1970.
 """
 
 from __future__ import annotations
@@ -67,11 +66,9 @@ _WITHOUT_LOG: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """The borders of batches: each array has one element for each batch with records, in order of offset.
+    """The borders of batches: one element for each batch with records, in order of offset.
 
-    A batch is never divided between files. `first_offset` and `last_offset` are the borders that rows keep, though
-    records next to them may be gone. `rows` counts the records of a batch. Its time becomes their `ingest_timestamp`,
-    which decides the time partition; within a file times don't fall, even if those of the source do.
+    A batch is never divided between files. `times` become the `ingest_timestamp`, which never falls within a file.
     """
 
     first_offset: Int64Array
@@ -83,7 +80,7 @@ class Batches:
         return len(self.rows)
 
     def part(self, first: int, end: int) -> Batches:
-        """The batches from index `first` up to `end`, which is not included."""
+        """The batches from index `first` up to `end`, exclusive."""
         return Batches(
             first_offset=self.first_offset[first:end],
             last_offset=self.last_offset[first:end],
@@ -94,10 +91,10 @@ class Batches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """All records of one partition with offsets from `start_offset` up to `end_offset`, which is not included.
+    """All records of one partition with offsets from `start_offset` up to `end_offset`, exclusive.
 
-    `content` has `CONTENT_COLUMNS`. `log` has `LOG_COLUMNS` row by row, and is None for sources without them. There may
-    be no records at all: these offsets then count as archived. Raises ValueError if the parts contradict each other.
+    `content` has `CONTENT_COLUMNS`. `log` has `LOG_COLUMNS`, or is None if the source has none. Without records these
+    offsets still count as archived. Raises ValueError if the parts contradict each other.
     """
 
     start_offset: int
@@ -122,7 +119,7 @@ class Records:
 
     @classmethod
     def none(cls, start_offset: int, end_offset: int) -> Records:
-        """Say that no offset from `start_offset` up to `end_offset` has a record."""
+        """Offsets from `start_offset` up to `end_offset` without a record."""
         nothing = np.empty(0, np.int64)
         return cls(
             start_offset=start_offset,
@@ -132,7 +129,7 @@ class Records:
         )
 
     def part(self, first: int, end: int, *, times: Int64Array | None = None) -> Records:
-        """The batches from index `first` up to `end`, which is not included, with other `times` if these are given."""
+        """The batches from index `first` up to `end`, exclusive, with other `times` if given."""
         batches = self.batches.part(first, end)
         row, rows = int(self.batches.rows[:first].sum()), int(batches.rows.sum())
         last = self.batches.last_offset
@@ -146,7 +143,7 @@ class Records:
 
     @property
     def columns(self) -> pa.RecordBatch:
-        """All columns of the records: content, log, and of each record the borders and the time of its batch."""
+        """All columns of the records: content, log, and the borders and time of each record's batch."""
         log = _without_log(len(self)) if self.log is None else self.log
         batches = self.batches
         borders = {
@@ -162,7 +159,7 @@ class Records:
 
 
 def as_seen(columns: pa.RecordBatch, *, partition: int) -> pa.RecordBatch:
-    """The records in `Records.columns` as consumers see them: what a digest is made of (docs/digest.md)."""
+    """The records in `Records.columns` as consumers see them, for a digest (docs/digest.md)."""
     is_append = pc.equal(columns.column("timestamp_type"), pa.scalar(LOG_APPEND_TIME, pa.int32()))
     seen = {
         "partition": pa.array(np.full(columns.num_rows, partition, np.int32)),

@@ -1,7 +1,7 @@
-"""Decides where a range ends: where its writer says so, or where the time partition changes. It does no I/O.
+"""Decides where a range ends: on request, or at a change of the time partition. No I/O.
 
-Within a range `ingest_timestamp` never falls: it is the running maximum of the batches' times. The maximum starts again
-with each range, so a late time that moved one range to a later partition doesn't move the next one too.
+Within a range `ingest_timestamp` is the running maximum of the batches' times. It starts again with each range, so that
+one late time can't move later ranges.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNITS: Final = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """Consecutive batches that go to one range: indexes `first` up to `end`, which is not included.
+    """Consecutive batches of one range: indexes `first` up to `end`, exclusive.
 
     `times` are their `ingest_timestamp`s in ms. With `new_partition`, the open file ends before this run.
     """
@@ -34,7 +34,7 @@ class BatchRun:
 
 
 class Rotation:
-    """Assigns batches to ranges, in order. Without `partition_by` time ends none."""
+    """Assigns batches to ranges, in order. Without `partition_by` time ends no range."""
 
     __slots__ = ("_latest", "_open", "_unit")
 
@@ -69,11 +69,11 @@ class Rotation:
 
 
 def partition_values(times: Int64Array, partition_by: PartitionBy) -> Int64Array:
-    """The time partition of each time (ms): hours, days, months or years since 1970, as Iceberg's transforms count."""
+    """The time partition of each time (ms): hours, days, months or years since 1970, as in Iceberg's transforms."""
     return times.astype("datetime64[ms]").astype(f"datetime64[{_UNITS[partition_by]}]").astype(np.int64)
 
 
 def partition_folder(partition_name: str, partition_value: int, partition_by: PartitionBy) -> str:
-    """The folder of a partition, named as Iceberg's writers do: `ingest_day=2026-01-02`, with hours `2026-01-02-15`."""
+    """The folder of a partition, named as by Iceberg's writers: `ingest_day=2026-01-02`, with hours `2026-01-02-15`."""
     text = str(np.array(partition_value, f"datetime64[{_UNITS[partition_by]}]"))
     return f"{partition_name}={text.replace('T', '-')}"

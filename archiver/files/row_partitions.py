@@ -1,8 +1,6 @@
-"""Which partition each row belongs to, in a table that is partitioned by columns.
+"""The partition of each row, in a table that is partitioned by columns.
 
-Transforms are computed on whole Arrow columns by Iceberg's Rust library. A row without the column, because its value is
-raw, a tombstone or of a schema that lacks it, is in the partition of null. A Python object is made for each partition,
-never for each row.
+A row without the column (raw, tombstone, older schema) is in the partition of null.
 """
 
 from __future__ import annotations
@@ -40,9 +38,9 @@ _TYPES: Final[dict[pa.DataType, PrimitiveType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Rows in the order of their partitions, and within one in the order that they came in.
+    """Rows sorted by partition, otherwise in their original order.
 
-    `order` are their places before, None where nothing moved. Partition `values[n]` has the rows from `starts[n]` up to
+    `order` are their former indexes, None if nothing moved. Partition `values[n]` has the rows from `starts[n]` up to
     `starts[n + 1]`.
     """
 
@@ -52,25 +50,25 @@ class Sorted:
 
 
 class RowPartitions:
-    """Tells the partitions of rows with the columns of `schema`."""
+    """Sorts rows with the columns of `schema` by partition."""
 
     def __init__(self, partitioning: Partitioning, schema: pa.Schema) -> None:
         self.partitioning = partitioning
-        self._columns = tuple((each, _path_to(each.source_id, schema)) for each in partitioning.columns)
+        self._columns = tuple((column, _path_to(column.source_id, schema)) for column in partitioning.columns)
 
     def sort(self, rows: pa.RecordBatch, ingest_value: int | None) -> Sorted:
         """Sort rows by partition.
 
-        All are in one time partition of the ingest timestamp, with this value. None computes it for each row.
+        All are in the time partition `ingest_value`. None computes it for each row.
         """
         codes = np.zeros(rows.num_rows, np.int64)
         tuples: list[Values] = [()]
         for column, path in self._columns:
             if column is self.partitioning.time and ingest_value is not None:
                 value: bytes | None = to_bytes(IntegerType(), ingest_value)
-                tuples = [(*each, value) for each in tuples]
+                tuples = [(*values, value) for values in tuples]
             elif path is None:
-                tuples = [(*each, None) for each in tuples]
+                tuples = [(*values, None) for values in tuples]
             else:
                 codes, tuples = _combined(codes, tuples, transformed(column.transform, _column(rows, path)))
         return _sorted(codes, tuple(tuples))
@@ -94,21 +92,20 @@ def in_bytes(values: pa.Array) -> list[bytes | None]:
         kind: PrimitiveType = DecimalType(plain.type.precision, plain.type.scale)
     else:
         kind = _TYPES[plain.type]
-    return [None if each is None else to_bytes(kind, each) for each in plain.to_pylist()]
+    return [None if item is None else to_bytes(kind, item) for item in plain.to_pylist()]
 
 
 def _combined(codes: Codes, tuples: Sequence[Values], column: pa.Array) -> tuple[Codes, list[Values]]:
-    """The codes and partitions of rows after one more column."""
     coded = column.dictionary_encode(null_encoding="encode")
     more = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     width = len(coded.dictionary)
-    found, combined = np.unique(codes * width + more, return_inverse=True)
-    # Only values that occur: a dictionary may have others.
-    used, places = np.unique(found % width, return_inverse=True)
+    pairs, combined = np.unique(codes * width + more, return_inverse=True)
+    # Only values that occur: a dictionary may have more.
+    used, places = np.unique(pairs % width, return_inverse=True)
     values = in_bytes(coded.dictionary.take(pa.array(used)))
     after = [
-        (*tuples[before], values[place])
-        for before, place in zip((found // width).tolist(), places.tolist(), strict=True)
+        (*tuples[before], values[position])
+        for before, position in zip((pairs // width).tolist(), places.tolist(), strict=True)
     ]
     return combined.reshape(-1), after
 
@@ -121,14 +118,14 @@ def _sorted(codes: Codes, tuples: Sequence[Values]) -> Sorted:
 
 
 def _path_to(field_id: int, schema: pa.Schema) -> tuple[int, ...] | None:
-    """The places of a column and of the structs that it is in. None where the rows lack it."""
+    """The indexes of a column and of the structs around it. None if the rows lack it."""
 
     def search(fields: Sequence[pa.Field]) -> tuple[int, ...] | None:
-        for place, field in enumerate(fields):
+        for index, field in enumerate(fields):
             if field_id_of(field) == field_id:
-                return (place,)
+                return (index,)
             if pa.types.is_struct(field.type) and (below := search(list(field.type))) is not None:
-                return (place, *below)
+                return (index, *below)
         return None
 
     return search(list(schema))

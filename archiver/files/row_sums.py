@@ -1,4 +1,4 @@
-"""What is counted of rows: the digest of their records, and how well the schema fits them. Both add up."""
+"""Sums over rows: the digest of their records, and how well the schema fits them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Translates records to the rows of the topic's table.
+"""Translates records to the rows of the topic's table, by whole columns.
 
-It works on whole columns, never on single records. A payload that can't be decoded raises nothing: it goes to `__err__`
-and `__raw__`, unless the topic asks to halt. Times become exact microseconds; times outside the years 1 to 9999 stay ms
-in `raw_timestamp`.
+A payload that can't be decoded goes to `__err__` and `__raw__`, unless the topic is configured to halt. Times become
+exact microseconds; times outside the years 1 to 9999 stay ms in `raw_timestamp`.
 """
 
 from __future__ import annotations
@@ -47,16 +46,27 @@ _TAKEN_OVER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TranslatedRows:
-    """Rows of the table, and row by row the records that they were made from, as consumers see them."""
+    """Rows of the table, with the records that they were made from, as consumers see them."""
 
     rows: pa.RecordBatch
     records: pa.RecordBatch
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeReaders:
+    """The readers of a schema registry's envelopes, for keys and values that have some."""
+
+    key: EnvelopeReader | None = None
+    value: EnvelopeReader | None = None
+
+
+NO_ENVELOPES: Final = EnvelopeReaders()
+
+
 class Translator:
     """Translates the records of one partition with the mapping of its `recognizer`.
 
-    `schema_ids` are the ids and GUIDs of a schema registry that the keys and the values have named.
+    `schema_ids` are the ids and GUIDs of a schema registry in keys and values.
     """
 
     def __init__(
@@ -68,27 +78,23 @@ class Translator:
         recognizer: Recognizer | None = None,
         on_parse_error: Literal["pass_through", "halt"],
         on_unrecognized: Literal["warn", "halt", "ignore"] = "warn",
-        key_envelope: EnvelopeReader | None = None,
-        value_envelope: EnvelopeReader | None = None,
+        envelopes: EnvelopeReaders = NO_ENVELOPES,
     ) -> None:
         self.schema: pa.Schema = row.arrow_schema
         self._row = row
         self._topic = topic
         self._partition = partition
-        self._key_envelope = key_envelope
-        self._value_envelope = value_envelope
+        self._envelopes = envelopes
         self._halts = on_parse_error == "halt"
         self._halts_on_unknown = on_unrecognized == "halt"
         self._recognizer = recognizer or Recognizer(row)
         self.schema_ids: dict[str, set[SchemaNumber]] = {"key": set(), "value": set()}
 
     def translate(self, records: Records) -> list[TranslatedRows]:
-        """The records' rows in order.
+        """The records' rows in order: one record batch, or several if columns would exceed 2 GiB.
 
-        The rows come as one record batch, or as several if their columns would exceed 2 GiB together. Raises
-        ParseHalted for the first record that can't be decoded, and UnrecognizedHalted for the first with fields that
-        the schema doesn't know, if the topic asks to halt. Raises the leaves of SchemaRegistryError, with the `offset`,
-        where the schema of an envelope's id can't be looked up.
+        Raises ParseHalted and UnrecognizedHalted if the topic is configured to halt, and subclasses of
+        SchemaRegistryError, with the `offset`, if the schema of an id can't be loaded.
         """
         return self._split(records.columns)
 
@@ -102,8 +108,8 @@ class Translator:
             return self._split(records.slice(0, middle)) + self._split(records.slice(middle))
 
     def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        key = self._decode("key", self._row.key, records, self._key_envelope)
-        value = self._decode("value", self._row.value, records, self._value_envelope)
+        key = self._decode("key", self._row.key, records, self._envelopes.key)
+        value = self._decode("value", self._row.value, records, self._envelopes.value)
         if self._halts:
             self._refuse_errors(records, key=key, value=value)
         if self._halts_on_unknown:
@@ -178,9 +184,9 @@ class Translator:
 
 
 def translate_timestamps(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The columns `event_timestamp`, `append_timestamp` and `raw_timestamp`, from the columns of the wire.
+    """The columns `event_timestamp`, `append_timestamp` and `raw_timestamp`.
 
-    `raw_timestamp` holds the time that a consumer sees if it doesn't fit the column it belongs in.
+    `raw_timestamp` holds the time that a consumer sees if it doesn't fit its column.
     """
     produced = records.column("timestamp").to_numpy()
     appended = records.column("append_timestamp")
@@ -210,7 +216,7 @@ def _constant(value: int, rows: int) -> pa.Array:
 def translate_headers(headers: pa.ListArray) -> pa.ListArray:
     """The column `headers`: keys become text, order and duplicates are kept.
 
-    A key that isn't UTF-8 keeps its bytes in a field of its own.
+    A key that isn't UTF-8 keeps its bytes in a separate field.
     """
     entries = headers.flatten()
     keys, raw_keys = _texts(entries.field("key"))
@@ -221,7 +227,7 @@ def translate_headers(headers: pa.ListArray) -> pa.ListArray:
 
 
 def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """The keys as text, and the bytes of the keys that aren't UTF-8 (null for the others)."""
+    """The keys as text, and the bytes of keys that aren't UTF-8 (else null)."""
     try:
         return keys.cast(pa.string()), pa.nulls(len(keys), pa.binary())
     except pa.ArrowInvalid:
@@ -229,7 +235,6 @@ def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
 
 
 def _mended(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """The same if some keys aren't UTF-8. Each distinct key is decoded once."""
     coded = keys.dictionary_encode()
     distinct = coded.dictionary.to_pylist()
     texts = [key.decode("utf-8", "replace") for key in distinct]

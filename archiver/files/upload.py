@@ -1,8 +1,7 @@
 """Uploads finished files while the task writes the next ones: of one range at a time, a few at once.
 
-So a task's spool holds only a few finished files. The files of a range are uploaded before those of the next: after a
-failure, the ranges before it are still good. A file whose upload storage denied is kept on disk and named in the error,
-unless the error is retryable: Kafka still has its records then.
+Ranges are uploaded in order: after a failure, the earlier ranges are still good. A file that storage denied is kept on
+disk and named in the error, unless the error is retryable.
 """
 
 from __future__ import annotations
@@ -15,20 +14,19 @@ from typing import Final, Self
 
 from archiver.errors import StorageDenied, StorageError
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.files.written import WrittenFile, WrittenRange
+from archiver.files.written import SpooledFile, WrittenRange
 from archiver.storage.objects import ObjectStore
 from archiver.storage.spool import TaskSpool
 from catalog.model import DataFileInfo, TranslatedRange
 
 AT_ONCE: Final = 4
-"""How many files of one range are uploaded at once."""
+"""Files of one range that are uploaded at once."""
 
 
 class Uploader:
     """Uploads the files of finished ranges. A context manager.
 
-    `uploaded` lists the ranges whose files are all in the object store, and the ranges that have none. It is complete
-    after `wait`.
+    `uploaded` lists the uploaded ranges and ranges without files. It is complete after `wait`.
     """
 
     def __init__(self, objects: ObjectStore, spool: TaskSpool) -> None:
@@ -49,9 +47,8 @@ class Uploader:
     def upload(self, written: WrittenRange) -> None:
         """Take a range's files as they are finished, and start to upload each.
 
-        They wait until the ranges before are uploaded and few files are under way. The range counts as uploaded once
-        all of its files are. Raises the error of an upload before, as `wait` does, and what finishing a file raises:
-        then the range is dropped.
+        Waits until earlier ranges are uploaded. Raises errors of earlier uploads, as `wait` does, and of finishing a
+        file.
         """
         infos: list[DataFileInfo] = []
         with closing(written.files) as files:
@@ -67,9 +64,9 @@ class Uploader:
         self._ended = written.translated(tuple(infos))
 
     def wait(self) -> None:
-        """Wait until everything that was handed over is uploaded.
+        """Wait until everything is uploaded.
 
-        Raises the leaves of StorageError, naming the file. After a failure every later call raises it again: no range
+        Raises subclasses of StorageError, naming the file. After a failure every later call raises it again: no range
         may follow a gap.
         """
         while self._running:
@@ -82,7 +79,7 @@ class Uploader:
         self.seconds += self._running[0].result()
         self._running.popleft()
 
-    def _upload(self, file: WrittenFile) -> float:
+    def _upload(self, file: SpooledFile) -> float:
         started = time.perf_counter()
         pass_point(FaultPoint.BEFORE_UPLOAD)
         try:
@@ -96,8 +93,7 @@ class Uploader:
         file.local.remove()
         return time.perf_counter() - started
 
-    def _kept(self, file: WrittenFile) -> str:
-        """Keep the file; return where it is now, or why it could not be kept."""
+    def _kept(self, file: SpooledFile) -> str:
         try:
             return str(self._spool.keep(file.local, file.kept_as))
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""What the writer hands to the uploader: ended ranges, and their files."""
+"""Ended ranges and their files, for the uploader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
+class SpooledFile:
     """A finished file in the spool. It is kept there as `kept_as` if storage denies it for good."""
 
     info: DataFileInfo
@@ -21,7 +21,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRange:
-    """A range that has ended. `files` finishes its files while they are taken, each once the one before was taken."""
+    """A range that has ended. `files` finishes its files one by one, as they are taken."""
 
     id: str
     topic: str
@@ -29,10 +29,10 @@ class WrittenRange:
     start_offset: int
     end_offset: int
     schema_version: int
-    files: Generator[WrittenFile]
+    files: Generator[SpooledFile]
 
     def translated(self, files: tuple[DataFileInfo, ...]) -> TranslatedRange:
-        """The range with all of its files, which are finished now. A source with leader epochs adds its epoch."""
+        """The range with its finished files. A source with leader epochs adds its epoch."""
         return TranslatedRange(
             id=self.id,
             topic=self.topic,

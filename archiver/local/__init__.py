@@ -1,9 +1,6 @@
-"""The embedded stack for development, tests and the demo: Postgres, Kafka, S3 and an Iceberg catalog, locally.
+"""The embedded stack for development, tests and the demo: Postgres, Kafka, S3 and an Iceberg catalog.
 
-`stack` starts and stops all parts, `part_runner` one of them. `kafka`, `postgres` and `seaweedfs` are the parts; `part`
-says what a part must have. Only the command line, the demo and tests use this room: no job may depend on it.
-
-A name is imported when it is first used: the versions of the parts are known without their clients.
+No job may depend on it. Names are imported at first use: the parts' versions are known without their clients.
 """
 
 from __future__ import annotations

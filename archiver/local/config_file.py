@@ -1,4 +1,4 @@
-"""Writes `D/archiver.toml` for a new stack. In an edited file, only ports that had to move are changed."""
+"""Writes `D/archiver.toml` for a new stack. In an edited file, only moved ports are changed."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def render(endpoints: Endpoints) -> str:
 
 
 def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]) -> str:
-    """Bring the file up to date and return its digest, to remember for the next call.
+    """Update the file and return its digest for the next call.
 
-    A file that nobody changed since `known_digest` is written anew. In an edited one only the ports in `moved` change.
+    A file that hasn't changed since `known_digest` is written again; in an edited one only the ports in `moved` change.
     """
     path = endpoints.config_path
     current = _read(path)

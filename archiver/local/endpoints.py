@@ -1,4 +1,4 @@
-"""The addresses and credentials of a running stack, in the form that clients need."""
+"""The addresses and credentials of a running stack, as clients need them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.local.state import StackState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """All addresses and credentials. `public()` leaves the secrets out."""
+    """All addresses and credentials."""
 
     directory: Path
     config_path: Path

@@ -1,4 +1,4 @@
-"""Fetch the jars that the embedded stack and the demo need, before they are needed."""
+"""Fetches the jars of the embedded stack and the demo."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ICEBERG_JARS: Final = (
 
 
 def fetch_iceberg(say: Say) -> Path:
-    """Return the folder with the jars that Spark SQL needs to read Iceberg tables. They are fetched once."""
+    """Return the folder with Spark SQL's jars for Iceberg tables, fetched once. Raises LocalStackError."""
     return jars("iceberg-spark", ICEBERG_JARS, find_java(), say)
 
 
 def fetch_all(say: Say) -> tuple[Path, ...]:
-    """Fetch all jars at once; return their folders. Raises LocalStackError."""
+    """Fetch all jars; return their folders. Raises LocalStackError."""
     fetches = (fetch_kafka, fetch_iceberg)
     with ThreadPoolExecutor(len(fetches), thread_name_prefix="fetch") as pool:
         return tuple(pool.map(lambda fetch: fetch(say), fetches))

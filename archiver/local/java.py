@@ -1,6 +1,6 @@
-"""Finds a Java for Kafka and Spark in JAVA_HOME, on PATH or where systems install it, and checks its version.
+"""Finds a Java for Kafka and Spark in JAVA_HOME, on PATH or in the system's usual folders.
 
-As a program (`python -m archiver.local.java`) it prints the Java home that it chose, or says what to install.
+`python -m archiver.local.java` prints its home, or says what to install.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INSTALLED = ("/usr/lib/jvm/*", "/opt/java/*", "/Library/Java/JavaVirtualMachine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java runtime. `version` is the feature version that it reported (17, 21, …)."""
+    """A Java runtime and its feature version (17, 21, …)."""
 
     home: Path
     major: int
@@ -33,9 +33,9 @@ class Java:
 
 
 def find_java() -> Java:
-    """Find the first Java that Spark runs on, too: JAVA_HOME before PATH before the system's places.
+    """Find the first Java that Spark supports: JAVA_HOME, then PATH, then the system's folders.
 
-    Raises LocalStackError, which lists what was found instead and how to install one.
+    Raises LocalStackError, which lists the unsupported ones and how to install Java.
     """
     seen: list[str] = []
     for home in _candidates():
@@ -43,15 +43,15 @@ def find_java() -> Java:
         if major in SUPPORTED:
             return Java(home=home, major=major)
         seen.append(f"{home} ({f'version {major}' if major else 'does not run'})")
-    found = f"found only {', '.join(seen)}" if seen else "found none"
+    runtimes = f"found only {', '.join(seen)}" if seen else "found none"
     raise LocalStackError(
-        f"Kafka and Spark need Java {' or '.join(map(str, SUPPORTED))}, {found}. Install one (Debian: apt-get install "
-        f"openjdk-17-jre-headless; macOS: brew install openjdk@17) or point JAVA_HOME to it"
+        f"Kafka and Spark need Java {' or '.join(map(str, SUPPORTED))}, {runtimes}. Install one (Debian: apt-get "
+        f"install openjdk-17-jre-headless; macOS: brew install openjdk@17) or point JAVA_HOME to it"
     )
 
 
 def installed() -> Iterator[Java]:
-    """Every Java that runs here, whatever its version, in the order in which `find_java` asks."""
+    """Every Java of this machine, of any version, in the order of `find_java`."""
     for home in _candidates():
         major = _major(home)
         if major is not None:

@@ -1,6 +1,6 @@
 """Apache Kafka from the jars of its release: one KRaft node or a cluster of three, with settings for development.
 
-Everything that could lose or refuse a test's records is switched off: no retention, any timestamp, large messages.
+Nothing may lose or refuse a test's records: no retention, any timestamp, large messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from archiver.local.state import StackState
 PORT = "kafka"
 CONTROLLER_PORT = "kafka-controller"
 CLUSTER = 3
-"""How many nodes a cluster has: the fewest that survive the loss of one."""
+"""Nodes of a cluster: the fewest that survive the loss of one."""
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 ARTIFACTS = (
@@ -65,7 +65,7 @@ class Kafka:
 
     @property
     def port_names(self) -> tuple[str, str]:
-        """The names of two ports: the one for clients and the one for controllers."""
+        """The names of the ports for clients and for controllers."""
         return _port_names(self.node, self.nodes)
 
     def prepare(self, context: PartContext, say: Say) -> None:
@@ -83,7 +83,7 @@ class Kafka:
     def launch(self, context: PartContext) -> Launch:
         """Return the command for `kafka.Kafka`.
 
-        Its files are named relative to its folder, as the folder's path may hold any character.
+        Files are relative to its folder, whose path may hold any character.
         """
         return Launch(
             argv=(
@@ -124,7 +124,7 @@ class Kafka:
 
 
 def bootstrap_servers(state: StackState) -> str:
-    """Return the brokers' addresses in the form that Kafka clients take."""
+    """Return the brokers' addresses for Kafka clients."""
     return ",".join(f"{HOST}:{state.ports[broker]}" for broker, _ in _every_port(state))
 
 
@@ -172,7 +172,7 @@ def broker_settings(state: StackState, node: int = 1) -> Mapping[str, str | int]
 
 
 def _cluster_settings(node: int) -> Mapping[str, str | int]:
-    """Settings that only a cluster needs: nodes notice soon that one ended, and each has its own rack."""
+    """Settings of a cluster: nodes quickly notice the end of another, and each has its own rack."""
     return {
         "broker.session.timeout.ms": 4_000,
         "broker.heartbeat.interval.ms": 500,
@@ -200,7 +200,7 @@ def _port_names(node: int, nodes: int) -> tuple[str, str]:
 
 
 def fetch_kafka(say: Say) -> Path:
-    """Return the folder with Kafka's jars. They are fetched once."""
+    """Return the folder with Kafka's jars, fetched once. Raises LocalStackError."""
     return jars(f"kafka-{releases.KAFKA}", ARTIFACTS, find_java(), say)
 
 

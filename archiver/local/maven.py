@@ -1,7 +1,6 @@
 """Gets jars from Maven Central with the Ivy inside PySpark, and keeps them in the user's cache.
 
-A set of jars gets its final name only when it is complete. If several processes want the same set at once, one fetches
-it and the others wait.
+A set of jars gets its final name when it is complete. One process fetches a set, the rest wait.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Artifact:
 
 
 def jars(name: str, artifacts: tuple[Artifact, ...], java: Java, say: Say) -> Path:
-    """Return the folder with the jars of `artifacts`; fetch them if they are missing.
+    """Return the folder with the jars of `artifacts`; fetch missing ones.
 
     Raises LocalStackError with the end of Ivy's output.
     """
@@ -83,7 +82,7 @@ def _locked(path: Path, say: Say) -> Iterator[None]:
 
 def _fetch(folder: Path, artifacts: tuple[Artifact, ...], java: Java) -> None:
     fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    # Kept until the set is complete: the next attempt goes on where a broken download stopped.
+    # Kept until the set is complete: the next attempt continues a broken download.
     downloads = folder.with_name(f"{folder.name}.ivy")
     try:
         ivy_file = fresh / "ivy.xml"
@@ -124,7 +123,7 @@ def _run_ivy(command: list[str], log: Path) -> bool:
 def ivy_command(
     java: Java, module: Path, *, cache: Path, target: str, kinds: tuple[str, ...] = ("jar", "bundle")
 ) -> list[str]:
-    """Make the command that fetches what an Ivy file asks for to the paths of the pattern `target`.
+    """Make the command that fetches an Ivy file's artifacts to the paths of the pattern `target`.
 
     OSGi bundles are jars too.
     """
@@ -164,7 +163,7 @@ def _ivy_module(artifacts: tuple[Artifact, ...]) -> bytes:
 def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is not None and spec.origin is not None:
-        found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
-        if found:
-            return found[-1]
+        jar_files = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+        if jar_files:
+            return jar_files[-1]
     raise LocalStackError("PySpark, whose Ivy fetches Kafka's jars, is not installed: pip install 'pyspark>=4.1,<4.2'")

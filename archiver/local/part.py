@@ -1,4 +1,4 @@
-"""The interface of the stack's servers: what a part must tell so that it can be started, watched and stopped."""
+"""The interface of the stack's servers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from archiver.local.process import Launch
 from archiver.local.state import StackState
 
 Say = Callable[[str], None]
-"""Takes a few words on what is being done now, to show to people."""
+"""Shows people a few words on the current step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartContext:
-    """What one part is given of its stack: its own folder, its log, and the stack's ports and secrets."""
+    """A part's folder and log, and the stack's ports and secrets."""
 
     folder: Path
     log: Path
@@ -28,8 +28,8 @@ class PartContext:
         return self.state.ports[name]
 
 
-class Part(Protocol):
-    """A server of the stack. It has no state of its own: everything about a stack is in the context."""
+class StackPart(Protocol):
+    """A server of the stack. It is stateless: everything about a stack is in the context."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class Part(Protocol):
 
     @property
     def title(self) -> str:
-        """The name that people are shown."""
+        """The displayed name."""
 
     @property
     def version(self) -> str:
@@ -49,10 +49,10 @@ class Part(Protocol):
 
     @property
     def stop_signal(self) -> signal.Signals:
-        """The signal that makes it shut down in good order."""
+        """The signal that makes it shut down cleanly."""
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Fetch programs and make folders and files. Called before each start, so it must be idempotent."""
+        """Fetch programs and make folders and files. Idempotent, as it is called before each start."""
 
     def launch(self, context: PartContext) -> Launch:
         """Return the command that starts it."""
@@ -64,4 +64,4 @@ class Part(Protocol):
         """Whether the running process was started for the current ports. If not, it must be restarted."""
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether it serves what the stack promises. Never raises if the server isn't up."""
+        """Whether it serves. Returns False if the server isn't up."""

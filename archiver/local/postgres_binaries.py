@@ -37,13 +37,13 @@ def binaries() -> Path:
 
 
 def binaries_for(user: str | None, *, copies: Path = _REACHABLE_COPY) -> Path:
-    """Return the same folder for another account. If that account can't read it, copy it below `copies`."""
-    found = binaries()
-    if user is None or _open_to_others(found / "postgres"):
-        return found
+    """Return this folder for another account, copied below `copies` if that account can't read it."""
+    folder = binaries()
+    if user is None or _open_to_others(folder / "postgres"):
+        return folder
     target = copies / f"postgres-{importlib.metadata.version(_DISTRIBUTION)}"
     if not target.exists():
-        _copy(found.parent.parent, target)
+        _copy(folder.parent.parent, target)
     return target / _PACKAGE / "pginstall" / "bin"
 
 

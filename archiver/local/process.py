@@ -1,7 +1,6 @@
-"""Detached server processes: starts each in its own session, finds it again later, stops it by pid.
+"""Detached server processes: starts each in a new session, finds it again later, stops it by pid.
 
-A pid alone proves nothing, as systems reuse pids. A process is ours only if its start time and its program are the ones
-recorded at its start.
+Systems reuse pids, so a process is identified by pid, start time and program.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _TAIL_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start a server: command, folder, log, and environment variables beyond the usual ones."""
+    """How to start a server: command, folder, log, and extra environment variables."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -41,7 +40,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMark:
-    """What identifies a process: pid, start time (seconds since the epoch) and program name."""
+    """The identity of a process: pid, start time (seconds since the epoch) and program name."""
 
     pid: int
     started: float
@@ -49,13 +48,13 @@ class ProcessMark:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for servers: a few of the caller's variables, and `extra`. Nothing else reaches them."""
+    """Return the environment of servers: a few of the caller's variables, and `extra`."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {"PATH": os.defpath, **inherited, **extra}
 
 
 def spawn(launch: Launch) -> ProcessMark:
-    """Start a server that outlives the caller, and return its mark. Raises LocalStackError if it can't be started."""
+    """Start a server that outlives the caller, and return its mark. Raises LocalStackError."""
     rotate(launch.log)
     with launch.log.open("ab") as log:
         # With a shell in between, init adopts the server at once: the caller has no child to reap, and no zombie stays.
@@ -91,7 +90,7 @@ def find(mark: ProcessMark | None) -> psutil.Process | None:
         command = process.cmdline()
     except psutil.Error:
         return None
-    # Between fork and exec, the process still has the launcher's command line, and for a moment after that none.
+    # Between fork and exec, the process still has the launcher's command line, and then briefly none.
     ours = not command or Path(command[0]).name in {mark.program, "sh"}
     return process if ours else None
 
@@ -102,21 +101,26 @@ def is_running(mark: ProcessMark | None) -> bool:
 
 
 def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
-    """Whether the process itself listens on all of these TCP ports. True if the system doesn't tell."""
+    """Whether the process listens on all of these TCP ports. True if the system doesn't say."""
     server = find(mark)
     if server is None:
         return False
     try:
-        found = server.net_connections(kind="tcp")
+        connections = server.net_connections(kind="tcp")
     except psutil.AccessDenied:
         return True
     except psutil.Error:
         return False
-    return set(ports) <= {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+    return set(ports) <= {
+        connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN
+    }
 
 
 def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the process of this mark, by force after `timeout` seconds. False if it wasn't running."""
+    """End the process of this mark, by force after `timeout` seconds. False if it wasn't running.
+
+    Raises LocalStackError.
+    """
     process = find(mark)
     if process is None:
         return False
@@ -146,7 +150,7 @@ def tail(log: Path, *, lines: int = 25) -> str:
 
 
 def rotate(log: Path) -> None:
-    """Rename a large log to `<name>.1`, replacing the one before."""
+    """Rename a large log to `<name>.1`, replacing the previous one."""
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size > _ROTATE_AT:
             log.replace(log.with_name(f"{log.name}.1"))

@@ -1,4 +1,4 @@
-"""Shows people the embedded stack: progress of start and stop, and tables of servers and addresses."""
+"""Shows the embedded stack: progress of start and stop, and tables of servers and addresses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLOURS = {"ready": "green", "not answering": "yellow", "stopped": "red"}
 
 @contextmanager
 def followed(console: TextConsole) -> Iterator[Progress]:
-    """Yield a progress callback for LocalStack that shows on `console` what each part does.
+    """Yield a progress callback for LocalStack that shows the steps of each part on `console`.
 
     A terminal has one line for each part, other outputs a line for each step.
     """
@@ -60,7 +60,7 @@ def parts_listing(status: StackStatus) -> Listing:
 
 
 def endpoints_table(endpoints: Endpoints, *, secrets: bool = False) -> Table:
-    """Make a table with one row for each address, and with one for each credential if `secrets` is set."""
+    """Make a table of the addresses, and of the credentials if `secrets` is set."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim", overflow="fold")
     table.add_column(overflow="fold")

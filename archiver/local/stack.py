@@ -1,7 +1,7 @@
 """The embedded stack: Postgres, Kafka, and S3 with an Iceberg catalog, in one folder, detached from the caller.
 
-`up` brings all parts from any state to ready, in parallel. A file lock keeps two callers apart. Whether a part runs is
-decided by process marks and by asking the server, never by the state file alone.
+A file lock keeps two callers apart. Whether a part runs is decided by process marks and by its answers, never by the
+state file alone.
 """
 
 from __future__ import annotations
@@ -19,34 +19,31 @@ from archiver.errors import LocalStackError
 from archiver.local import config_file, ports, process, state
 from archiver.local.endpoints import Endpoints, endpoints_of
 from archiver.local.kafka import CLUSTER, Kafka
-from archiver.local.part import Part
+from archiver.local.part import StackPart
 from archiver.local.part_runner import PartRunner, context_of
-from archiver.local.postgres import Postgres
+from archiver.local.postgres import PostgresPart
 from archiver.local.seaweedfs import SeaweedFS
 from archiver.local.state import StackState, StateFile
 from archiver.local.status import Health, PartStatus, StackStatus
 
 
-def parts_of(brokers: int) -> tuple[Part, ...]:
-    """Return the servers of a stack with this many Kafka nodes.
-
-    The slowest come first, so that they get a core first.
-    """
+def parts_of(brokers: int) -> tuple[StackPart, ...]:
+    """Return the servers of a stack with this many Kafka nodes, the slowest to start first."""
     nodes = (Kafka(node=node, nodes=brokers) for node in range(1, brokers + 1))
-    return (*nodes, SeaweedFS(), Postgres())
+    return (*nodes, SeaweedFS(), PostgresPart())
 
 
 PARTS: Final = parts_of(1)
 BROKERS: Final = (1, CLUSTER)
-"""How many Kafka nodes a stack may have."""
+"""Possible numbers of Kafka nodes."""
 
 Progress = Callable[[str, str], None]
-"""Takes a part's title and what the part does now."""
+"""Takes a part's title and its current step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What `ensure` did: the endpoints, and the parts that it had to start (none if all were up)."""
+    """The result of `ensure`: the endpoints, and the parts that were started."""
 
     endpoints: Endpoints
     started: tuple[str, ...]
@@ -60,22 +57,22 @@ class LocalStack:
 
     @property
     def endpoints(self) -> Endpoints:
-        """The addresses of a stack that was up at least once. Raises LocalStackError if it never was."""
-        known = state.load(self.directory)
-        if known is None or not _complete(known):
+        """The addresses of a stack that was up at least once. Raises LocalStackError."""
+        saved = state.load(self.directory)
+        if saved is None or not _complete(saved):
             raise LocalStackError("There is no stack in this folder; run `archiver local up`", dir=str(self.directory))
-        return self._endpoints(known)
+        return self._endpoints(saved)
 
     def up(self, progress: Progress | None = None, *, brokers: int | None = None) -> Endpoints:
         """Start what isn't running, and return when all parts are ready.
 
-        A new stack has this many `brokers`: 1 (the default) or 3. An existing stack keeps what it has. Raises
+        A new stack has this many `brokers`: 1 (the default) or 3; an existing stack keeps its number. Raises
         LocalStackError, which names part and log.
         """
         return self.ensure(progress, brokers=brokers).endpoints
 
     def ensure(self, progress: Progress | None = None, *, brokers: int | None = None) -> Started:
-        """Do what `up` does, and also return which parts had to be started."""
+        """Do what `up` does, and also return the started parts. Raises LocalStackError."""
         if brokers not in {None, *BROKERS}:
             raise LocalStackError(f"A stack has {' or '.join(map(str, BROKERS))} brokers, not {brokers}")
         try:
@@ -91,11 +88,11 @@ class LocalStack:
             return Started(endpoints=self._endpoints(state_file.current), started=started)
 
     def down(self, progress: Progress | None = None, *, only: Collection[str] = ()) -> tuple[str, ...]:
-        """Stop what runs, or `only` the named parts. Data is kept. Returns the names of the parts that ran."""
-        known = state.load(self.directory)
-        if known is None:
+        """Stop all parts, or `only` the named ones, and keep data. Return the names of the parts that ran."""
+        saved = state.load(self.directory)
+        if saved is None:
             return ()
-        parts = _named(parts_of(known.brokers), only)
+        parts = _named(parts_of(saved.brokers), only)
         say = progress or _silent
         with self._exclusive(say):
             state_file = StateFile(self.directory)
@@ -105,15 +102,15 @@ class LocalStack:
 
     def status(self) -> StackStatus:
         """Return the current state of every part. Starts nothing."""
-        known = state.load(self.directory)
-        if known is None or not _complete(known):
+        saved = state.load(self.directory)
+        if saved is None or not _complete(saved):
             return StackStatus(directory=self.directory, parts=(), endpoints=None)
-        every = parts_of(known.brokers)
+        every = parts_of(saved.brokers)
         with ThreadPoolExecutor(len(every)) as pool:
-            parts = tuple(pool.map(lambda part: self._status_of(part, known), every))
-        return StackStatus(directory=self.directory, parts=parts, endpoints=self._endpoints(known))
+            parts = tuple(pool.map(lambda part: self._status_of(part, saved), every))
+        return StackStatus(directory=self.directory, parts=parts, endpoints=self._endpoints(saved))
 
-    def _runner(self, part: Part, state_file: StateFile) -> PartRunner:
+    def _runner(self, part: StackPart, state_file: StateFile) -> PartRunner:
         return PartRunner(part=part, directory=self.directory, state_file=state_file)
 
     def _endpoints(self, known: StackState) -> Endpoints:
@@ -130,12 +127,12 @@ class LocalStack:
             yield
 
     def _settle_brokers(self, state_file: StateFile, wanted: int | None) -> None:
-        known = state_file.current
-        if wanted in {None, known.brokers}:
+        saved = state_file.current
+        if wanted in {None, saved.brokers}:
             return
-        if known.ports:
+        if saved.ports:
             raise LocalStackError(
-                f"This stack was made with {known.brokers} broker(s), and keeps them. Use another folder for {wanted}",
+                f"This stack was made with {saved.brokers} broker(s), and keeps them. Use another folder for {wanted}",
                 dir=str(self.directory),
             )
         state_file.change(lambda fresh: replace(fresh, brokers=wanted or fresh.brokers))
@@ -159,12 +156,12 @@ class LocalStack:
         return tuple(part.name for part, future in zip(parts, futures, strict=True) if future.result())
 
     def _write_config(self, state_file: StateFile, before: dict[str, int]) -> None:
-        known = state_file.current
-        moved = {old: known.ports[name] for name, old in before.items() if known.ports[name] != old}
-        remembered = config_file.refresh(self._endpoints(known), known_digest=known.config_digest, moved=moved)
+        saved = state_file.current
+        moved = {old: saved.ports[name] for name, old in before.items() if saved.ports[name] != old}
+        remembered = config_file.refresh(self._endpoints(saved), known_digest=saved.config_digest, moved=moved)
         state_file.change(lambda latest: replace(latest, config_digest=remembered))
 
-    def _status_of(self, part: Part, known: StackState) -> PartStatus:
+    def _status_of(self, part: StackPart, known: StackState) -> PartStatus:
         mark = known.processes.get(part.name)
         running = process.is_running(mark)
         context = context_of(part, self.directory, known)
@@ -181,7 +178,7 @@ class LocalStack:
         )
 
 
-def _about(part: Part, progress: Progress) -> Callable[[str], None]:
+def _about(part: StackPart, progress: Progress) -> Callable[[str], None]:
     return lambda step: progress(part.title, step)
 
 
@@ -189,7 +186,7 @@ def _complete(known: StackState) -> bool:
     return all(name in known.ports for part in parts_of(known.brokers) for name in part.port_names)
 
 
-def _named(parts: tuple[Part, ...], only: Collection[str]) -> tuple[Part, ...]:
+def _named(parts: tuple[StackPart, ...], only: Collection[str]) -> tuple[StackPart, ...]:
     names = [part.name for part in parts]
     if strange := [name for name in only if name not in names]:
         raise LocalStackError(f"This stack has no part `{strange[0]}`; it has {', '.join(names)}")

@@ -31,13 +31,13 @@ class StackState:
     ports: Mapping[str, int] = field(default_factory=dict)
     processes: Mapping[str, ProcessMark] = field(default_factory=dict)
     config_digest: str = ""
-    """SHA-256 of `archiver.toml` as we last wrote it. If the file has another digest, somebody edited it."""
+    """SHA-256 of `archiver.toml` as last written. A file with another digest was edited."""
     brokers: int = 1
-    """How many Kafka nodes the stack has. Chosen when the stack is made, and kept."""
+    """The number of Kafka nodes, chosen when the stack is made."""
 
     def with_process(self, name: str, mark: ProcessMark | None) -> StackState:
-        """Return this state with the process of one part noted, or forgotten if `mark` is None."""
-        others = {part: known for part, known in self.processes.items() if part != name}
+        """Return this state with the process of one part recorded, or forgotten if `mark` is None."""
+        others = {part: process for part, process in self.processes.items() if part != name}
         return replace(self, processes=others if mark is None else {**others, name: mark})
 
     def with_ports(self, ports: Mapping[str, int]) -> StackState:
@@ -46,7 +46,7 @@ class StackState:
 
 
 class StateFile:
-    """The state of the stack in one folder. Every change is written to disk. Threads may share it."""
+    """The state of the stack in one folder. Every change is written to disk. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -59,7 +59,7 @@ class StateFile:
         return self._current
 
     def change(self, change: Callable[[StackState], StackState]) -> StackState:
-        """Replace the state by `change` of it, on disk too, and return the new one."""
+        """Apply `change` to the state, on disk too, and return the new state."""
         with self._lock:
             changed = change(self._current)
             save(self._directory, changed)
@@ -78,7 +78,7 @@ def draw() -> StackState:
 
 
 def load(directory: Path) -> StackState | None:
-    """Return the state of the stack in this folder. None if there is no stack."""
+    """Return the state of the stack in this folder. None if there is no stack. Raises LocalStackError."""
     path = directory / FILE_NAME
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def load(directory: Path) -> StackState | None:
 
 
 def save(directory: Path, state: StackState) -> None:
-    """Write the state. After a kill at any moment, the file has the old state or the new one."""
+    """Write the state. After a kill, the file has the old state or the new one."""
     document = {"version": _VERSION, **asdict(state)}
     write_private(directory / FILE_NAME, json.dumps(document, indent=2) + "\n")
 

@@ -1,4 +1,4 @@
-"""What `archiver local status` tells, as values and as JSON."""
+"""The values and JSON of `archiver local status`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PartStatus:
     log: Path
 
     def to_json(self) -> dict[str, Any]:
-        """Return the value as a JSON object."""
+        """Return a JSON object."""
         started = None if self.started is None else datetime.fromtimestamp(self.started, UTC).isoformat()
         return {
             "title": self.title,
@@ -42,7 +42,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackStatus:
-    """The state of the whole stack. It has no parts and no endpoints if there never was a stack."""
+    """The state of the whole stack. Without parts and endpoints if there never was a stack."""
 
     directory: Path
     parts: tuple[PartStatus, ...]
@@ -54,11 +54,11 @@ class StackStatus:
         return bool(self.parts) and all(part.health == "ready" for part in self.parts)
 
     def to_json(self, *, with_secrets: bool = False) -> dict[str, Any]:
-        """Return the value as a JSON object. Credentials are in it only if `with_secrets` is set."""
-        known = self.endpoints
-        addresses = {} if known is None else known.public()
-        if known is not None and with_secrets:
-            addresses |= known.secrets()
+        """Return a JSON object, with credentials if `with_secrets` is set."""
+        endpoints = self.endpoints
+        addresses = {} if endpoints is None else endpoints.public()
+        if endpoints is not None and with_secrets:
+            addresses |= endpoints.secrets()
         return {
             "dir": str(self.directory),
             "ready": self.ready,

@@ -1,4 +1,4 @@
-"""Finds and ends servers of a stack whose process mark was lost, by their working folder, which is theirs alone."""
+"""Finds and ends servers of a stack whose process mark was lost, by their working folder."""
 
 from __future__ import annotations
 
@@ -10,34 +10,31 @@ from pathlib import Path
 import psutil
 
 _PROGRAMS = frozenset({"java", "postgres", "weed"})
-"""Only these programs are ours. A shell or an editor in the folder is somebody else's."""
+"""Only these programs belong to the stack, not a shell or an editor in the folder."""
 
 _POLL = 0.1
 
 
 def find(folder: Path) -> tuple[psutil.Process, ...]:
-    """Find the running servers whose working folder is `folder`. None if the system doesn't tell."""
+    """Find the running servers with this working folder. Empty if the system doesn't say."""
     return tuple(process for process in psutil.process_iter() if _serves_from(process, str(folder)))
 
 
 def end(folder: Path, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the servers whose working folder is `folder`, by force after `timeout` seconds.
-
-    Returns whether there were any.
-    """
-    found = find(folder)
-    for server in found:
+    """End the servers with this working folder, by force after `timeout` seconds. False if there were none."""
+    servers = find(folder)
+    for server in servers:
         with contextlib.suppress(psutil.Error):
             server.send_signal(with_signal)
     deadline = time.monotonic() + timeout
-    left = found
+    left = servers
     while left and time.monotonic() < deadline:
         left = find(folder)
         time.sleep(_POLL if left else 0)
     for server in left:
         with contextlib.suppress(psutil.Error):
             server.kill()
-    return bool(found)
+    return bool(servers)
 
 
 def _serves_from(process: psutil.Process, folder: str) -> bool:

@@ -1,4 +1,4 @@
-"""Copies a file into a stream and bounds how many bytes the stream holds unsent."""
+"""Copies a file into a stream and bounds how many unsent bytes the stream holds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 CHUNK = 4 << 20
 AHEAD = 16 << 20
-"""The most bytes that may wait unsent.
-
-pyarrow's S3 streams accept everything, so with a slow store they would hold whole files.
-"""
+"""The most unsent bytes. pyarrow's S3 streams accept everything: with a slow store they would hold whole files."""
 
 
 class Writable(Protocol):
@@ -24,7 +21,7 @@ class Flushing(Protocol):
     """A stream that can wait until its bytes are sent."""
 
     def flush(self) -> None:
-        """Wait until everything taken so far is sent."""
+        """Wait until everything taken is sent."""
 
 
 def copy(source: BinaryIO, sink: Writable) -> None:

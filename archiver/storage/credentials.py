@@ -1,8 +1,4 @@
-"""Renews vended credentials, and remembers for the whole process which ones replaced which.
-
-A catalog's credentials are valid for minutes, but a backfill or a replay runs for days. A store that was made with
-expired credentials goes on with those that replaced them. Only one thread at a time asks a catalog for new ones.
-"""
+"""Renews vended credentials, and remembers for the whole process which credentials replaced which."""
 
 from __future__ import annotations
 
@@ -20,17 +16,17 @@ from catalog.iceberg.credentials import credentials, expires_ms
 Properties: TypeAlias = tuple[tuple[str, str], ...]
 
 EARLY_SECONDS: Final = 30.0
-"""We ask for new credentials this long before the old ones expire."""
+"""Request new credentials this long before the current ones expire."""
 _PAUSE_SECONDS: Final = 1.0
-"""If the catalog had nothing newer before the end, we wait this long before we ask again."""
+"""Pause before the next request if the catalog had nothing newer."""
 _REMEMBERED: Final = 512
 
 
 class CredentialVendor(Protocol):
-    """Where new credentials come from. Values pickle, and equal ones ask the same catalog for the same table."""
+    """Source of new credentials. Values pickle, and equal values load the credentials of the same table."""
 
     def load(self) -> dict[str, str]:
-        """Ask for FileIO properties with the credentials as vended now. Raises subclasses of TableError."""
+        """Load FileIO properties with the credentials as vended now. Raises subclasses of TableError."""
 
     def __hash__(self) -> int: ...
 
@@ -47,7 +43,7 @@ _KNOWN: Final = _Renewals()
 
 
 def latest(properties: Properties) -> Properties:
-    """Return the properties that replaced these, as far as this process knows."""
+    """Return the properties that replaced these in this process."""
     with _KNOWN.lock:
         while (newer := _KNOWN.newer.get(properties)) is not None:
             properties = newer
@@ -55,7 +51,7 @@ def latest(properties: Properties) -> Properties:
 
 
 def seconds_left(properties: Properties) -> float | None:
-    """How long the credentials are still valid, by this machine's clock. None if nobody gave an end."""
+    """Seconds that the credentials stay valid, by this machine's clock. None if no end is given."""
     until = expires_ms(dict(properties))
     return None if until is None else until / 1_000 - time.time()
 
@@ -63,7 +59,7 @@ def seconds_left(properties: Properties) -> float | None:
 def renewed_ahead(source: CredentialVendor, properties: Properties) -> Properties:
     """Return the latest properties, renewed if they are about to expire.
 
-    It is no error yet if the catalog has no newer ones.
+    It is no error if the catalog has no newer ones.
     """
     properties = latest(properties)
     left = seconds_left(properties)
@@ -80,8 +76,8 @@ def renewed_ahead(source: CredentialVendor, properties: Properties) -> Propertie
 def renew_after(failure: StorageError, source: CredentialVendor, used: Properties) -> None:
     """Replace properties that storage denied.
 
-    Raises CredentialsExpired if they have expired and the catalog has no others now. Raises `failure` if the catalog
-    gives the same ones and they haven't expired.
+    Raises CredentialsExpired if they have expired and the catalog has no new ones, and `failure` if the catalog gives
+    the same properties and they haven't expired.
     """
     try:
         _renew(source, used)

@@ -1,8 +1,4 @@
-"""An Arrow type as the key of a cache.
-
-Arrow's own comparison of types looks at no metadata, and field ids are metadata. `Exact` tells types apart by all that
-Arrow would write of them.
-"""
+"""An Arrow type as the key of a cache. Arrow's comparison of types ignores metadata, which holds the field ids."""
 
 from __future__ import annotations
 
@@ -14,17 +10,17 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A type. Equal to another one only if names, nullability and metadata are equal, too, at any depth."""
+    """A type. Equal only if names, nullability and metadata are equal at every depth."""
 
     content: bytes
     type: pa.DataType = field(hash=False)
 
     @classmethod
     def of_type(cls, kind: pa.DataType) -> Self:
-        """The key of a type."""
+        """Return the key of a type."""
         return cls(pa.schema([pa.field("", kind)]).serialize().to_pybytes(), kind)
 
     @classmethod
     def of_schema(cls, schema: pa.Schema) -> Self:
-        """The key of a schema's columns, as the type of a struct. The schema's own metadata doesn't count."""
+        """Return the key of a schema's columns. The schema's own metadata doesn't count."""
         return cls.of_type(pa.struct(list(schema)))

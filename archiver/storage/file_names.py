@@ -1,4 +1,4 @@
-"""Names of data files: topic, partition, first offset and ULID, written and read in one place."""
+"""Names of data files: topic, partition, first offset and ULID."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HASH: Final = 12
 
 
 def topic_part(topic: str) -> str:
-    """Return the topic as file names have it: a long one is cut, and ends with a part of its hash."""
+    """Return the topic as in file names: a long name is cut and ends with a part of its hash."""
     if len(topic.encode()) <= LONGEST_TOPIC:
         return topic
     return f"{topic[: LONGEST_TOPIC - _HASH - 1]}-{sha256(topic.encode()).hexdigest()[:_HASH]}"
@@ -29,10 +29,9 @@ def topic_part(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileName:
-    """The name of a data file, in its parts.
+    """A parsed file name. `topic` is cut as by `topic_part`, unless an older archiver wrote it.
 
-    `topic` is cut as by `topic_part` in a name that was parsed, unless an older archiver wrote it. `ulid` is in
-    capitals. A file whose rows don't come from one range of offsets has no partition and no start offset.
+    Partition and start offset are None if the file's rows come from several ranges of offsets.
     """
 
     topic: str
@@ -42,25 +41,25 @@ class DataFileName:
     start_offset: int | None = None
 
     @classmethod
-    def of(cls, name: str) -> Self | None:
-        """Parse a file name. None if it isn't the name of one of our files."""
-        found = _NAME.fullmatch(name)
-        if found is None:
+    def parse(cls, name: str) -> Self | None:
+        """Parse a file name. None if it isn't the name of an archived file."""
+        match = _NAME.fullmatch(name)
+        if match is None:
             return None
         return cls(
-            topic=found["topic"],
-            ulid=found["ulid"].upper(),
-            extension=found["extension"],
-            partition=None if found["partition"] is None else int(found["partition"]),
-            start_offset=None if found["start"] is None else int(found["start"]),
+            topic=match["topic"],
+            ulid=match["ulid"].upper(),
+            extension=match["extension"],
+            partition=None if match["partition"] is None else int(match["partition"]),
+            start_offset=None if match["start"] is None else int(match["start"]),
         )
 
     def __str__(self) -> str:
-        place = "reprocessed" if self.partition is None else f"{self.partition}-{self.start_offset:020d}"
-        return f"{topic_part(self.topic)}-{place}-{self.ulid.lower()}.{self.extension}"
+        position = "reprocessed" if self.partition is None else f"{self.partition}-{self.start_offset:020d}"
+        return f"{topic_part(self.topic)}-{position}-{self.ulid.lower()}.{self.extension}"
 
     def is_of(self, topic: str) -> bool:
-        """Return whether a file of this topic has the name. Older archivers did not cut the topic."""
+        """Whether a file of this topic has the name. Older archivers did not cut the topic."""
         return self.topic in {topic, topic_part(topic)}
 
     @property

@@ -1,6 +1,6 @@
-"""What a file says about itself: key-value metadata, which every format keeps beside its rows.
+"""The key-value metadata that every format keeps beside its rows.
 
-The mapping's JSON holds the writer's descriptors. So a replay of the file needs neither registry nor journal.
+The mapping's JSON holds the writer's descriptors, so that a replay of the file needs neither registry nor journal.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ def footer_of(
     recognition: Recognition | None = None,
     place: PartitionTuple | None = None,
 ) -> dict[str, str]:
-    """Make the key-value metadata of a file. `digest` and `recognition` are of its records, where they are known.
-
-    `place` is its partition in a table that is partitioned by columns.
-    """
+    """Make the key-value metadata of a file. `place` is its partition in a table that is partitioned by columns."""
     pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
     if layout.other_mappings:
         others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
@@ -73,13 +70,10 @@ def footer_of(
 
 
 def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) -> SegmentMetadata:
-    """Parse key-value metadata.
-
-    Raises BadSegment if newer software wrote it, or if it contradicts itself.
-    """
-    found = {key.decode("utf-8", "replace"): value for key, value in (pairs or {}).items()}
+    """Parse key-value metadata. Raises BadSegment if newer software wrote it, or if it contradicts itself."""
+    entries = {key.decode("utf-8", "replace"): value for key, value in (pairs or {}).items()}
     try:
-        version = int(found[FORMAT]) if FORMAT in found else None
+        version = int(entries[FORMAT]) if FORMAT in entries else None
         if version is not None and version > FORMAT_VERSION:
             raise BadSegment(
                 "the file was written by newer software: upgrade the archiver to read it",
@@ -89,14 +83,14 @@ def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) ->
             )
         return SegmentMetadata(
             rows=rows,
-            origin=None if version is None else _origin(found),
-            mapping=found[MAPPING].decode() if version is not None or MAPPING in found else None,
-            schema_version=int(found[SCHEMA_VERSION]) if version is not None or SCHEMA_VERSION in found else None,
+            origin=None if version is None else _origin(entries),
+            mapping=entries[MAPPING].decode() if version is not None or MAPPING in entries else None,
+            schema_version=int(entries[SCHEMA_VERSION]) if version is not None or SCHEMA_VERSION in entries else None,
             format_version=version,
-            digest=_known_digest(found),
-            other_mappings=_other_mappings(found),
-            recognition=Recognition.from_json(json.loads(found[RECOGNITION])) if RECOGNITION in found else None,
-            place=_place(found),
+            digest=_known_digest(entries),
+            other_mappings=_other_mappings(entries),
+            recognition=Recognition.from_json(json.loads(entries[RECOGNITION])) if RECOGNITION in entries else None,
+            place=_place(entries),
         )
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise BadSegment(

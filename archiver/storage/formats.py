@@ -1,6 +1,6 @@
-"""The formats of data files. Only this module names them. New files are written in one; all can be read.
+"""The formats of data files. Only this module names them.
 
-The file's manifest entry says its format. If no manifest has the file, the end of its path does.
+The file's manifest entry says its format. If no manifest has the file, its extension does.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from archiver.storage.segment import SegmentFormat
 
 __all__ = ["FORMATS", "SegmentFormats"]
 
-_ALLOWED: Final = frozenset(each.value.lower() for each in FileFormat if each is not FileFormat.PUFFIN)
-"""The names of formats that Iceberg allows for data files."""
+_ALLOWED: Final = frozenset(
+    file_format.value.lower() for file_format in FileFormat if file_format is not FileFormat.PUFFIN
+)
+"""Names of the formats that Iceberg allows for data files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFormats:
-    """The formats that a job knows. It writes new files in `written`, and reads those and the `others`. Picklable.
+    """The formats that a job can read. New files are written in `written`. Picklable.
 
-    `dense` is the format of `written` as a job writes it that may spend more CPU on smaller files.
-    Raises ValueError if two formats share a name or an extension, or if Iceberg has no such format for data files.
+    `dense` is `written` with more CPU spent on smaller files. Raises ValueError if two formats share a name or an
+    extension, or if Iceberg doesn't allow the format for data files.
     """
 
     written: SegmentFormat
@@ -33,14 +35,17 @@ class SegmentFormats:
     dense: SegmentFormat | None = None
 
     def __post_init__(self) -> None:
-        names, extensions = [each.name for each in self.known], {each.extension for each in self.known}
+        names, extensions = (
+            [segment_format.name for segment_format in self.known],
+            {segment_format.extension for segment_format in self.known},
+        )
         if not {*names} <= _ALLOWED or not len({*names}) == len(extensions) == len(self.known):
             msg = f"formats need a name out of {sorted(_ALLOWED)} and an extension, each their own: {names}"
             raise ValueError(msg)
 
     @property
     def known(self) -> tuple[SegmentFormat, ...]:
-        """All formats; the one for new files comes first."""
+        """All formats. The format of new files comes first."""
         return (self.written, *self.others)
 
     @property
@@ -50,27 +55,29 @@ class SegmentFormats:
 
     @property
     def extensions(self) -> frozenset[str]:
-        """The extensions of data files, one for each format."""
-        return frozenset(each.extension for each in self.known)
+        """The extensions of data files."""
+        return frozenset(segment_format.extension for segment_format in self.known)
 
     def named(self, name: str, path: str) -> SegmentFormat:
-        """Return the format of this name. Raises UnknownFormat, which names the file at `path`, if there is none."""
-        found = next((each for each in self.known if each.name == name), None)
-        if found is None:
+        """Return the format of this name. Raises UnknownFormat, which names the file at `path`."""
+        match = next((candidate for candidate in self.known if candidate.name == name), None)
+        if match is None:
             raise UnknownFormat(
                 "a data file has a format that the archiver doesn't read: rewrite the table's files in one that it"
                 " reads",
                 file=path,
                 format=name,
-                reads=", ".join(each.name for each in self.known),
+                reads=", ".join(segment_format.name for segment_format in self.known),
             )
-        return found
+        return match
 
     def of_path(self, path: str) -> SegmentFormat:
-        """Return the format of one of our files by its extension. Raises UnknownFormat if none has this extension."""
+        """Return the format of an archived file by its extension. Raises UnknownFormat."""
         extension = path.rpartition("/")[2].rpartition(".")[2]
-        return next((each for each in self.known if each.extension == extension), None) or self.named(extension, path)
+        return next((candidate for candidate in self.known if candidate.extension == extension), None) or self.named(
+            extension, path
+        )
 
 
 FORMATS: Final = SegmentFormats(written=ParquetFormat(), dense=ParquetFormat(compression_level=9))
-"""The formats that jobs and replays use, unless they are given others."""
+"""The default formats of jobs and replays."""

@@ -1,8 +1,6 @@
-"""The journal in the object store: keeps what a lost registry is rebuilt from.
+"""The journal in the object store: keeps what a lost registry is rebuilt from (docs/stored-files.md).
 
-It has schema versions, commits (old ones are summed up) and where partitions begin. Objects are named after their
-content, so writing one again changes nothing. The journal lies outside every table's location, so that other software
-that removes a table's orphans doesn't reach it.
+Objects are named after their content, so writing one again changes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from catalog.registry import Registry
 
 AUDIT: Final = "audit"
-"""The folder of the audit trails. No table has this name, since a table's name has a dot."""
+"""The folder of the audit trails. No table has this name: a table's name has a dot."""
 
 _SCHEMA: Final = "schema-"
 _COMMIT: Final = "commit-"
@@ -53,9 +51,9 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """The place of all tables' journals. Without a `root` there is no journal, and nothing is kept.
+    """The location of all tables' journals. Without a `root` there is no journal, and nothing is kept.
 
-    `audit` says who acts, for the audit trails that lie beside the journals.
+    `audit` names the actor for the audit trails beside the journals.
     """
 
     root: str | None = None
@@ -64,10 +62,7 @@ class Journal:
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """Make the configuration's journal.
-
-        Its FileIO properties are the catalog's, overridden by `journal.*`.
-        """
+        """Make the configuration's journal. FileIO properties are the catalog's, overridden by `journal.*`."""
         section = config.archive
         if section.journal is None:
             return cls()
@@ -83,25 +78,25 @@ class Journal:
         )
 
     def of_table(self, table: ArchiveTable) -> TableJournal:
-        """Return the journal of one table. Raises ConfigError if it would lie among the table's own files."""
-        found = self.named(table.topic.table, table.uuid)
-        for place in (table.location, table.data_location):
-            if found.folder is not None and f"{found.folder}/".startswith(f"{place}/"):
+        """Return the journal of a table. Raises ConfigError if it would lie among the table's files."""
+        journal = self.named(table.topic.table, table.uuid)
+        for location in (table.location, table.data_location):
+            if journal.folder is not None and f"{journal.folder}/".startswith(f"{location}/"):
                 raise ConfigError(
                     "The journal must lie outside every table's location: the table's upkeep by others would remove it",
                     key="archive.journal",
                     journal=self.root,
                     table=table.topic.table,
-                    location=place,
+                    location=location,
                 )
-        return found
+        return journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableJournal:
-    """The journal of one table. Without a journal, its methods do nothing. They raise subclasses of StorageError.
+    """The journal of one table. Without a folder, methods do nothing. They raise subclasses of StorageError.
 
-    `trail` is the folder of the table's audit trail, None where there is none.
+    `trail` is the folder of the table's audit trail, if there is one.
     """
 
     root: str | None = None
@@ -112,9 +107,9 @@ class TableJournal:
     audit: AuditSection = field(default_factory=AuditSection)
 
     def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
-        """Write the schema versions that it lacks. Call this before anything is written with them.
+        """Write missing schema versions. Call it before anything is written with them.
 
-        `newest` is the last version in the registry, if the caller knows it: then most calls read little.
+        `newest` is the last version in the registry, if known: then most calls read little.
         """
         if self.root is None:
             return
@@ -122,77 +117,82 @@ class TableJournal:
         if newest is not None and newest <= kept:
             return
         missing = journaled_schemas(registry.ledger.load(topic), registry.ledger.history(topic), above=kept)
-        for each in missing:
-            self._write(f"{_SCHEMA}{each.version.version:010d}", each.to_json())
+        for version in missing:
+            self._write(f"{_SCHEMA}{version.version.version:010d}", version.to_json())
         if missing:
             registry.ledger.note_journaled(topic, self.root, missing[-1].version.version)
 
     def keep_starts(self, starts: Mapping[int, int]) -> None:
-        """Write where partitions begin. Call this before anything of these partitions is staged."""
+        """Write where partitions begin. Call it before anything of these partitions is staged."""
         if starts:
             value = JournaledStarts(starts=starts).to_json()
             name = hashlib.blake2b(json.dumps(value).encode(), digest_size=10).hexdigest()
             self._write(f"{_STARTS}{name}", value)
 
     def keep_commit(self, commit_id: str, ranges: Sequence[TranslatedRange]) -> None:
-        """Write a commit that is in the table. Call this before the registry confirms it."""
+        """Write a commit that is in the table. Call it before the registry confirms the commit."""
         commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
         self._write(f"{_COMMIT}{commit_id}", commit.to_json())
 
     def keep_rewrite(self, rewrite: Rewrite) -> None:
-        """Write a rewrite that is in the table. Call this before the registry records it."""
+        """Write a rewrite that is in the table. Call it before the registry records the rewrite."""
         commit = JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite)
         self._write(f"{_COMMIT}{rewrite.commit_id}", commit.to_json())
 
     def keep_accepted(self, commit_id: str, accepted: Sequence[Acceptance]) -> None:
-        """Write which rows a refill accepted as lost. Call this before the registry records it."""
-        value = {"format": FORMAT, "commit_id": commit_id, "accepted": [each.to_json() for each in accepted]}
+        """Write which rows a refill accepted as lost. Call it before the registry records them."""
+        value = {
+            "format": FORMAT,
+            "commit_id": commit_id,
+            "accepted": [acceptance.to_json() for acceptance in accepted],
+        }
         self._write(f"{_ACCEPTED}{commit_id}", value)
 
     def keep_hold(self, hold: Hold) -> None:
-        """Write a legal hold, or its release. Call this before the registry records it."""
+        """Write a legal hold, or its release. Call it before the registry records it."""
         kind = "placed" if hold.is_active else "released"
         self._write(f"{_HOLD}{hold.id}-{kind}", {"format": FORMAT, **hold.to_json()})
 
     def holds(self) -> tuple[Hold, ...]:
-        """Return every hold, in the order of their ids. A release comes after what it releases."""
+        """Return all holds in the order of their ids. A release comes after the hold that it releases."""
         if self.folder is None:
             return ()
-        paths = _named(sorted(each.path for each in self.objects.list(self.folder)), _HOLD)
-        found: dict[str, Hold] = {}
+        paths = _named(sorted(listed.path for listed in self.objects.list(self.folder)), _HOLD)
+        holds: dict[str, Hold] = {}
         for hold in map(self._reader(Hold.from_json), paths):  # "released" sorts after "placed"
-            found[hold.id] = hold
-        return tuple(found.values())
+            holds[hold.id] = hold
+        return tuple(holds.values())
 
     def accepted(self) -> tuple[tuple[str, tuple[Acceptance, ...]], ...]:
-        """Return what refills wrote, in order: their commits, and the rows accepted as lost."""
+        """Return the commits of refills, in order, with the rows accepted as lost."""
         if self.folder is None:
             return ()
-        paths = _named(sorted(each.path for each in self.objects.list(self.folder)), _ACCEPTED)
+        paths = _named(sorted(listed.path for listed in self.objects.list(self.folder)), _ACCEPTED)
         return tuple(map(self._reader(_accepted), paths))
 
     def keep_settled(self, settled: Settled) -> None:
-        """Write commits that were found in the table later, with the ranges that the journal already knows of them.
+        """Write commits that were found in the table later, with their ranges.
 
-        Where a commit's snapshot has expired, its id isn't known. Such commits are written under the id of their first
-        range. An object with fewer ranges of the commit stays as it is, and gets another beside it: it may be about to
-        be summed up and removed.
+        A commit whose id is unknown, because its snapshot has expired, is written under the id of its first range. An
+        object that lacks ranges stays, as it may be about to be summed up; another is written beside it.
         """
-        found: dict[str | None, list[TranslatedRange]] = {}
-        for one in settled.landed:
-            found.setdefault(one.commit_id, []).append(one.range)
-        for commit_id, ranges in found.items():
-            name = f"{_COMMIT}{min(one.id for one in ranges) if commit_id is None else commit_id}"
+        by_commit: dict[str | None, list[TranslatedRange]] = {}
+        for landed in settled.landed:
+            by_commit.setdefault(landed.commit_id, []).append(landed.range)
+        for commit_id, ranges in by_commit.items():
+            name = f"{_COMMIT}{min(item.id for item in ranges) if commit_id is None else commit_id}"
             commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
-            known = self._commit(name)
-            if known is None:
+            written = self._commit(name)
+            if written is None:
                 self._write(name, commit.to_json())
-            elif not {one.id for one in ranges} <= {one.id for one in known.ranges}:
+            elif not {item.id for item in ranges} <= {item.id for item in written.ranges}:
                 self._write(f"{name}.{_hash(commit.to_json())}", commit.to_json())
 
     def has_starts(self) -> bool:
-        """Return whether it says where a partition begins. A journal that was there from the first commit on does."""
-        return self.folder is not None and bool(_named([each.path for each in self.objects.list(self.folder)], _STARTS))
+        """Whether it says where a partition begins, as a journal kept since the first commit does."""
+        return self.folder is not None and bool(
+            _named([listed.path for listed in self.objects.list(self.folder)], _STARTS)
+        )
 
     def schema(self, version: int) -> JournaledSchema | None:
         """Return one schema version. None if the journal doesn't have it."""
@@ -202,42 +202,39 @@ class TableJournal:
         return self._reader(JournaledSchema.from_json)(path)
 
     def read(self) -> JournalContents:
-        """Return everything in the journal. Of ranges, return those that are in the table now."""
+        """Return the whole journal, with the ranges that are in the table now."""
         if self.folder is None:
             return JournalContents()
-        paths = sorted(each.path for each in self.objects.list(self.folder))
+        paths = sorted(listed.path for listed in self.objects.list(self.folder))
         with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
             schemas = tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA)))
             starts = tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS)))
-        accepted = [each for _, those in self.accepted() for each in those]
-        found = current_ranges(agreeing(self.commits.read()), accepted)
+        accepted = [acceptance for _, acceptances in self.accepted() for acceptance in acceptances]
+        ranges = current_ranges(agreeing(self.commits.read()), accepted)
         return JournalContents(
             schemas=schemas,
             starts=starts,
-            ranges=found.ranges,
-            account=found.account,
-            first_offsets=found.first_offsets,
-            erased=found.erased,
+            ranges=ranges.ranges,
+            account=ranges.account,
+            first_offsets=ranges.first_offsets,
+            erased=ranges.erased,
             holds=self.holds(),
         )
 
     def files_in_table(self, files: Collection[str]) -> set[str]:
-        """Return which of these files, by name, are in the table as far as the journal knows.
-
-        These are the files that commits or rewrites added and that no rewrite replaced since.
-        """
+        """Return the names of the files that are in the table by the journal: added, and not replaced since."""
         named, replaced = self._added_and_replaced(files)
         return named - replaced
 
     def files_ever_in_table(self, files: Collection[str]) -> set[str]:
-        """Return which of these files, by name, a commit or a rewrite added, as far as the journal knows."""
+        """Return the names of the files that a commit or a rewrite ever added."""
         return set.union(*self._added_and_replaced(files))
 
     def _added_and_replaced(self, files: Collection[str]) -> tuple[set[str], set[str]]:
         named: set[str] = set()
         replaced: set[str] = set()
         for commit in self._each_commit():
-            brought = [file.path for one in commit.ranges for file in one.files]
+            brought = [file.path for item in commit.ranges for file in item.files]
             if commit.rewrite is not None:
                 brought += commit.rewrite.new_paths
                 gone = (*commit.rewrite.old_paths, *commit.rewrite.known_paths)
@@ -246,12 +243,12 @@ class TableJournal:
         return named, replaced
 
     def takers(self, paths: Collection[str]) -> set[str]:
-        """Return the ids of the rewrites that took one of these files out of the table, as far as the journal knows."""
-        rewrites = (each.rewrite for each in self._each_commit() if each.rewrite is not None)
-        return {each.commit_id for each in rewrites if not {*each.old_paths}.isdisjoint(paths)}
+        """Return the ids of the rewrites that replaced one of these files."""
+        rewrites = (entry.rewrite for entry in self._each_commit() if entry.rewrite is not None)
+        return {rewrite.commit_id for rewrite in rewrites if not {*rewrite.old_paths}.isdisjoint(paths)}
 
     def commit_ids(self) -> Iterator[str]:
-        """Yield the id of each commit in the journal. Those that were found after their snapshot expired have none."""
+        """Yield the ids of all commits. Commits found after their snapshot expired have none."""
         for commit in self._each_commit():
             if commit.commit_id is not None:
                 yield commit.commit_id
@@ -273,7 +270,6 @@ class TableJournal:
         return summer.run()
 
     def _commit(self, name: str) -> JournaledCommit | None:
-        """The commit in the object with this name. None where there is no such object: it may be summed up by now."""
         path = f"{self.folder}/{name}.json"
         if self.folder is None or not self.objects.exists(path):
             return None
@@ -281,13 +277,13 @@ class TableJournal:
 
     @property
     def commits(self) -> JournalCommits:
-        """The objects with commits. Only where there is a journal."""
+        """The objects with commits. Only valid if there is a journal."""
         assert self.folder is not None
         return JournalCommits(folder=self.folder, objects=self.objects)
 
     def _each_commit(self) -> Iterator[JournaledCommit]:
-        for found in self.commits.read() if self.folder is not None else ():
-            yield found.commit
+        for entry in self.commits.read() if self.folder is not None else ():
+            yield entry.commit
 
     def _write(self, name: str, value: dict[str, Any]) -> None:
         if self.folder is not None:

@@ -1,7 +1,6 @@
-"""Reads the objects with a journal's commits: each commit has its own at first, and old ones are summed up.
+"""Reads a journal's commits: new ones have an object each, old ones are summed up (`journal_sums.py`).
 
-An entry that is there twice counts once, and a summary is written before the single objects are removed. So a journal
-reads the same before, after and wherever the summing up (`journal_sums.py`) was interrupted, and while it goes on.
+An entry that occurs twice counts once.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ READERS: Final = 16
 COMMIT_PREFIX: Final = "commit-"
 
 _READ_BYTES: Final = 16 << 20
-"""So many bytes of entries are read at once, if no single object has more."""
+"""The most bytes of entries that are read at once, unless one object has more."""
 _NAME: Final = r"commit-[^.]+?"
 _MANY: Final = re.compile(rf"(?P<first>{_NAME})-(?P<last>[0-9A-Z]{{26}})(?:-(?P<bytes>\d+))?-(?P<hash>[0-9a-f]{{16}})")
 _LOOKS: Final = 5
@@ -34,7 +33,7 @@ Told = Callable[[str, ContextError], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundCommit:
-    """An entry of a commit, and the object that it is in."""
+    """An entry of a commit, and its object."""
 
     path: str
     name: str
@@ -43,7 +42,7 @@ class FoundCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitObject:
-    """An object with commits, by its name: from which to which they are, and how many bytes their entries have."""
+    """An object with commits: the first and last commit in it, and the bytes of its entries."""
 
     object: ListedObject
     first: str
@@ -52,8 +51,8 @@ class CommitObject:
     is_alone: bool
 
     @classmethod
-    def of(cls, found: ListedObject) -> CommitObject:
-        """What the name of an object says."""
+    def parse(cls, found: ListedObject) -> CommitObject:
+        """Parse the name of an object."""
         name = found.name.removesuffix(".json")
         many = _MANY.fullmatch(name)
         if many is None:
@@ -74,8 +73,8 @@ class JournalCommits:
     def read(self, *, unreadable: Told | None = None) -> Iterator[FoundCommit]:
         """Yield every commit, reading a few objects at a time.
 
-        A commit may come twice, and late ones may be out of order. Objects that can't be read are told to
-        `unreadable`, if it is given, and left out.
+        A commit may come twice and out of order. Unreadable objects are passed to `unreadable` if it is given, and left
+        out.
         """
 
         def load(each: CommitObject) -> Sequence[CommitEntry] | ContextError:
@@ -86,23 +85,23 @@ class JournalCommits:
 
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
-            listed = [each for each in self.listed() if each.object.path not in seen]
+            listed = [candidate for candidate in self.listed() if candidate.object.path not in seen]
             missing: list[ObjectMissing] = []
             with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
                 for some in in_parts(listed, most_bytes=_READ_BYTES, most=READERS):
-                    for each, found in zip(some, pool.map(load, some), strict=True):
-                        seen.add(each.object.path)
-                        if isinstance(found, ObjectMissing):
-                            missing.append(found)
+                    for item, loaded in zip(some, pool.map(load, some), strict=True):
+                        seen.add(item.object.path)
+                        if isinstance(loaded, ObjectMissing):
+                            missing.append(loaded)
                         else:
-                            yield from _commits(each.object.path, found, unreadable)
+                            yield from _commits(item.object.path, loaded, unreadable)
             if not missing:
                 return
             if not left:  # summed up while we read; the next list has the summary
                 raise missing[-1]
 
     def entries(self, each: CommitObject) -> tuple[CommitEntry, ...]:
-        """The entries of one object. BadSegment where it is damaged, or was changed since it was written."""
+        """Return the entries of one object. Raises BadSegment if it is damaged or has changed since it was written."""
         path = each.object.path
         data = self.objects.read(path)
         named = _MANY.fullmatch(each.object.name.removesuffix(".json"))
@@ -115,47 +114,46 @@ class JournalCommits:
             return tuple(entries_in(each.first, data))
 
     def listed(self) -> list[CommitObject]:
-        """List the objects, again and again until a list has all that the list before had.
+        """List the objects until a list has all objects of the list before.
 
-        A store lists page by page. While commits are summed up, a list may pass the summary's place before that is
-        written, and pass the single commits after they are removed. The list before still had those.
+        A list may miss both a new summary and its single commits, as a store lists page by page. Raises
+        StorageUnavailable if lists keep changing.
         """
-        before = {each.path for each in self._listed()}
+        before = {item.path for item in self._listed()}
         for _ in range(_LOOKS):
-            found = self._listed()
-            if before.issubset(paths := {each.path for each in found}):
-                return [CommitObject.of(each) for each in found]
+            listed = self._listed()
+            if before.issubset(paths := {item.path for item in listed}):
+                return [CommitObject.parse(item) for item in listed]
             before = paths
         raise StorageUnavailable(
             "the journal's commits are summed up faster than they can be listed: run it again", folder=self.folder
         )
 
     def _listed(self) -> list[ListedObject]:
-        found = [each for each in self.objects.list(self.folder) if each.name.startswith(COMMIT_PREFIX)]
-        return sorted(found, key=lambda each: each.name)
+        listed = [item for item in self.objects.list(self.folder) if item.name.startswith(COMMIT_PREFIX)]
+        return sorted(listed, key=lambda each: each.name)
 
 
 def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> Iterator[tuple[str, JournaledCommit]]:
-    """Yield each entry with its commit's name, and hold it against those of the same commit.
+    """Yield each entry with its commit's name, compared with earlier entries of the same commit.
 
-    Of two that contradict each other, the later is told to `contradicted` and left out; without that it is raised as
-    BadSegment, which names both objects.
+    A contradicting entry is passed to `contradicted` and left out. Without it, raises BadSegment.
     """
-    known: dict[str, FoundCommit] = {}
-    for each in found:
-        other = known.setdefault(each.name, each)
-        about = None if other is each else other.commit.contradicts(each.commit)
+    by_name: dict[str, FoundCommit] = {}
+    for entry in found:
+        other = by_name.setdefault(entry.name, entry)
+        about = None if other is entry else other.commit.contradicts(entry.commit)
         if about is not None:
-            error = contradiction(each.name, about, each.path, other.path)
+            error = contradiction(entry.name, about, entry.path, other.path)
             if contradicted is None:
                 raise error
-            contradicted(each.path, error)
+            contradicted(entry.path, error)
             continue
-        yield each.name, each.commit
+        yield entry.name, entry.commit
 
 
 def contradiction(name: str, about: str, path: str, other: str) -> BadSegment:
-    """The error of two entries of a commit that can't both be right."""
+    """Make the error for two entries of a commit that contradict each other."""
     return BadSegment(
         "the journal has two entries of one commit that contradict each other: somebody changed one of them. Restore it"
         " from a backup or the store's versions. `archiver verify` says which of the two the records agree with",
@@ -169,15 +167,15 @@ def contradiction(name: str, about: str, path: str, other: str) -> BadSegment:
 def in_parts(
     objects: Iterable[CommitObject], *, most_bytes: int, most: int | None = None
 ) -> Iterator[list[CommitObject]]:
-    """Split into neighbours that have no more bytes together, and are no more, if none alone has more."""
+    """Split into runs of at most `most_bytes` and `most` objects. A larger object is alone."""
     part: list[CommitObject] = []
     size = 0
-    for each in objects:
-        if part and (size + each.size > most_bytes or len(part) == most):
+    for item in objects:
+        if part and (size + item.size > most_bytes or len(part) == most):
             yield part
             part, size = [], 0
-        part.append(each)
-        size += each.size
+        part.append(item)
+        size += item.size
     if part:
         yield part
 
@@ -197,7 +195,6 @@ def readable(path: str) -> Iterator[None]:
 
 
 def _commits(path: str, found: Sequence[CommitEntry] | ContextError, unreadable: Told | None) -> Iterator[FoundCommit]:
-    """The commits of an object. What is wrong is raised, or told."""
     try:
         if isinstance(found, ContextError):
             raise found

@@ -1,8 +1,7 @@
-"""Sums up a journal's commits: old entries that have an object each become one object with all of them (ADR 55).
+"""Sums up a journal's commits: old single objects become one summary (ADR 55).
 
-A summary is written, read back and compared before the objects that it sums up are removed, and it has their very
-bytes. So the journal says the same wherever that is interrupted, and however many do it at once. Small summaries are
-summed up again. What the store doesn't let go stays beside the summary, and does no harm.
+It can be interrupted anywhere and run concurrently: a summary is written, read back and compared before its objects are
+removed.
 """
 
 from __future__ import annotations
@@ -34,29 +33,28 @@ from catalog.journal_entries import JournaledCommit
 from catalog.journal_summaries import CommitEntry, JournalSummary
 
 LEAST_SUMMED: Final = 256
-"""So many single objects are summed up. With fewer, their summary would have to be summed up again soon."""
+"""The fewest single objects that are summed up: a summary of fewer would soon be summed up again."""
 LEAST_SUMMARIES: Final = 16
-"""So many small summaries are summed up again."""
+"""The fewest small summaries that are summed up again."""
 MOST_BYTES: Final = 8 << 20
-"""The entries of a summary have no more bytes, if none alone has more."""
+"""The most bytes of entries in a summary, unless one entry has more."""
 SETTLED_SECONDS: Final = 3_600.0
-"""Younger objects stay as they are: whoever wrote one may be about to write it again, or to read it."""
+"""Younger objects stay: their writer may be about to write or read them again."""
 REFUSALS: Final = 16
-"""After so many refused removals no other is tried."""
+"""After this many refused removals no other is tried."""
 
 _LOG = logging.getLogger(__name__)
 _COMMIT: Final = re.compile(r"commit-([0-7][0-9A-HJKMNP-TV-Z]{25})")
 _REFUSING: Final[set[str]] = set()
-"""The folders in which this process doesn't try any more to remove what is summed up: the store doesn't let it go."""
+"""Folders in which this process no longer tries to remove objects, because the store refuses it."""
 _SAID: Final[set[str]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSums:
-    """What was done, or would be: so many objects were `summed` up in `written` summaries, and so many `removed`.
+    """Counts of a run: objects `summed` up into `written` summaries, and objects `removed`.
 
-    `kept` are summed up, and the store doesn't let them go. `young` stand alone and wait. `before` are the objects that
-    there were.
+    `kept` objects are summed up but can't be removed. `young` ones are single and too new. `before` counts all objects.
     """
 
     before: int = 0
@@ -68,7 +66,7 @@ class JournalSums:
 
     @property
     def after(self) -> int:
-        """How many objects there are then."""
+        """The number of objects after the run."""
         return self.before + self.written - self.removed
 
 
@@ -76,8 +74,8 @@ class JournalSums:
 class JournalSummer:
     """One summing up of a journal's commits.
 
-    Only objects that are older than `settled_seconds` are touched. At least `least` single ones are summed up. Nothing
-    is begun once `is_over` says so.
+    Only objects older than `settled_seconds` are touched, and at least `least` single ones. Nothing starts once
+    `is_over` returns true.
     """
 
     commits: JournalCommits
@@ -91,19 +89,19 @@ class JournalSummer:
     _kept: int = field(default=0, init=False)
 
     def run(self) -> JournalSums:
-        """Sum up what is old, if there is enough. Raises subclasses of StorageError, and RegistryOutdated.
+        """Sum up old objects, if there are enough.
 
-        BadSegment where entries contradict each other: then these stay as they are.
+        Raises subclasses of StorageError, RegistryOutdated, and BadSegment if entries contradict each other.
         """
         listed = self.commits.listed()
         before_ms = (time.time() - self.settled_seconds) * 1_000
-        summaries = [each for each in listed if not each.is_alone]
-        old = [each for each in listed if _is_settled(each, before_ms)]
+        summaries = [item for item in listed if not item.is_alone]
+        old = [item for item in listed if _is_settled(item, before_ms)]
         left = self._without_summed(old, summaries)
-        alone = [each for each in left if each.is_alone]
+        alone = [item for item in left if item.is_alone]
         if len(alone) >= max(2, self.least):
             self._sum_up(alone)
-        small = [each for each in left if not each.is_alone and each.size * 2 <= MOST_BYTES]
+        small = [item for item in left if not item.is_alone and item.size * 2 <= MOST_BYTES]
         if len(small) >= LEAST_SUMMARIES:
             self._sum_up(small)
         return JournalSums(
@@ -112,7 +110,7 @@ class JournalSummer:
             written=self._written,
             removed=self._removed,
             kept=self._kept,
-            young=sum(each.is_alone for each in listed) - sum(each.is_alone for each in old),
+            young=sum(item.is_alone for item in listed) - sum(item.is_alone for item in old),
         )
 
     def _sum_up(self, objects: Sequence[CommitObject]) -> None:
@@ -133,26 +131,24 @@ class JournalSummer:
             return
         path = self._keep(JournalSummary.of(entries))
         self._summed += len(group)
-        self._remove([each for each in group if each.object.path != path])
+        self._remove([item for item in group if item.object.path != path])
 
     def _entries(self, group: Sequence[CommitObject]) -> list[CommitEntry]:
-        """The entries of these objects, of which each can be read and none contradicts another."""
-        known: dict[str, tuple[str, CommitEntry, JournaledCommit]] = {}
-        found: list[CommitEntry] = []
-        for each, entries in zip(group, self._read(group), strict=True):
-            path = each.object.path
+        by_name: dict[str, tuple[str, CommitEntry, JournaledCommit]] = {}
+        kept: list[CommitEntry] = []
+        for item, entries in zip(group, self._read(group), strict=True):
+            path = item.object.path
             for entry in entries:
                 with readable(path):
                     commit = entry.commit
-                other = known.setdefault(entry.name, (path, entry, commit))
+                other = by_name.setdefault(entry.name, (path, entry, commit))
                 about = other[2].contradicts(commit) if other[1].data != entry.data else None
                 if about is not None:
                     raise contradiction(entry.name, about, path, other[0])
-            found += entries
-        return found
+            kept += entries
+        return kept
 
     def _keep(self, summary: JournalSummary) -> str:
-        """Write the summary, and make sure that the store has it."""
         data = summary.to_bytes()
         first, last = summary.entries[0].name, summary.entries[-1].name.removeprefix(COMMIT_PREFIX)
         # Named after its content, so that a summary of other commits in the same span can't replace it.
@@ -168,9 +164,9 @@ class JournalSummer:
         return path
 
     def _remove(self, group: Sequence[CommitObject]) -> None:
-        """Remove objects that are summed up, unless they were written again meanwhile.
+        """Remove summed objects, unless they were written again.
 
-        The first one is removed first: a reader whose list lacks others finds this one missing, and lists again.
+        The first goes first: a reader whose list lacks the rest finds it missing and lists again.
         """
         refused: list[StorageError] = []
         tried = 0
@@ -179,7 +175,7 @@ class JournalSummer:
                 outcomes = list(pool.map(self._removal, some))
                 tried += len(some)
                 self._removed += outcomes.count(True)
-                refused += [each for each in outcomes if isinstance(each, StorageError)]
+                refused += [outcome for outcome in outcomes if isinstance(outcome, StorageError)]
                 pass_point(JournalPoint.ENTRIES_REMOVED)
                 if len(refused) > REFUSALS:
                     _REFUSING.add(self.commits.folder)
@@ -189,7 +185,6 @@ class JournalSummer:
             self._say(refused[0])
 
     def _removal(self, each: CommitObject) -> bool | StorageError:
-        """Whether the object was removed; the error where the store doesn't let it go."""
         try:
             return self.commits.objects.delete_unchanged(each.object, OwnFolder(self.commits.folder))
         except StorageUnavailable:
@@ -198,37 +193,41 @@ class JournalSummer:
             return error
 
     def _without_summed(self, objects: Sequence[CommitObject], summaries: Sequence[CommitObject]) -> list[CommitObject]:
-        """Those that no summary has. The others are removed: a summing up was cut short, or the store refused that."""
+        """Return the objects that no summary has. Remove the rest: an earlier run was cut short or refused."""
         inside: dict[str, CommitObject] = {}
         summed: set[str] = set()
         for summary in summaries:
-            suspects = [each for each in objects if each.object.path not in summed and _may_have(summary, each)]
-            inside |= {each.object.path: each for each in suspects}
+            suspects = [item for item in objects if item.object.path not in summed and _may_have(summary, item)]
+            inside |= {suspect.object.path: suspect for suspect in suspects}
             if suspects and self.commits.folder not in _REFUSING and not self.is_over():
                 summed |= self._remove_summed(suspects, summary)
         if self.commits.folder in _REFUSING:
             self._kept += len(inside.keys() - summed)
             summed |= inside.keys()
-        return [each for each in objects if each.object.path not in summed]
+        return [item for item in objects if item.object.path not in summed]
 
     def _remove_summed(self, suspects: Sequence[CommitObject], summary: CommitObject) -> set[str]:
-        """Remove those whose entries the summary has, byte for byte. Return their paths."""
+        """Remove the objects whose entries the summary has, byte for byte. Return their paths."""
         try:
-            known = set(self.commits.entries(summary))
+            summarized = set(self.commits.entries(summary))
         except ObjectMissing:  # it was summed up again meanwhile
             return set()
-        names = {each.name for each in known}
+        names = {entry.name for entry in summarized}
         summed: set[str] = set()
-        for some in in_parts((each for each in suspects if each.first in names), most_bytes=MOST_BYTES, most=READERS):
+        for some in in_parts(
+            (suspect for suspect in suspects if suspect.first in names), most_bytes=MOST_BYTES, most=READERS
+        ):
             try:
-                found = [each for each, has in zip(some, self._read(some), strict=True) if known.issuperset(has)]
+                contained = [
+                    item for item, has in zip(some, self._read(some), strict=True) if summarized.issuperset(has)
+                ]
             except ObjectMissing:
                 continue
-            summed |= {each.object.path for each in found}
+            summed |= {item.object.path for item in contained}
             if self.dry_run:
-                self._removed += len(found)
+                self._removed += len(contained)
             else:
-                self._remove(found)
+                self._remove(contained)
             if self.commits.folder in _REFUSING:
                 break
         return summed
@@ -238,7 +237,6 @@ class JournalSummer:
             return list(pool.map(self.commits.entries, group))
 
     def _say(self, refused: StorageError) -> None:
-        """Say once that the store keeps what is summed up."""
         folder = self.commits.folder
         if folder not in _SAID:
             _SAID.add(folder)
@@ -252,18 +250,14 @@ class JournalSummer:
 
 
 def _may_have(summary: CommitObject, each: CommitObject) -> bool:
-    """Whether all entries of an object may be in a summary, as far as the names say."""
     is_within = summary.first <= each.first and each.last <= summary.last
     return is_within and (each.is_alone or each.size < summary.size)
 
 
 def _is_settled(each: CommitObject, before_ms: float) -> bool:
-    """Whether an object was written before this time, and a single commit was made before it.
-
-    Of a store that doesn't say when, nothing is taken for old.
-    """
+    """Whether an object and its commit are older than this time. False if the store gives no times."""
     modified_ms = each.object.modified_ms
     if modified_ms is None or modified_ms >= before_ms:
         return False
-    found = _COMMIT.fullmatch(each.first)
-    return not each.is_alone or (found is not None and ULID.from_str(found[1]).milliseconds < before_ms)
+    match = _COMMIT.fullmatch(each.first)
+    return not each.is_alone or (match is not None and ULID.from_str(match[1]).milliseconds < before_ms)

@@ -1,4 +1,4 @@
-"""Everything in a table's journal, object by object, for those who judge it: what can't be read is told beside it."""
+"""Reads everything in a table's journal, and lists what can't be read."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSurvey:
-    """The entries of a journal. A commit may come twice.
+    """The entries of a journal. A commit may occur twice.
 
-    `unreadable` are objects that can't be read, or whose entries contradict those of other objects, by path.
+    `unreadable` are objects that can't be read or contradict other objects, by path.
     """
 
     commits: tuple[tuple[str, JournaledCommit], ...] = ()
@@ -33,18 +33,18 @@ class JournalSurvey:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no entry at all."""
+        """Whether there is no entry."""
         return not (self.commits or self.schemas or self.starts or self.unreadable)
 
 
 def survey(journal: TableJournal) -> JournalSurvey:
-    """Read a journal. Raises the leaves of StorageError only where the store can't be asked."""
+    """Read a journal. Raises subclasses of StorageError only if the store can't be reached."""
     if journal.folder is None:
         return JournalSurvey(unreadable={})
     unreadable: dict[str, ContextError] = {}
     tell = unreadable.__setitem__
-    found = tuple(agreeing(journal.commits.read(unreadable=tell), tell))
-    paths = sorted(each.path for each in journal.objects.list(journal.folder))
+    entries = tuple(agreeing(journal.commits.read(unreadable=tell), tell))
+    paths = sorted(listed.path for listed in journal.objects.list(journal.folder))
 
     def every(prefix: str, parse: Callable[[dict[str, Any]], Record]) -> tuple[Record, ...]:
         def read(path: str) -> Record | None:
@@ -60,13 +60,13 @@ def survey(journal: TableJournal) -> JournalSurvey:
 
         named = [path for path in paths if path.rpartition("/")[2].startswith(prefix)]
         with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
-            return tuple(each for each in pool.map(read, named) if each is not None)
+            return tuple(entry for entry in pool.map(read, named) if entry is not None)
 
     return JournalSurvey(
-        commits=found,
+        commits=entries,
         schemas=every("schema-", JournaledSchema.from_json),
         starts=every("starts-", JournaledStarts.from_json),
-        accepted=tuple(each for those in every("accepted-", _accepted) for each in those),
+        accepted=tuple(acceptance for acceptances in every("accepted-", _accepted) for acceptance in acceptances),
         unreadable=unreadable,
     )
 

@@ -1,7 +1,6 @@
-"""The object store: upload whole files, open objects for reading, list and delete them, by pyiceberg's FileIO.
+"""The object store: upload, open, list and delete objects, by pyiceberg's FileIO.
 
-An `ObjectStore` is a value: the FileIO properties as the catalog got them. So it can be sent to Spark's Python workers.
-Each process makes its client once. All errors are subclasses of StorageError. Each names the file and says what to do.
+All errors are subclasses of StorageError.
 """
 
 from __future__ import annotations
@@ -48,10 +47,9 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties.
+    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable.
 
-    `attempts` is how often a call is tried if its error may pass, with back-off and jitter. If `source` is given, the
-    store asks it for new credentials when the old ones are about to expire or were denied.
+    Calls are tried up to `attempts` times if the error may pass. `source` renews credentials.
     """
 
     properties: Properties = field(default=(), repr=False)
@@ -66,22 +64,22 @@ class ObjectStore:
 
     @classmethod
     def of_table(cls, table: Table) -> Self:
-        """Make the store of a loaded table. It uses the credentials that the catalog vends for this table."""
+        """Make the store of a loaded table, with the credentials that the catalog vends for it."""
         texts = {name: value for name, value in table.io.properties.items() if isinstance(value, str)}
         return cls(tuple(sorted(texts.items())), source=CredentialSource.of(table))
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the credentials are still valid. None if they are our own, or the catalog gave no end."""
+        """Seconds that the credentials stay valid. None if they aren't vended or have no end."""
         return None if self.source is None else seconds_left(self.current)
 
     @property
     def current(self) -> Properties:
-        """The properties that are used now: those given, or what took their place."""
+        """The current properties, with renewed credentials."""
         return self.properties if self.source is None else renewed_ahead(self.source, self.properties)
 
     def renew(self, failure: StorageError, used: Properties) -> None:
-        """Have properties that were denied renewed; what failed may then be done again. Raises where that's no use."""
+        """Renew properties that were denied. Raises `failure` if that doesn't help."""
         if self.source is None or not may_be_expired(failure):
             raise failure
         if latest(used) == used:
@@ -90,9 +88,8 @@ class ObjectStore:
     def upload(self, source: SpoolFile, path: str, *, expected: int | None = None) -> int:
         """Copy the local file to `path`, check that it arrived whole, and return its size in bytes.
 
-        Raises StorageError if the local file doesn't have the `expected` size: then somebody else wrote to it. A second
-        call with the same file does no harm: it replaces the object. The local file stays, and if the upload fails, the
-        error names it.
+        Raises StorageError, also if the local file doesn't have the `expected` size; the local file stays. A repeated
+        call replaces the object.
         """
         if expected is not None and source.size != expected:
             raise StorageError(
@@ -105,7 +102,7 @@ class ObjectStore:
         return self._attempt(lambda: self._upload_once(source, path), "upload", path, spooled=str(source))
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a small object that holds exactly `data`. An object at this path is replaced."""
+        """Write a small object, replacing any object at this path."""
 
         def put() -> None:
             with self.file_io(path).new_output(path).create(overwrite=True) as stream:
@@ -130,25 +127,22 @@ class ObjectStore:
         return self._attempt(lambda: self.input(path), "open", path)
 
     def opened(self, path: str, stream: InputStream) -> ListedObject:
-        """Return size and time of change of an object as they were when `stream` was opened.
-
-        A store that told them in its answer isn't asked again.
-        """
-        told = stream.metadata() if isinstance(stream, NativeFile) else {}
+        """Return size and time of change of an object as they were when `stream` was opened."""
+        metadata = stream.metadata() if isinstance(stream, NativeFile) else {}
         try:
-            changed = datetime.fromisoformat(told["Last-Modified"].decode())
+            changed = datetime.fromisoformat(metadata["Last-Modified"].decode())
             return ListedObject(
-                path=path, size=int(told["Content-Length"]), modified_ms=round(changed.timestamp() * 1000)
+                path=path, size=int(metadata["Content-Length"]), modified_ms=round(changed.timestamp() * 1000)
             )
         except (KeyError, ValueError):
             return self.look(path)
 
     def input(self, path: str) -> InputStream:
-        """Open an object once, without retries. Errors are the client's own."""
+        """Open an object once, without retries. Errors are the client's."""
         return self.file_io(path).new_input(path).open()
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object at `path`. It is opened for that, in one request. StorageError for a folder."""
+        """Whether there is an object at `path`, in one request. Raises StorageError for a folder."""
         try:
             self.open(path).close()
         except ObjectMissing:
@@ -156,48 +150,45 @@ class ObjectStore:
         return True
 
     def size(self, path: str) -> int:
-        """Return the object's size in bytes. Raises ObjectMissing if there is none."""
+        """Return the object's size in bytes. Raises ObjectMissing."""
         return self._attempt(lambda: len(self.file_io(path).new_input(path)), "look at", path)
 
     def look(self, path: str) -> ListedObject:
-        """Return the object's size and the time of its last change. Raises ObjectMissing if there is none."""
+        """Return the object's size and time of change. Raises ObjectMissing."""
 
         def look() -> ListedObject:
             io = self.file_io(path)
             if not isinstance(io, PyArrowFileIO):
                 return ListedObject(path=path, size=len(io.new_input(path)))
-            scheme, netloc, place = io.parse_location(path, io.properties)
-            found = io.fs_by_scheme(scheme, netloc).get_file_info(place)
-            if found.type != FileType.File:
+            scheme, netloc, key = io.parse_location(path, io.properties)
+            info = io.fs_by_scheme(scheme, netloc).get_file_info(key)
+            if info.type != FileType.File:
                 raise FileNotFoundError(path)
-            changed_ms = None if found.mtime_ns is None else found.mtime_ns // 1_000_000
-            return ListedObject(path=path, size=found.size, modified_ms=changed_ms)
+            changed_ms = None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+            return ListedObject(path=path, size=info.size, modified_ms=changed_ms)
 
         return self._attempt(look, "look at", path)
 
     def list(self, folder: str) -> tuple[ListedObject, ...]:
-        """List every object below a folder, at any depth. Empty if there is no such folder."""
+        """List all objects below a folder. Empty if there is no such folder."""
         return self._look(folder, recursive=True)[0]
 
     def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:
-        """List every object below a folder, in parts.
-
-        First come the objects in the folder, then those of each folder in it. In Google's store all come at once.
-        """
+        """List all objects below a folder, a folder at a time (at once in Google's store)."""
         inside, folders = self._look(folder, recursive=False)
         yield inside
-        for each in folders:
-            yield self.list(each)
+        for below in folders:
+            yield self.list(below)
 
     def folders(self, folder: str) -> tuple[str, ...]:
         """List the folders in a folder. Empty if there is no such folder."""
-        objects, found = self._look(folder, recursive=False)
-        below = (each.path[len(folder) + 1 :].partition("/") for each in objects)  # Google's store tells of no folder
-        return tuple(sorted({*found, *(f"{folder}/{name}" for name, slash, _ in below if slash)}))
+        objects, names = self._look(folder, recursive=False)
+        below = (
+            listed.path[len(folder) + 1 :].partition("/") for listed in objects
+        )  # Google's store tells of no folder
+        return tuple(sorted({*names, *(f"{folder}/{name}" for name, slash, _ in below if slash)}))
 
     def _look(self, folder: str, *, recursive: bool) -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
-        """The objects and the folders in a folder, or below it if `recursive`."""
-
         def look() -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
             io = self.file_io(folder)
             if not isinstance(io, PyArrowFileIO):
@@ -209,21 +200,21 @@ class ObjectStore:
             scheme, netloc, path = io.parse_location(folder, io.properties)
             filesystem = io.fs_by_scheme(scheme, netloc)
             whole = recursive or filesystem.type_name == "gcs"  # which tells of no folder that isn't an object
-            found = filesystem.get_file_info(FileSelector(path, recursive=whole, allow_not_found=True))
-            named = [(f"{folder}{each.path[len(path) :]}", each) for each in found]
+            infos = filesystem.get_file_info(FileSelector(path, recursive=whole, allow_not_found=True))
+            named = [(f"{folder}{info.path[len(path) :]}", info) for info in infos]
             objects = tuple(
                 ListedObject(
-                    path=uri, size=each.size, modified_ms=None if each.mtime_ns is None else each.mtime_ns // 1_000_000
+                    path=uri, size=info.size, modified_ms=None if info.mtime_ns is None else info.mtime_ns // 1_000_000
                 )
-                for uri, each in named
-                if each.type == FileType.File
+                for uri, info in named
+                if info.type == FileType.File
             )
-            return objects, tuple(uri for uri, each in named if each.type == FileType.Directory)
+            return objects, tuple(uri for uri, info in named if info.type == FileType.Directory)
 
         return self._attempt(look, "list", folder)
 
     def delete(self, path: str, permit: Permit) -> None:
-        """Remove the object. It is no error if there is none. FilesShared if the permit doesn't allow it now."""
+        """Remove the object, if it exists. Raises FilesShared if the permit doesn't allow it."""
 
         def remove() -> None:
             io = self.file_io(path)
@@ -233,26 +224,26 @@ class ObjectStore:
         self._attempt(remove, "delete", path)
 
     def delete_unchanged(self, listed: ListedObject, permit: Permit) -> bool:
-        """Remove an object if it is as it was listed. False where it is gone, or was written again.
+        """Remove an object if it is as listed. False if it is gone or was written again.
 
-        FilesShared if the permit doesn't allow it now.
+        Raises FilesShared if the permit doesn't allow it.
         """
         try:
-            found = self.look(listed.path)
+            current = self.look(listed.path)
         except ObjectMissing:
             return False
-        if found.size != listed.size or _seconds(found.modified_ms) != _seconds(listed.modified_ms):
+        if current.size != listed.size or _seconds(current.modified_ms) != _seconds(listed.modified_ms):
             return False
         remove = partial(deletion_gate.delete, permit=permit)
         self._attempt(lambda: remove(self.file_io(listed.path), listed.path), "delete", listed.path)
         return True
 
     def file_io(self, path: str) -> FileIO:
-        """Return pyiceberg's client for the store of this path. Its errors are the client's own."""
+        """Return pyiceberg's client for the store of this path. Its errors are the client's."""
         return _file_io(self.current, path.partition("://")[0])
 
     def reading(self, path: str, read: Callable[[FileIO], T]) -> T:
-        """Return what `read` makes of pyiceberg's client, with retries, renewed credentials and StorageErrors."""
+        """Return the result of `read` with pyiceberg's client, with retries, renewed credentials and StorageErrors."""
         return self._attempt(lambda: read(self.file_io(path)), "read", path)
 
     def _upload_once(self, source: SpoolFile, path: str) -> int:
@@ -295,7 +286,6 @@ class ObjectStore:
 
 
 def _seconds(modified_ms: int | None) -> int | None:
-    """Whole seconds: where one object is looked at, stores tell no more."""
     return None if modified_ms is None else modified_ms // 1_000
 
 

@@ -1,7 +1,6 @@
-"""Makes and opens folders that only this user can use, and refuses what others put in their place.
+"""Makes and opens folders that only this user can use, and refuses folders that other users put there.
 
-A folder is opened once. After that, only its descriptor is used. A user who may rename the folders above it can put
-another folder in its place, but can neither reach what is written here nor make us read something else.
+A folder is opened once; then only its descriptor is used, so that it can't be swapped.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def make_folder(path: Path) -> int:
     """Open the spool's folder; make it and all folders above it if missing. Raises as `open_folder` does."""
     try:
-        for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
+        for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
             with suppress(FileExistsError):  # another task made it, or it is a broken link
                 missing.mkdir(mode=stat.S_IRWXU)
     except OSError as error:
@@ -31,10 +30,10 @@ def make_folder(path: Path) -> int:
 
 
 def open_folder(path: Path) -> int:
-    """Open the spool's folder and take away the rights of others on it.
+    """Open the spool's folder and remove other users' rights.
 
-    Raises ConfigError if it is a link, belongs to another user or stays open to others. Raises StorageError if it can't
-    be used for another reason.
+    Raises ConfigError if it is a link, belongs to another user or stays open to other users, and StorageError if it
+    can't be used for another reason.
     """
     try:
         if path.is_symlink():
@@ -56,7 +55,7 @@ def open_folder(path: Path) -> int:
 
 
 def open_below(folder: int, name: str) -> int:
-    """Open a folder inside one of ours. Raises OSError if it is a link, is missing or belongs to another user."""
+    """Open a folder inside a private one. Raises OSError if it is a link, is missing or belongs to another user."""
     below = os.open(name, _FLAGS, dir_fd=folder)
     if os.fstat(below).st_uid != os.geteuid():
         os.close(below)
@@ -65,25 +64,24 @@ def open_below(folder: int, name: str) -> int:
 
 
 def make_below(folder: int, name: str) -> int:
-    """Open a folder inside one of ours; make it if missing."""
+    """Open a folder inside a private one; make it if missing. Raises as `open_below` does."""
     with suppress(FileExistsError):
         os.mkdir(name, stat.S_IRWXU, dir_fd=folder)
     return open_below(folder, name)
 
 
 def _claim(folder: int, path: Path) -> None:
-    """Refuse another user's folder. Close our own folder to others if they may look into it."""
-    found = os.fstat(folder)
-    if found.st_uid != os.geteuid():
+    status = os.fstat(folder)
+    if status.st_uid != os.geteuid():
         raise ConfigError(
             "The spool belongs to another user, who could read or swap what waits in it: name a folder of this user's, "
             "or one that isn't there yet in a folder that this user may write to",
             key=KEY,
             folder=str(path),
-            owner=found.st_uid,
+            owner=status.st_uid,
             user=os.geteuid(),
         )
-    if not found.st_mode & _OTHERS:
+    if not status.st_mode & _OTHERS:
         return
     with suppress(OSError):
         os.fchmod(folder, stat.S_IRWXU)
@@ -92,7 +90,7 @@ def _claim(folder: int, path: Path) -> None:
             "The spool is open to other users, and its filesystem keeps no rights: name a folder on another",
             key=KEY,
             folder=str(path),
-            mode=f"{stat.S_IMODE(found.st_mode):o}",
+            mode=f"{stat.S_IMODE(status.st_mode):o}",
         )
 
 

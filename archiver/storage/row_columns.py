@@ -1,6 +1,6 @@
-"""Reads columns of archived rows: by field id, the timestamps that consumers see, and totals of a file.
+"""Reads columns of archived rows by field id: timestamps that consumers see, and totals of a file.
 
-Times are milliseconds since 1970, as Kafka counts them. -1 is Kafka's "none".
+Times are milliseconds since 1970, as in Kafka. -1 means none.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MICROS_PER_MILLI = 1_000
 
 
 def field_id(field: pa.Field) -> int | None:
-    """Return the field's id from its metadata, or None if it has none."""
+    """Return the field's id from its metadata, or None."""
     text = (field.metadata or {}).get(FIELD_ID_KEY)
     return None if text is None else int(text)
 
 
 def list_values(kind: pa.DataType) -> pa.Field | None:
-    """Return the field of a list's values, also of a list with 64-bit offsets; None if the type is neither."""
+    """Return the field of a list's values, for 32- and 64-bit offsets; None for other types."""
     return kind.value_field if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
 
 
@@ -43,10 +43,10 @@ def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
 
 
 def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
-    """Compute the timestamp that a consumer is given for each row; never null.
+    """Compute the timestamp that a consumer gets for each row; never null.
 
-    This is the log-append time if the topic uses it, else the producer's time. `raw_timestamp` has the exact
-    milliseconds where the table's microseconds can't hold them. -1 means that the record has none.
+    It is the log-append time or the producer's time; `raw_timestamp` has milliseconds that the table's microseconds
+    can't hold.
     """
     event = _millis(kafka.field(names.EVENT_TIMESTAMP))
     append = _millis(kafka.field(names.APPEND_TIMESTAMP))
@@ -57,10 +57,10 @@ def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
 
 @dataclass(slots=True)
 class RowTotals:
-    """Totals over all rows of a file, which a writer of any format adds up batch by batch.
+    """Totals over all rows of a file, added up batch by batch.
 
-    `raw_values` counts values that are kept whole in `__raw__`. `timestamps` are the lowest and the highest that a
-    consumer is given, or None if no record has one.
+    `raw_values` counts values that are kept whole in `__raw__`. `timestamps` are the lowest and highest that a consumer
+    gets, None if no record has one.
     """
 
     rows: int = 0
@@ -68,7 +68,7 @@ class RowTotals:
     timestamps: tuple[int, int] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count the rows of a batch. The batch has the columns of the table."""
+        """Count the rows of a batch with the table's columns."""
         self.rows += batch.num_rows
         raw = pc.struct_field(batch.column(names.VAL), names.RAW)
         self.raw_values += len(raw) - raw.null_count
@@ -82,9 +82,9 @@ class RowTotals:
 
 def _position(fields: Iterable[pa.Field], identifier: int) -> tuple[int, ...] | None:
     fields = list(fields)
-    found = next((index for index, field in enumerate(fields) if field_id(field) == identifier), None)
-    if found is not None:
-        return (found,)
+    position = next((index for index, field in enumerate(fields) if field_id(field) == identifier), None)
+    if position is not None:
+        return (position,)
     for index, field in enumerate(fields):
         below = _position(field.type, identifier) if pa.types.is_struct(field.type) else None
         if below is not None:
@@ -93,5 +93,4 @@ def _position(fields: Iterable[pa.Field], identifier: int) -> tuple[int, ...] | 
 
 
 def _millis(column: pa.Array) -> pa.Int64Array:
-    """Convert microseconds to milliseconds. This is exact: the table's times are whole milliseconds."""
     return pc.divide(column.cast(pa.int64()), pa.scalar(MICROS_PER_MILLI, pa.int64()))

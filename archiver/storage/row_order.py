@@ -1,4 +1,4 @@
-"""Whether rows come in the order of (partition, offset): what a file's footer and its manifest may claim."""
+"""Whether rows are in the order of (partition, offset), as a file's footer and manifest may claim."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _Numbers: TypeAlias = npt.NDArray[np.signedinteger]
 
 @dataclass(slots=True)
 class RowOrder:
-    """Compares rows with those before them, batch by batch. `is_sorted` says whether all of them were in order.
+    """Compares rows with earlier rows, batch by batch. `is_sorted`: all were in order.
 
-    Equal rows are in order. Rows without a partition or an offset aren't, nor are rows without these columns.
+    Equal rows are in order. Rows without a partition or an offset aren't.
     """
 
     is_sorted: bool = True
     _last: tuple[int, int] | None = None
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> bool:
-        """Take the next rows, with the columns of the table. Return whether they are in order among themselves."""
+        """Take the next rows. Return whether they are in order among themselves."""
         among, is_first = True, True
         for batch in batches:
             if not batch.num_rows:
                 continue
-            found = _places(batch)
-            if found is None:
+            positions = _places(batch)
+            if positions is None:
                 self.is_sorted = among = False
                 continue
-            partitions, offsets = found
+            partitions, offsets = positions
             rises = (partitions[:-1] < partitions[1:]) | (
                 (partitions[:-1] == partitions[1:]) & (offsets[:-1] <= offsets[1:])
             )
@@ -49,7 +49,6 @@ class RowOrder:
 
 
 def _places(batch: pa.RecordBatch) -> tuple[_Numbers, _Numbers] | None:
-    """The partitions and offsets of rows; None if some have none."""
     at = batch.schema.get_field_index(names.KAFKA)
     if at < 0:
         return None

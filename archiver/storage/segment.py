@@ -1,8 +1,7 @@
 """The interface of a file format: writers and readers of one immutable file of archived rows.
 
-Other rooms see rows as Arrow batches with the columns of the topic's table, and never name a format. A file holds rows
-sorted by (partition, offset), in blocks. A reader can skip a block if it holds no row that was asked for. If a reader
-isn't sure, it keeps the block.
+A file holds rows sorted by (partition, offset), in blocks. A reader skips a block only if it certainly holds no
+requested row.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ from schema_mapping.row import RowMapping
 class SegmentOrigin:
     """The topic, partition and range of offsets that a file holds.
 
-    `topic_id` is the topic's UUID as text, empty if the cluster has none. `start_offset` is inclusive, `end_offset`
-    exclusive. They say which offsets the range covers, not how many rows there are: compaction and transactions leave
-    gaps. If the records of the range are in several `files`, all of them have the same `range_id`, and one alone isn't
-    the whole range.
+    `topic_id` is the topic's UUID as text, or empty. `start_offset` is inclusive, `end_offset` exclusive; offsets may
+    be missing in between. The `files` of one range have the same `range_id`.
     """
 
     cluster_id: str
@@ -45,11 +42,9 @@ class SegmentOrigin:
 class SegmentLayout:
     """What all rows of a file have in common.
 
-    `schema` is `RowMapping.arrow_schema`, with field ids in the metadata of every field. `mapping` is the text of
-    `RowMapping.to_json()`; the file keeps it, so that a replay needs nothing else. `table_properties` are those of the
-    Iceberg table; the metrics modes among them are used. `bloom_filters` are the columns that get one, by field id,
-    with the share of false positives to aim at. Columns that can't have one get none. A rewritten file may keep rows of
-    other schema versions: then `other_mappings` has their mappings, and `schema` has the columns of all.
+    `schema` has field ids in every field's metadata. `mapping` is the text of `RowMapping.to_json()`. The metrics modes
+    of `table_properties` are used. `bloom_filters` are rates of false positives by field id. `other_mappings` are, by
+    version, the mappings of a rewritten file's other rows, whose columns `schema` has too.
     """
 
     schema: pa.Schema
@@ -60,7 +55,7 @@ class SegmentLayout:
     other_mappings: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def of_mapping(
         cls, rows: RowMapping, table_properties: Mapping[str, str], bloom_filters: Mapping[int, float] | None = None
     ) -> Self:
         """Make the layout of a file whose rows are all written by one mapping."""
@@ -75,12 +70,10 @@ class SegmentLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentMetadata:
-    """What a file says about itself. In files rewritten by other writers everything but `rows` is None.
+    """The metadata of a file. In files of other writers everything but `rows` is None.
 
-    `digest` is the digest of the rows (docs/digest.md). It is None if the file has none of the algorithm known here.
-    `recognition` says how well the schema fitted the rows, None if that wasn't counted.
-    `other_mappings` are, by version, the mappings of rows that have another version than `schema_version`. `place` is
-    the file's partition in a table that is partitioned by columns.
+    `digest` is None for unknown algorithms (docs/digest.md). `other_mappings` are, by version, the mappings of rows
+    whose version isn't `schema_version`. `place` is the file's partition in a table that is partitioned by columns.
     """
 
     rows: int
@@ -103,9 +96,9 @@ class SegmentMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRange:
-    """The rows that a reader asks for: one partition, offsets from `start_offset` to just before `end_offset`.
+    """Requested rows: one partition, from `start_offset` to before `end_offset`.
 
-    `min_timestamp` (ms) leaves out what can't hold a record with this timestamp or a later one. None asks for all.
+    `min_timestamp` (ms) excludes blocks without a record at or after this time. None means all.
     """
 
     partition: int
@@ -116,10 +109,9 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a file that is read or skipped as a whole. `first_row` is the position of its first row in the file.
+    """A part of a file that is read or skipped as a whole. `first_row` is the position of its first row.
 
-    All offsets of its rows lie between `low_offset` and `high_offset`, both included. These are None if the file
-    doesn't say. `is_sorted` is the file's claim that its rows are in the order of (partition, offset).
+    `low_offset` and `high_offset` are inclusive bounds, None if unknown. `is_sorted` is the file's claim.
     """
 
     index: int
@@ -132,20 +124,20 @@ class Block:
 
 
 class SegmentWriter(Protocol):
-    """Writes one file to the local spool. Its memory is bounded by one block, whatever the file's size."""
+    """Writes one file to the local spool. Its memory is bounded by one block."""
 
     @property
     def rows(self) -> int:
-        """How many rows were handed over so far."""
+        """Rows received."""
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes the file has so far, with an estimate for rows not written yet. Never falls. For rotation."""
+        """Bytes of the file, with an estimate for unwritten rows. Never falls. For rotation."""
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows with the layout's schema. The file claims to be sorted if they come in order of offset.
 
-        Raises StorageError if the spool refuses the bytes, or if the batch doesn't have the layout's schema.
+        Raises StorageError if the spool refuses the bytes, or if the batch has another schema.
         """
 
     def close(
@@ -158,16 +150,15 @@ class SegmentWriter(Protocol):
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
-        """Finish the local file. Describe it as the data file that it becomes at `path` once it is uploaded.
+        """Finish the local file. Describe it as the data file that it becomes at `path` once uploaded.
 
         `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
-        partition (hours, days or months since 1970). `digest` is the digest of the records that the rows were made
-        from, `recognition` says how well the schema fitted them. `partition` is the file's partition in a table that is
-        partitioned by columns.
+        partition (hours, days or months since 1970); `partition` is set for a table that is partitioned by columns.
+        Raises StorageError if the spool refuses the bytes.
         """
 
     def abort(self) -> None:
-        """Drop the file and all buffered rows. May be called twice. After `close` it does nothing: the file stays."""
+        """Drop the file and all buffered rows. Does nothing when repeated, or after `close`."""
 
 
 class SegmentReader(Protocol):
@@ -175,18 +166,18 @@ class SegmentReader(Protocol):
 
     @property
     def metadata(self) -> SegmentMetadata:
-        """What the file says about itself."""
+        """The metadata in the file."""
 
     @property
     def stored(self) -> ListedObject:
-        """The object's size and time of change, as they were when it was opened. Raises the leaves of StorageError."""
+        """The object's size and time of change when it was opened. Raises subclasses of StorageError."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The file's columns in its own order and under its own names. Field ids are in each field's metadata."""
+        """The file's columns in its order and with its names. Field ids are in each field's metadata."""
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """The blocks that may hold these rows, in file order. All blocks if `rows` is None."""
+        """The blocks that may hold these rows, in file order. All if `rows` is None."""
 
     def read(
         self,
@@ -199,35 +190,30 @@ class SegmentReader(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows of one block in file order, in batches of bounded size. `field_ids` selects columns.
 
-        An id may stand for a column at any depth (4 for all of `kafka`, 11 for `kafka.offset`). Ids that the file
-        doesn't have are ignored. Columns `without`, as `null_columns` gives them, are left out. With `in_dictionaries`,
-        texts below `val` may come as `dictionary<int32, string>`. `is_stream` says that all rows are wanted, and that
-        other blocks are read at the same time: then CPU counts more than how soon the first batch comes. Raises
-        subclasses of StorageError, which name the file.
+        An id may select a column at any depth; unknown ids are ignored. `without` are columns to skip, from
+        `null_columns`. With `in_dictionaries`, texts below `val` may come as `dictionary<int32, string>`. `is_stream`:
+        CPU counts more than the time to the first batch. Raises subclasses of StorageError.
         """
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """Columns at or below these ids that `read` can do without: they are null in all rows of the block.
+        """Columns at or below these ids that are null in all rows of the block, and that `read` can skip.
 
-        Only what the file proves is told: a file without a checksum of its footer tells nothing.
+        Only with proof: empty for a file without a checksum of its footer.
         """
 
     def to_decode(
         self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
     ) -> frozenset[int] | None:
-        """Look at the bytes of the columns beside those `needed`, and of those among them that are null: `without`.
+        """Check the bytes of all columns that aren't `needed`, and of the null columns `without`.
 
-        Return the ids to `read`; None stands for all. An id of `without` is among them if that column has to be read
-        all the same.
-
-        What isn't among them is as it was written, by its checksums: `read` would find no damage in it. It raises
-        nothing: where there is a doubt, or an error, `read` tells.
+        Return the ids to `read`, None for all; every other column is as written. Raises nothing: doubts are left to
+        `read`.
         """
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]:
-        """How many values of these columns aren't null in the block, by field id.
+        """The number of non-null values of these columns in the block, by field id.
 
-        Columns of which the file doesn't say it are left out. So are those that it doesn't have.
+        Columns without statistics, and unknown columns, are left out.
         """
 
     def close(self) -> None:
@@ -239,33 +225,29 @@ class SegmentReader(Protocol):
 
 
 class SegmentFormat(Protocol):
-    """A format of files that keep rows. Values are picklable, as Spark's Python workers get them.
-
-    Iceberg's specification has a closed list of formats for data files (avro, orc, parquet). Readers go by the format
-    in the manifest, whatever the file's extension is.
-    """
+    """A format of files that keep rows: one of Iceberg's (avro, orc, parquet). Values are picklable."""
 
     @property
     def name(self) -> str:
-        """Iceberg's name of the format in lower case, as manifests and `DataFileInfo.format` have it."""
+        """Iceberg's name of the format in lower case, as in manifests and `DataFileInfo.format`."""
 
     @property
     def extension(self) -> str:
         """The extension of file names, without a dot."""
 
     def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
-        """Start to write a file, into a new file of the local spool."""
+        """Start a file in a new file of the local spool."""
 
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
         """Open a file of the object store. Raises subclasses of StorageError, which name the file.
 
-        `reads_all` says that every block will be read: a small file may then be fetched at once.
+        `reads_all`: every block will be read, so a small file may be fetched at once.
         """
 
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
     ) -> DataFileInfo:
-        """Describe a finished file of the object store as `SegmentWriter.close` did, but without its records' times.
+        """Describe a finished file of the object store as `SegmentWriter.close` did, without its records' times.
 
-        It must give bounds of the ingest timestamp: they tell the file's partition if nobody knows it any more.
+        Must include bounds of the ingest timestamp: they give the file's partition if nothing else does.
         """

@@ -1,8 +1,7 @@
-"""The spool: the local folder where files wait for upload, with a subfolder for each task.
+"""The spool: the local folder of files that wait for upload, with a subfolder for each task.
 
-Only this user can use it. A task holds a lock on its subfolder. The kernel drops the lock when the process ends, in
-whatever way. So a subfolder that can be locked is a dead task's, and the next task on the machine removes it. Files
-that storage denied are moved to `kept`, and stay until a person looks at them.
+A task holds a lock on its subfolder; the next task on the machine removes subfolders without one. Files that storage
+denied are moved to `kept`, and stay until a person looks at them.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ KEPT: Final = "kept"
 _TASK: Final = "task-"
 _LOCK: Final = "lock"
 _BIRTH_SECONDS: Final = 60.0
-"""How long a new folder may have no lock yet. An older folder without one was left by a task that died."""
+"""How long a new folder may have no lock. An older folder without one was left by a dead task."""
 
 
 class TaskSpool:
-    """A task's own folder in the spool at `root`. Use as a context manager: the folder is removed at the end.
+    """A task's folder in the spool at `root`. Use as a context manager: the folder is removed at the end.
 
     Entering it also removes what dead tasks left in the spool: on a cluster, nothing else cleans it.
     """
@@ -77,10 +76,7 @@ class TaskSpool:
         return file
 
     def keep(self, file: SpoolFile, name: str) -> Path:
-        """Move a file to `kept`, where no task removes it. A file kept under this name before is replaced.
-
-        Raises StorageError if the file can't be moved.
-        """
+        """Move a file to `kept`, replacing an earlier file of this name. Raises StorageError if it can't be moved."""
         path = self._root / KEPT / name
         try:
             kept = make_below(self._root_descriptor, KEPT)
@@ -98,14 +94,14 @@ class TaskSpool:
             file.close()
         if self._folder >= 0:
             shutil.rmtree(self._name, ignore_errors=True, dir_fd=self._root_descriptor)
-        for each in (self._lock, self._folder, self._root_descriptor):
-            if each >= 0:
-                os.close(each)
+        for descriptor in (self._lock, self._folder, self._root_descriptor):
+            if descriptor >= 0:
+                os.close(descriptor)
         self._root_descriptor = self._folder = self._lock = -1
 
 
 def check_spool(root: Path) -> None:
-    """Make the spool at `root` as a task does, if it is missing, and a task's folder in it, which is removed again.
+    """Make the spool at `root` if it is missing, and a task's folder in it, which is removed again.
 
     Raises ConfigError if this user can't do that. Call it before any work, on the machine where tasks run.
     """
@@ -117,23 +113,22 @@ def check_spool(root: Path) -> None:
 
 
 def clean_spool(root: Path) -> int:
-    """Remove what dead tasks left in the spool at `root`, and return how many folders that were.
+    """Remove the folders that dead tasks left in the spool at `root`, and return their number.
 
-    Raises ConfigError if `root` isn't this user's own folder.
+    Raises ConfigError if `root` doesn't belong to this user alone.
     """
     with _opened(root) as folder:
         return 0 if folder is None else _clean(folder)
 
 
 def dead_folders(root: Path) -> tuple[str, ...]:
-    """Names of the folders in the spool that dead tasks left. Raises as `clean_spool` does."""
+    """Names of the folders that dead tasks left in the spool. Raises as `clean_spool` does."""
     with _opened(root) as folder:
         return () if folder is None else _dead(folder)
 
 
 @contextmanager
 def _opened(root: Path) -> Iterator[int | None]:
-    """The open folder, or None if there is none."""
     if not root.exists() and not root.is_symlink():
         yield None
         return
@@ -153,7 +148,7 @@ def _clean(root: int) -> int:
 
 def _dead(root: int) -> tuple[str, ...]:
     with os.scandir(root) as entries:
-        names = [each.name for each in entries if each.name.startswith(_TASK)]
+        names = [entry.name for entry in entries if entry.name.startswith(_TASK)]
     return tuple(name for name in sorted(names) if not _is_held(root, name))
 
 

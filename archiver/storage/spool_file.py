@@ -1,7 +1,6 @@
-"""A file in the spool. It stays open from its creation to its upload, so nobody can swap it in between.
+"""A file in the spool. It stays open from its creation to its upload, so that it can't be swapped.
 
-Its name is only used to make and to remove it. All other access uses the descriptor, even where a library wants a path:
-`/dev/fd/N` leads to the open file and to no other.
+Libraries that need a path get `/dev/fd/N`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from archiver.errors import StorageError
 
 
 class SpoolFile:
-    """A new file of our own that only this user can read. It stays open until `close` or `remove`."""
+    """A new file that only this user can read. It stays open until `close` or `remove`."""
 
     def __init__(self, path: Path, descriptor: int, folder: int | None) -> None:
         self.path = path
@@ -25,10 +24,7 @@ class SpoolFile:
 
     @classmethod
     def create(cls, path: Path, *, folder: int | None = None) -> Self:
-        """Make the file. It must not exist yet. `folder` is the descriptor of the folder that it is made in.
-
-        Raises OSError.
-        """
+        """Make the file, which must not exist, in the folder with this descriptor. Raises OSError."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         name = path if folder is None else path.name
         return cls(path, os.open(name, flags, 0o600, dir_fd=folder), folder)
@@ -43,7 +39,7 @@ class SpoolFile:
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
+        """Bytes written."""
         return os.fstat(self._descriptor).st_size
 
     def sink(self) -> pa.NativeFile:
@@ -57,13 +53,13 @@ class SpoolFile:
         return stream
 
     def move(self, folder: int, path: Path) -> None:
-        """Move the file to `path` in the folder with this descriptor. A file at `path` is replaced. Raises OSError."""
+        """Move the file to `path` in the folder with this descriptor, replacing a file there. Raises OSError."""
         os.replace(self._name, path.name, src_dir_fd=self._folder, dst_dir_fd=folder)
         self.path = path
         self._folder = None
 
     def remove(self) -> None:
-        """Close and remove the file. It is no error if it is gone already."""
+        """Close and remove the file. It may be gone already."""
         try:
             os.unlink(self._name, dir_fd=self._folder)
         except FileNotFoundError:
@@ -87,7 +83,7 @@ class SpoolFile:
 
 
 def spool_error(error: Exception, path: Path) -> StorageError:
-    """Make the error that tells a person why the spool can't be written to."""
+    """Make the error that explains why the spool can't be written to."""
     return StorageError(
         "can't write to the spool: check that the folder exists, belongs to this user and has room",
         file=str(path),

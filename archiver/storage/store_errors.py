@@ -1,7 +1,6 @@
-"""Tells from a client's error what is wrong with an object: missing, denied, unavailable or something else.
+"""Classifies a client's error about an object: missing, denied, unavailable or something else.
 
-Clients used by FileIO report most failures as OSError, with the store's code in the text. Only this module and
-`store_refusals` read such texts. All other code goes by the class of the error.
+Only this module and `store_refusals` read the texts of clients' errors.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _PASSING_ERRNO = frozenset(
 
 
 def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> StorageError:
-    """Make the StorageError for what went wrong when we tried to `verb` the object at `path`.
+    """Make the StorageError for a failure to `verb` the object at `path`.
 
-    `context` is added to the error. A StorageError is returned as it is.
+    `context` is added to the error. A StorageError is returned unchanged.
     """
     if isinstance(error, StorageError):
         return error
@@ -48,8 +47,7 @@ def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> 
 def may_be_expired(failure: StorageError) -> bool:
     """Whether the failure may mean that the credentials have expired.
 
-    S3 then answers with status 400. An answer to HEAD has no reason in it. For other requests, the client loses the
-    reason where the answer is longer than what it asked for.
+    S3 then answers with status 400, and the client often loses the reason.
     """
     return isinstance(failure, StorageDenied) or bool(_MAYBE_EXPIRED.search(str(failure.context.get("cause", ""))))
 

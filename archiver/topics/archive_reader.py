@@ -45,7 +45,7 @@ class ArchiveReader:
         staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
         table = catalog.reload(known)
         mappings = KnownMappings(topic.topic, LedgerMappings(registry, topic))
-        storage = TopicStorage.of(ObjectStore.of_table(table.iceberg), formats, mappings)
+        storage = TopicStorage.of_store(ObjectStore.of_table(table.iceberg), formats, mappings)
         return cls(storage, ManifestReader().files(table.iceberg), staged)
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from archiver.audit.acts import Repartitioned as RepartitionedAct
+from archiver.audit.acts import RepartitionedAct
 from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError

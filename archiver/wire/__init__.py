@@ -1,10 +1,8 @@
-"""Kafka's record batches: decodes their bytes to Arrow columns, encodes columns to batches. No I/O.
+"""Kafka's record batches (formats v0 to v2): decodes their bytes to Arrow columns and encodes columns to batches.
 
-The batch formats v0 to v2 belong here: headers, checksums, compression, aborted transactions, and the digest of records
-(`archiver.wire.record_digest`). Fetching bytes is the business of `archiver.kafka`, and the table's columns that of
-`archiver.files` and `archiver.archive`.
+No I/O.
 
-A name is imported when it is first used: whoever only looks at a batch's header needs no Arrow.
+Names are imported at first use: reading a batch's header needs no Arrow.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """An API of Kafka, by the number that its requests begin with."""
+    """An API of Kafka, by its number in request headers."""
 
     PRODUCE = 0
     FETCH = 1
@@ -44,5 +44,5 @@ class ApiKey(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name as Kafka's documentation writes it."""
+        """The name in Kafka's documentation."""
         return "".join(word.capitalize() for word in self.name.split("_"))

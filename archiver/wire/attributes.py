@@ -1,4 +1,4 @@
-"""The attributes of a batch: the bits that the protocol gives a meaning."""
+"""The bits of a batch's attributes."""
 
 from __future__ import annotations
 

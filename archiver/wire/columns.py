@@ -1,7 +1,6 @@
-"""The columns of decoded records, and the arguments and results of decoding.
+"""The columns of decoded records, and the arguments and results of decoding (docs/record-batches.md).
 
-One row of `RECORDS` is one record as its batch has it: nothing is rounded, clamped or converted. docs/record-batches.md
-says what each column holds, docs/concepts.md what becomes of it in the table.
+A row of `RECORDS` is a record as in its batch: nothing is rounded, clamped or converted.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NO_TIMESTAMP: Final = -1
 """The timestamp of a record without a time, as producers write it."""
 
 NO_TIME: Final = int(np.iinfo(np.int64).min)
-"""Means in `BatchIndex` that a batch has no such time."""
+"""Marks a missing time in `BatchIndex`."""
 
 HEADER_TYPE: Final = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 
@@ -51,10 +50,9 @@ last offset, as its header has them. Formats v0 and v1 have no epochs, producers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """Limits of decoding, in bytes after decompression.
+    """Limits of decoding, in bytes after decompression, together below 2 GiB (Arrow's 32-bit offsets).
 
-    After `chunk` bytes, decoding begins no further batch and leaves the rest to the next call. It refuses a batch that
-    is larger than `batch`. Both together must stay below 2 GiB, the limit of Arrow's 32-bit offsets.
+    Decoding stops after `chunk` bytes. A batch larger than `batch` is refused.
     """
 
     chunk: int = 32 << 20
@@ -67,11 +65,10 @@ class DecodeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndex:
-    """The batches of `DecodedBatches.records`: one element for each batch with rows, in offset order.
+    """One element for each batch with rows in `DecodedBatches.records`, in offset order.
 
-    `first_row` and `rows` say where a batch lies in the records. Times are in ms, `NO_TIME` if there is none.
-    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median of the producers' times in
-    the batch, without the records that have no time. `bytes` is the batch's size on the wire.
+    Times are in ms, or `NO_TIME`. `append_timestamp` is set on log-append topics. `median_timestamp` is the lower
+    median of the producers' times. `bytes` is the batch's size on the wire.
     """
 
     base_offset: Int64Array
@@ -88,11 +85,7 @@ class BatchIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEpochs:
-    """Where leader epochs begin, in rising order. Batches without rows count too.
-
-    There is one element for each batch whose epoch is higher than the epochs of all batches before it. Batches without
-    an epoch have no element.
-    """
+    """The start offsets of leader epochs, in rising order, also of batches without rows."""
 
     base_offset: Int64Array
     epoch: Int64Array
@@ -100,16 +93,11 @@ class LeaderEpochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatches:
-    """The decoded records of one piece of a log. It covers exactly the offsets [start_offset, next_offset).
+    """The decoded records of the offsets [start_offset, next_offset).
 
-    Offsets in between without a row were compacted away, aborted, or control records. `start_offset` comes after the
-    offset asked for if a batch of the range before reaches into this one. `next_offset` comes after the end asked for
-    if the last batch reaches over it. `complete` says that nothing of the range is left: its end was reached, or a
-    batch of the next range was seen.
-
-    `consumed` bytes of the input were used. If `DecodeLimits.chunk` stopped decoding early, decode the rest of the
-    input with `open_transactions` as its aborted list. `epochs` come from all batches that were read, with or without
-    rows.
+    Missing offsets were compacted away, aborted, or control records. Batches are whole, so both bounds may lie after
+    the requested ones. `complete`: the range has ended. `consumed` bytes of the input were used: if
+    `DecodeLimits.chunk` stopped decoding, decode the rest with `open_transactions` as its aborted list.
     """
 
     records: pa.RecordBatch

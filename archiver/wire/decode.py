@@ -1,7 +1,6 @@
-"""Decodes Fetch responses to columns: finds the batches of a range, checks them, and reads their records.
+"""Decodes Fetch responses to columns.
 
-A range owns the batches whose base offset lies in it. No batch is cut, so neighbouring ranges never share a record.
-Control batches, aborted transactions and empty batches give no rows, but their offsets are covered.
+A range owns the batches whose base offset lies in it, so neighbouring ranges never share a record.
 """
 
 from __future__ import annotations
@@ -34,24 +33,21 @@ def decode_batches(
 ) -> DecodedBatches:
     """Decode the batches of a Fetch response that the range [start_offset, end_offset) owns.
 
-    `aborted` is the response's own list. With `cut_head`, a batch that straddles `start_offset` is read too: its
-    records from `start_offset` on. Use this only if nobody archives the offsets before, as at the start of a log.
-    Decoding stops at a batch that is cut off at the end of `data`; the next fetch goes on at `next_offset`.
-
-    Raises `CorruptBatch` with the base offset if a batch doesn't match its checksum, contradicts itself, or is larger
-    than `limits.batch` decompressed.
+    `aborted` is the response's list. `cut_head` also reads the records from `start_offset` on of a batch that starts
+    earlier. Raises `CorruptBatch` with the base offset if a batch doesn't match its checksum, contradicts itself, or is
+    larger than `limits.batch` decompressed.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     inflater = Inflater(limit=limits.batch)
-    found = find_batches(octets, end_offset, inflater)
+    scan = find_batches(octets, end_offset, inflater)
     transactions = AbortedTransactions(aborted)
-    reader = BatchReader(octets, found.headers, transactions, inflater, limit=limits.batch, chunk=limits.chunk)
+    reader = BatchReader(octets, scan.headers, transactions, inflater, limit=limits.batch, chunk=limits.chunk)
     reader.read(start_offset, cut_head)
-    all_read = reader.done == len(found.headers)
-    if found.error is not None and all_read:
-        raise found.error
-    complete = reader.next_offset >= end_offset or (found.next_range_seen and all_read)
-    records, batches = _columns(reader, found.headers)
+    all_read = reader.done == len(scan.headers)
+    if scan.error is not None and all_read:
+        raise scan.error
+    complete = reader.next_offset >= end_offset or (scan.next_range_seen and all_read)
+    records, batches = _columns(reader, scan.headers)
     return DecodedBatches(
         records=records,
         batches=batches,
@@ -60,18 +56,17 @@ def decode_batches(
         complete=complete,
         consumed=reader.consumed,
         open_transactions=transactions.remaining(),
-        epochs=leader_epochs(found.headers[: reader.done]),
+        epochs=leader_epochs(scan.headers[: reader.done]),
     )
 
 
 def leader_epochs(headers: npt.NDArray[Any]) -> LeaderEpochs:
-    """Find where leader epochs begin, from the headers of batches."""
+    """Find the start offsets of leader epochs in batch headers."""
     epochs = headers["leader_epoch"].astype(np.int64)
     begins = np.flatnonzero(np.diff(np.maximum.accumulate(epochs), prepend=-1) > 0)
     return LeaderEpochs(base_offset=headers["base_offset"][begins], epoch=epochs[begins])
 
 
 def _columns(reader: BatchReader, headers: npt.NDArray[Any]) -> tuple[pa.RecordBatch, BatchIndex]:
-    """The rows of all batches that were read, and the index of the batches that have rows."""
     output, timestamps, kept, first_row, rows, in_order = reader.finish()
     return pa.record_batch(output), index_batches(headers, kept, first_row, rows, in_order, timestamps)

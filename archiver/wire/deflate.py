@@ -1,4 +1,4 @@
-"""Compresses the records of a batch, framed as Java's clients do it, so that every client can read them."""
+"""Compresses the records of a batch, framed as by Java's clients, so that every client can read them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from archiver.codecs import Codec
 
 _GZIP_LEVEL: Final = 6
 _ZSTD: Final = zstandard.ZstdCompressionParameters.from_level(1, window_log=18, hash_log=13, min_match=6)
-"""Records take 1 to 2 percent more bytes than at 3, the default of Kafka's clients, and half of the time.
-
-Level 1 by itself looks back 512 KiB in larger batches: it is an eighth slower, and saves nothing.
+"""Records take 1 to 2 percent more bytes than at 3, the default of Kafka's clients, and half of the time. Level 1's
+default window of 512 KiB is an eighth slower and saves nothing.
 """
 _QUICK: Final = zstandard.ZstdCompressionParameters.from_level(
     1, window_log=18, hash_log=12, min_match=7, target_length=2
 )
-"""Puts down what doesn't repeat as it is. That saves a third of the time here, and a third of a reader's.
-
-Orders of numbers and short texts take a fifth more bytes then, JSON text more than half as many again.
+"""Stores incompressible parts raw, which saves a third of the time of writer and reader. Orders of numbers and short
+texts take a fifth more bytes then, JSON text more than half as many again.
 """
 _MOST_MORE: Final = 1.25
 _TRIED_EACH: Final = 64
@@ -36,7 +34,7 @@ _XERIAL_BLOCK: Final = 32 << 10
 
 
 class _Compressors(threading.local):
-    """A thread's own compressor: making one for each batch takes an eighth of the time of the batch."""
+    """A compressor per thread: making one for each batch takes an eighth of the batch's time."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdCompressor(compression_params=_ZSTD)
@@ -47,9 +45,9 @@ _COMPRESSORS: Final = _Compressors()
 
 
 class Zstd:
-    """Compresses batches that are much alike in the way of zstd that is quicker to read, if that takes few more bytes.
+    """Compresses similar batches with the zstd settings that are quicker to read, if that costs few more bytes.
 
-    One of several batches, and the first one, is compressed in both ways, to see. Not safe to share between threads.
+    Samples some batches with both settings. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -68,7 +66,10 @@ class Zstd:
 
 
 def deflate(codec: Codec, records: memoryview, zstd: Zstd | None = None) -> bytes:
-    """Compress the records of a batch: at the default level of Kafka's clients, zstd at its fast one or by `zstd`."""
+    """Compress the records of a batch, at the default level of Kafka's clients.
+
+    zstd is compressed at its fast level, or by `zstd`.
+    """
     match codec:
         case Codec.NONE:
             return bytes(records)
@@ -85,7 +86,6 @@ def deflate(codec: Codec, records: memoryview, zstd: Zstd | None = None) -> byte
 
 
 def _snappy(records: memoryview) -> bytes:
-    """Compress to blocks, framed like Java's snappy stream."""
     parts = [_XERIAL_HEADER]
     for at in range(0, len(records), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(records[at : at + _XERIAL_BLOCK]))
@@ -94,7 +94,6 @@ def _snappy(records: memoryview) -> bytes:
 
 
 def _lz4(records: memoryview) -> bytes:
-    """Compress to a frame of independent blocks: Java's reader refuses linked ones."""
     parts: list[bytes | memoryview] = [_LZ4_HEADER]
     for at in range(0, len(records), _LZ4_BLOCK):
         plain = records[at : at + _LZ4_BLOCK]

@@ -1,7 +1,6 @@
 """Encodes record columns to record batches of format v2, as a consumer would have received them.
 
-A batch keeps its borders, producer fields, timestamps, flags and codec. If it has all its rows and was never
-compressed, its bytes are those that the producer and the broker wrote, with the checksum.
+An uncompressed batch with all its rows has the original bytes and checksum.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ Compression = Literal["original"] | Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatches:
-    """Encoded batches, one after the other in `data`, as in Fetch responses and log segments.
+    """Encoded batches, one after the other in `data`.
 
-    `base_offset` and `last_offset` have one element for each batch. Batch `i` lies in `data` from `position[i]` up to
-    `position[i + 1]`.
+    Batch `i` lies in `data` from `position[i]` up to `position[i + 1]`.
     """
 
     data: memoryview
@@ -54,14 +52,9 @@ class EncodedBatches:
 class BatchEncoder:
     """Encodes whole batches: measures all of them once, then writes a few at a time.
 
-    `records` has the columns of `RECORDS`, in the order of decoding. Neighbouring rows with the same `batch_start` are
-    one batch. If rows are missing, its offsets have gaps, as after compaction. Its first timestamp is the one of its
-    first row. `compression` is "original" (each batch's own codec) or one codec for all. Records of format v0 have no
-    timestamp type; they get create time, with the timestamp -1. `zstd` is what all encoders of a stream share: it
-    chooses how its batches are compressed where zstd is their codec.
-
-    Raises `UnencodableBatch` with the base offset if rows don't make a valid batch, or one above 2 GiB. Raises
-    ValueError if the columns are not those of records.
+    Neighbouring rows with the same `batch_start` are one batch. `compression` is "original" (each batch's codec) or one
+    codec for all. Encoders of a stream share `zstd`. Raises `UnencodableBatch` with the base offset for invalid batches
+    and those above 2 GiB, and ValueError for other columns than `RECORDS`.
     """
 
     def __init__(
@@ -80,11 +73,11 @@ class BatchEncoder:
     @property
     def sizes(self) -> Int64Array:
         """The bytes of each batch before compression."""
-        found: Int64Array = self._headers["size"]
-        return found
+        sizes: Int64Array = self._headers["size"]
+        return sizes
 
     def write(self, first: int, end: int) -> EncodedBatches:
-        """Encode the batches from `first` up to `end`, without `end`."""
+        """Encode the batches from `first` up to `end`, exclusive."""
         headers = self._headers[first:end]
         plain = self._writer.write(first, end)
         codecs = headers["attributes"] & attributes.CODEC
@@ -102,7 +95,7 @@ class BatchEncoder:
 
 
 def encode_batches(records: pa.RecordBatch, *, compression: Compression = "original") -> EncodedBatches:
-    """Encode all batches at once; see `BatchEncoder`."""
+    """Encode all batches at once. Raises as `BatchEncoder` does."""
     encoder = BatchEncoder(records, compression=compression)
     return encoder.write(0, len(encoder))
 
@@ -114,7 +107,6 @@ def _compressed(
     codecs: npt.NDArray[np.int32],
     zstd: Zstd | None,
 ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
-    """Compress the records of each batch. Returns the bytes, and where each batch begins and the last one ends."""
     parts: list[bytearray | bytes | memoryview] = []
     sizes = np.empty(len(headers), np.int64)
     for index, (start, size, codec) in enumerate(

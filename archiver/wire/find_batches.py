@@ -1,6 +1,6 @@
-"""Finds the batches in the bytes of a fetch, by their headers alone.
+"""Finds the batches in the bytes of a fetch by their headers.
 
-Only compressed message sets (formats v0 and v1) are opened, for their first offset.
+Only compressed message sets (v0 and v1) are opened, for their first offset.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from archiver.wire.wrapper import inflate_wrapper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBatches:
-    """The headers (`batch_header.HEADER`) of the whole batches that begin below the end offset.
+    """The headers (`batch_header.HEADER`) of whole batches below the end offset.
 
-    `next_range_seen` says whether a batch at or above the end offset was seen. `error` is to be raised after these
-    batches were read.
+    `error` is raised after reading them.
     """
 
     headers: npt.NDArray[Any]
@@ -32,7 +31,7 @@ class FoundBatches:
 
 
 def find_batches(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> FoundBatches:
-    """Find the batches that begin below `end_offset`. If the last one is cut off, it is left out."""
+    """Find the batches that begin below `end_offset`, without a truncated last one."""
     walk = Walk(data, end_offset)
     error = None
     try:

@@ -22,10 +22,12 @@ _RECORD: Final = bytes((2 * len(_COMMIT),)) + _COMMIT
 
 
 def gap_batch(first: int, last: int) -> memoryview:
-    """Make a control batch that covers the offsets from `first` to `last`, both included.
+    """Make a control batch for the offsets from `first` to `last`, inclusive.
 
-    It looks like a commit marker of no producer. All consumers skip it and go on after `last`. Java's consumer would
-    skip a batch without records too, but librdkafka takes a single one for a batch that didn't fit into the response.
+    Raises ValueError for more than `MOST_OFFSETS`.
+
+    It looks like a commit marker without a producer. librdkafka takes an empty batch for one that didn't fit into the
+    response.
     """
     if not 0 <= first <= last < first + MOST_OFFSETS:
         raise ValueError(f"no batch reaches from offset {first} to {last}")

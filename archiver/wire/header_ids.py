@@ -1,4 +1,4 @@
-"""Schema ids in the headers of records, as Confluent's header serializers write them. The payload has no envelope then.
+"""Schema ids in record headers, as Confluent's header serializers write them.
 
 The header's value is what an envelope would be: magic byte, id or GUID, and the format's part.
 """
@@ -21,17 +21,17 @@ VALUE_HEADER: Final = b"__value_schema_id"
 
 @dataclass(frozen=True, slots=True)
 class HeaderIds:
-    """The records with a schema id in their headers, in rising order, and the header of each."""
+    """The records with a schema id in their headers, and the header of each."""
 
     rows: Int64Array
     values: pa.BinaryArray
 
 
 def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
-    """The headers with this name. None if no record has one.
+    """Return the headers with this name. None if no record has one.
 
-    As in Confluent's Java client, the last of several counts, and null counts as none: then the payload has the id.
-    `headers` are lists of structs with the fields `key` and `value`, both binary.
+    As in Confluent's Java client, the last of several counts, and a null counts as none. `headers` are lists of structs
+    with the binary fields `key` and `value`.
     """
     offsets = headers.offsets.to_numpy()
     entries = headers.values.slice(offsets[0], offsets[-1] - offsets[0])
@@ -48,7 +48,6 @@ def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
 
 
 def _places_of(keys: pa.BinaryArray, name: bytes) -> Int64Array:
-    """Where a column of binary keys has this name. Keys of another length are never looked at."""
     _, offsets, data = keys.buffers()
     if data is None or not len(keys):
         return np.empty(0, np.int64)
@@ -62,7 +61,7 @@ def _places_of(keys: pa.BinaryArray, name: bytes) -> Int64Array:
 
 
 def has_header_id(headers: pa.ListArray, name: bytes) -> npt.NDArray[np.bool_]:
-    """For each record, whether its headers have a schema id."""
+    """Whether each record's headers have a schema id."""
     has_id = np.zeros(len(headers), dtype=bool)
     named = header_ids(headers, name)
     if named is not None:

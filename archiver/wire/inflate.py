@@ -1,7 +1,6 @@
-"""Decompresses the records of a batch into one scratch buffer, which the next batch uses again.
+"""Decompresses the records of a batch into one scratch buffer, which is reused and bounded by a limit.
 
-The buffer grows in steps up to a limit, so a small batch that inflates to gigabytes costs no more than the limit. It
-reads all codecs of the protocol: gzip, snappy (bare, and framed as Java writes it), lz4 and zstd (only in format v2).
+Reads all codecs of the protocol: gzip, snappy (bare, and framed by Java), lz4 and zstd (only in v2).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def _whole(payload: memoryview, _limit: int) -> int:
 
 
 class Inflater:
-    """Decompresses one payload after the other. A result is valid until the next call."""
+    """Decompresses payloads one by one. A result is valid until the next call."""
 
     __slots__ = ("_limit", "_scratch")
 
@@ -73,9 +72,10 @@ class Inflater:
         payload: memoryview,
         end_of: Callable[[memoryview, int], int] = _whole,
     ) -> memoryview:
-        # These streams needn't say how large they get, and a buffer that is too small raises the same error as corrupt
-        # bytes do. So we grow the buffer up to the limit before we believe an error; corrupt bytes fail fast each time.
-        # Then we try once more without the bytes after the end of the stream, which Java's reader ignores.
+        # These streams needn't give their size, and a buffer that is too small raises the same error as corrupt bytes.
+        # So
+        # the buffer grows up to the limit before an error is final; corrupt bytes fail fast each time. Then it is tried
+        # again without the bytes after the end of the stream, which Java's reader ignores.
         self._grow(len(payload) * _GROWTH)
         while True:
             try:
@@ -110,12 +110,11 @@ class Inflater:
 
 
 def _untouched(size: int) -> memoryview:
-    """Memory with untouched pages: what stays unused costs address space only."""
     return np.empty(size, dtype=np.uint8).data
 
 
 def _xerial_blocks(payload: memoryview) -> Iterator[memoryview]:
-    """The bare snappy blocks of one or more of Java's streams. At the end, fewer bytes than a length are ignored."""
+    """The bare snappy blocks of Java's streams. A truncated length at the end is ignored."""
     at = _XERIAL_HEADER
     if len(payload) < at:
         raise InflateError("snappy frame header is cut off")

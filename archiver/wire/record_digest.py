@@ -1,7 +1,6 @@
 """The digest of records as a consumer sees them, before archiving or after replay (docs/digest.md).
 
-Fetched records and replayed records have the same digest exactly if they are the same records. Their order and their
-batches don't matter.
+It doesn't depend on order or batches.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class RecordDigest:
 
     @classmethod
     def of_fetched(cls, records: pa.RecordBatch, *, partition: int) -> Self:
-        """The digest of records in the columns of the wire (`archiver.wire.RECORDS`), all of one partition."""
+        """The digest of records of one partition in the columns of `archiver.wire.RECORDS`."""
         types = records.column("timestamp_type")
         is_append = pc.equal(types, _LOG_APPEND_TIME)
         return cls(
@@ -43,7 +42,7 @@ class RecordDigest:
 
     @classmethod
     def of_seen(cls, records: pa.RecordBatch) -> Self:
-        """The digest of records in the columns of `archiver.archive.records.RECORDS`. Other columns don't matter."""
+        """The digest of records in the columns of `archiver.archive.records.RECORDS`; other columns don't matter."""
         return cls(total=sum_of_hashes(*(records.column(name) for name in _SEEN)))
 
     def __add__(self, other: RecordDigest) -> RecordDigest:

@@ -1,8 +1,7 @@
 """Compressed streams that Kafka's Java client reads and other decoders refuse.
 
-Two quirks: bytes after the end of a gzip or lz4 stream, which Java's reader ignores; and the wrong header checksum in
-the lz4 frames of message format v0 (KAFKA-3160). Old producers took this checksum over the frame's magic number too, so
-consumers of v0 don't check it.
+Bytes after the end of a gzip or lz4 stream, and the wrong header checksum in lz4 frames of format v0 (KAFKA-3160),
+which covers the magic number.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ _XXH_MASK: Final = 0xFFFFFFFF
 
 
 def gzip_end(payload: memoryview, limit: int) -> int:
-    """The end of the last whole gzip member at the beginning of `payload`.
-
-    0 if there is none, or if it needs more than `limit` bytes decompressed.
-    """
+    """The end of the last whole gzip member. 0 if there is none within `limit` decompressed bytes."""
     end = 0
     while end < len(payload):
         size, room = _member(payload[end:], limit)
@@ -45,7 +41,6 @@ def gzip_end(payload: memoryview, limit: int) -> int:
 
 
 def _member(payload: memoryview, limit: int) -> tuple[int, int]:
-    """The size of the gzip member at the beginning of `payload` (0: there is none), and what it leaves of `limit`."""
     stream = zlib.decompressobj(_GZIP)
     try:
         for at in range(0, len(payload), _PIECE):
@@ -61,7 +56,7 @@ def _member(payload: memoryview, limit: int) -> tuple[int, int]:
 
 
 def lz4_end(payload: memoryview, _limit: int) -> int:
-    """The end of the lz4 frame at the beginning of `payload`. 0 if there is none, or if it is cut off."""
+    """The end of the lz4 frame at the start of `payload`. 0 if there is no whole frame."""
     if len(payload) <= _LZ4_FLAGS_AT or payload[: len(_LZ4_MAGIC)].tobytes() != _LZ4_MAGIC:
         return 0
     flags = payload[_LZ4_FLAGS_AT]
@@ -77,7 +72,7 @@ def lz4_end(payload: memoryview, _limit: int) -> int:
 
 
 def with_header_checksum(frame: memoryview) -> memoryview:
-    """The lz4 frame with the right checksum in its header. Unchanged if the header is cut off."""
+    """The lz4 frame with the right header checksum. Unchanged if the header is cut off."""
     if len(frame) <= _LZ4_FLAGS_AT:
         return frame
     end = _LZ4_FLAGS_AT + 2

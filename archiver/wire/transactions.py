@@ -1,7 +1,6 @@
-"""Finds the batches of aborted transactions in a Fetch response, by the response's list of them.
+"""Finds the batches of aborted transactions in a Fetch response, by the rules of Kafka's consumers.
 
-The rules are those of Kafka's consumers: a producer's batches are aborted from the first offset of its aborted
-transaction up to its abort marker.
+A producer's batches are aborted from the first offset of its aborted transaction up to its abort marker.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortedTransaction:
-    """A transaction that a Fetch response lists as aborted: its producer, and the first offset it wrote."""
+    """A transaction that a Fetch response lists as aborted: its producer and first offset."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTransactions:
-    """Follows the batches of a response in offset order, and says which of them were aborted."""
+    """Follows the batches of a response in offset order."""
 
     __slots__ = ("_ahead", "_open")
 
@@ -32,13 +31,13 @@ class AbortedTransactions:
         return bool(self._ahead or self._open)
 
     def reach(self, last_offset: int) -> None:
-        """Advance to `last_offset`, the end of the batch to ask about next."""
+        """Advance to `last_offset`, the end of the next batch."""
         while self._ahead and self._ahead[0].first_offset <= last_offset:
             transaction = self._ahead.popleft()
             self._open[transaction.producer_id] = transaction
 
     def includes(self, producer_id: int) -> bool:
-        """Whether the transactional batch just reached, of this producer, belongs to an aborted transaction."""
+        """Whether the current transactional batch of this producer is aborted."""
         return producer_id in self._open
 
     def end(self, producer_id: int) -> None:
@@ -46,5 +45,5 @@ class AbortedTransactions:
         self._open.pop(producer_id, None)
 
     def remaining(self) -> tuple[AbortedTransaction, ...]:
-        """The transactions whose abort marker hasn't come yet. Read the rest of the response with them."""
+        """The transactions whose abort marker is still to come. Pass them to the next decoding."""
         return (*self._open.values(), *self._ahead)

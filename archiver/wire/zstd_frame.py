@@ -1,7 +1,6 @@
-"""Decompresses a batch that is one whole frame of zstd, as clients write it, with a decompressor that a thread keeps.
+"""Decompresses a batch that is one whole zstd frame, with a decompressor kept per thread.
 
-Making a decompressor for each batch costs more than decompressing a small one. This one doesn't tell if its input or
-the room for its output ended too early. So what isn't one whole frame, or fills all the room, is left to others.
+Making a decompressor costs more than decompressing a small batch.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _CHECKSUM_BYTES: Final = 4
 _BLOCK_HEADER: Final = 3
 _NOT_STATED: Final = -1
 _RUN: Final = 1
-"""The type of a block that holds one byte, which is repeated."""
+"""The type of a block that holds one repeated byte."""
 
 
 class _Decompressors(threading.local):
@@ -44,7 +43,6 @@ def inflate_frame(payload: memoryview, scratch: memoryview) -> memoryview | None
 
 
 def _is_one_frame(payload: memoryview) -> bool:
-    """Whether the payload ends where the frame at its beginning ends, by the sizes of its blocks."""
     if len(payload) < _HEADER or payload[:_FLAGS_AT] != zstandard.FRAME_HEADER:
         return False
     at = zstandard.frame_header_size(payload)

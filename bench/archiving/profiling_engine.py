@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from archiver.engine.runner import Outcome
+from archiver.engine.runner import TaskOutcome
 from archiver.engine.spark import SparkEngine
 from archiving.profile import profiled
 
@@ -19,7 +19,7 @@ class ProfilingEngine(SparkEngine):
         super().__init__(*arguments, **named)
         self.seconds: Counter[str] = Counter()
 
-    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[Outcome[Any]]:
+    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[TaskOutcome[Any]]:
         """Run the tasks, and take the profiles out of their results."""
         for outcome in super().run_tasks(tasks, partial(profiled, run)):
             if outcome.result is None:
@@ -27,4 +27,4 @@ class ProfilingEngine(SparkEngine):
                 continue
             result, seconds = outcome.result
             self.seconds.update(seconds)
-            yield Outcome(index=outcome.index, result=result)
+            yield TaskOutcome(index=outcome.index, result=result)

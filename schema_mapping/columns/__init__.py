@@ -1,8 +1,6 @@
 """Columns of any value format: field ids, the ledger that keeps them, schema evolution, Arrow and Iceberg types.
 
-What belongs here: whatever holds for the columns of every format. What doesn't: anything that knows Protobuf or bytes.
-Other rooms import the modules: `ledger` for the state, `evolution` for changes, `compatibility` for what they do to
-queries, `arrow` for fields with ids, `options` for limits.
+Nothing here knows Protobuf or bytes.
 """
 
 __all__ = [

@@ -19,10 +19,10 @@ from schema_mapping.columns.types import AnyColumnType, ColumnType, DecimalColum
 from schema_mapping.errors import DescriptorError
 
 FIELD_ID_KEY = b"PARQUET:field_id"
-"""The metadata key where Arrow and pyiceberg look for a field id, whatever the file's format."""
+"""The metadata key of field ids for Arrow and pyiceberg, in any file format."""
 DOC_KEY = b"doc"
 IN_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-"""The type of texts that are places in a dictionary, as files have them."""
+"""The type of texts in dictionaries, as files have them."""
 
 _ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
     ColumnType.BOOLEAN: pa.bool_(),
@@ -43,7 +43,7 @@ _ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
 def arrow_field(
     name: str, kind: pa.DataType, field_id: int, *, nullable: bool = True, doc: str | None = None
 ) -> pa.Field:
-    """An Arrow field with its field id, and with the comment that tables show."""
+    """Make an Arrow field with its field id, and with the comment that tables show."""
     metadata = {FIELD_ID_KEY: str(field_id).encode()}
     if doc is not None:
         metadata[DOC_KEY] = doc.encode()
@@ -82,18 +82,20 @@ def _struct(
     specials: tuple[int, ...] = (names.UNRECOGNIZED_STEP,),
 ) -> pa.StructType:
     fields = [
-        arrow_field(columns[here].name, _type(graph, field.held, here, columns), columns[here].field_id)
+        arrow_field(
+            columns[field_path].name, _type(graph, field.held, field_path, columns), columns[field_path].field_id
+        )
         for field in graph.structs[name]
-        if (here := (*path, field.step)) in columns
+        if (field_path := (*path, field.step)) in columns
     ]
     return pa.struct([*fields, *(_special(step, path, columns) for step in specials)])
 
 
 def _type(graph: ColumnGraph, held: Held, path: Path, columns: Mapping[Path, ColumnId]) -> pa.DataType:
     def inner(held: Held, step: int, *, nullable: bool) -> pa.Field:
-        here = (*path, step)
-        kind = _type(graph, held, here, columns)
-        return arrow_field(names.STEP_NAMES[step], kind, _id(columns, here), nullable=nullable)
+        child_path = (*path, step)
+        kind = _type(graph, held, child_path, columns)
+        return arrow_field(names.STEP_NAMES[step], kind, _id(columns, child_path), nullable=nullable)
 
     match held:
         case ListOf():
@@ -106,10 +108,10 @@ def _type(graph: ColumnGraph, held: Held, path: Path, columns: Mapping[Path, Col
                 return pa.struct([_special(names.UNRECOGNIZED_STEP, path, columns)])
             return _struct(graph, held.name, path, columns)
         case scalar:
-            found = scalar_arrow_type(scalar)
-            if found is None:
+            arrow_type = scalar_arrow_type(scalar)
+            if arrow_type is None:
                 raise DescriptorError("a scalar field has the column type of a struct, list or map", path=path)
-            return found
+            return arrow_type
 
 
 def _special(step: int, path: Path, columns: Mapping[Path, ColumnId]) -> pa.Field:

@@ -1,6 +1,6 @@
-"""The rules by which a schema change is compatible for those who query the table (docs/schema-evolution.md).
+"""The rules by which a schema change is compatible for queries (docs/schema-evolution.md).
 
-Replays don't need them: every row is given back by the mapping that wrote it.
+Replays don't need them: every row is encoded by the mapping that wrote it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from schema_mapping.columns.evolution import Change
 
 
-class Rule(StrEnum):
+class CompatibilityRule(StrEnum):
     """A rule. Its value is the kind of change that breaks it."""
 
     RENAMED = "renamed"
@@ -25,16 +25,16 @@ class Rule(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What a change that breaks the rule does to queries."""
+        """The effect of a breaking change on queries."""
         return _MEANINGS[self]
 
 
 _MEANINGS = {
-    Rule.RENAMED: "queries that use the old name fail",
-    Rule.REMOVED: "newer rows have no value in the column",
-    Rule.DROPPED: "queries that use the column fail",
-    Rule.REPLACED: "the name leads to a new column, the older rows' values are under another name",
-    Rule.CUT: "newer rows have no value in the columns below it",
+    CompatibilityRule.RENAMED: "queries that use the old name fail",
+    CompatibilityRule.REMOVED: "newer rows have no value in the column",
+    CompatibilityRule.DROPPED: "queries that use the column fail",
+    CompatibilityRule.REPLACED: "the name leads to a new column, the older rows' values are under another name",
+    CompatibilityRule.CUT: "newer rows have no value in the columns below it",
 }
 
 
@@ -42,25 +42,25 @@ _MEANINGS = {
 class BrokenRule:
     """A rule, and the change that breaks it."""
 
-    rule: Rule
+    rule: CompatibilityRule
     change: Change
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return a JSON object."""
         return {"rule": str(self.rule), "column": self.change.column, "meaning": self.rule.meaning}
 
 
-def broken_rules(changes: Iterable[Change], allowed: Collection[Rule] = ()) -> tuple[BrokenRule, ...]:
-    """The rules that changes break, apart from `allowed` ones. Additions and wider types break none.
+def broken_rules(changes: Iterable[Change], allowed: Collection[CompatibilityRule] = ()) -> tuple[BrokenRule, ...]:
+    """Return the rules that changes break, apart from `allowed` ones. Additions and wider types break none.
 
-    The old column that makes room for one of another type is renamed by that; only the replacement counts.
+    A replaced column is also renamed; only the replacement counts.
     """
-    found = tuple(changes)
-    replaced = {(change.root, change.path) for change in found if str(change.kind) == Rule.REPLACED}
-    rules = {str(rule): rule for rule in Rule if rule not in allowed}
+    listed = tuple(changes)
+    replaced = {(change.root, change.path) for change in listed if str(change.kind) == CompatibilityRule.REPLACED}
+    rules = {str(rule): rule for rule in CompatibilityRule if rule not in allowed}
     return tuple(
         BrokenRule(rule=rules[str(change.kind)], change=change)
-        for change in found
+        for change in listed
         if str(change.kind) in rules
-        and not (str(change.kind) == Rule.RENAMED and (change.root, change.path) in replaced)
+        and not (str(change.kind) == CompatibilityRule.RENAMED and (change.root, change.path) in replaced)
     )

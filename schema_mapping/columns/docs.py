@@ -1,7 +1,6 @@
-"""The comments that tables show for columns: the schema's comments, one line each, at most 255 characters.
+"""The comments of columns in tables: the schema's comments, one line each, at most 255 characters.
 
-Comments don't affect bytes, so they are no part of a fingerprint. A changed comment alone makes no new schema version:
-it waits for the next one.
+Comments are no part of a fingerprint: a changed comment waits for the next schema version.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ELLIPSIS: Final = "\u2026"
 
 
 def document(root: ColumnNode, graph: ColumnGraph, comments: Comments) -> None:
-    """Sets the comments of all live columns below a root; a field without a comment clears the column's."""
+    """Set the comments of all live columns below a root; a field without a comment clears the column's."""
     _document(root, graph, graph.root, comments)
 
 

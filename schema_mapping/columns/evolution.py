@@ -1,7 +1,7 @@
 """Applies a schema change to a table's columns, by the rules of docs/schema-evolution.md.
 
-Each wanted column (a `Shape`) takes the existing column that can hold it, or makes a new one. Columns that no shape
-takes are marked deleted.
+Each wanted column (a `Shape`) takes the existing column that can hold it, or makes a new one. Remaining columns are
+marked deleted.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ class Change:
     after: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the change."""
+        """Return a JSON object."""
         return {**asdict(self), "path": list(self.path)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Reads a change back from its `to_json`."""
+        """Parse `to_json`."""
         return cls(**{**data, "kind": ChangeKind(data["kind"]), "path": tuple(data["path"])})
 
 
 class Evolution:
     """Takes a ledger to a new schema version: call `settle` for each root, then `changes`, once.
 
-    `keep_removed` says whether removed columns stay in the table, `kept_before` whether they did so far.
+    `keep_removed`: removed columns stay in the table. `kept_before`: they did before this change.
     """
 
     def __init__(self, ledger: LedgerTree, *, keep_removed: bool = True, kept_before: bool = True) -> None:
@@ -85,7 +85,7 @@ class Evolution:
         self._found: list[tuple[ChangeKind, ColumnNode, AnyColumnType | None, AnyColumnType | None]] = []
 
     def settle(self, root: Root, shapes: Iterable[Shape]) -> None:
-        """Fits the columns of a root to `shapes`, and names them."""
+        """Fit the columns of a root to `shapes`, and name them."""
         top = self._ledger.roots[root]
         self._settle_children(top, shapes, silent=False)
         name_columns(top)
@@ -101,14 +101,14 @@ class Evolution:
         kind = ChangeKind.KEPT if self._gone_kind is ChangeKind.REMOVED else ChangeKind.DROPPED
         still_gone = set(_gone(self._ledger))
         moved = ((kind, node, node.type, node.type) for node in self._gone_before if node in still_gone)
-        found = (_change(*each) for each in (*self._found, *renamed, *moved))
-        return tuple(sorted(found, key=lambda each: (each.root, path_order(each.path), each.field_id, each.kind)))
+        changes = (_change(*change) for change in (*self._found, *renamed, *moved))
+        return tuple(sorted(changes, key=lambda each: (each.root, path_order(each.path), each.field_id, each.kind)))
 
     def _settle_children(self, parent: ColumnNode, shapes: Iterable[Shape], *, silent: bool) -> None:
         chosen = {id(self._settle(parent, shape, silent=silent)) for shape in shapes}
         for child in parent.children:
             if child.live and id(child) not in chosen:
-                replaced = any(other.live for other in parent.at(child.step) if other is not child)
+                replaced = any(sibling.live for sibling in parent.at(child.step) if sibling is not child)
                 self._retire(child)
                 if not silent and not replaced:
                     self._found.append((self._gone_kind, child, child.type, None))
@@ -116,7 +116,7 @@ class Evolution:
     def _settle(self, parent: ColumnNode, shape: Shape, *, silent: bool) -> ColumnNode:
         node = self._ledger.choose(parent, shape)
         if node is None:
-            rival = next((each for each in parent.at(shape.step) if each.live), None)
+            rival = next((candidate for candidate in parent.at(shape.step) if candidate.live), None)
             node = self._ledger.create(parent, shape)
             if not silent:
                 kind = ChangeKind.ADDED if rival is None else ChangeKind.REPLACED
@@ -129,7 +129,7 @@ class Evolution:
         return node
 
     def _revive(self, node: ColumnNode, shape: Shape, *, silent: bool) -> bool:
-        """Marks a column live. Returns whether changes below it are left out of the list."""
+        """Mark a column live. Return whether changes below it are left out of the list."""
         node.keeps_name = node.live and node.source_name == shape.name
         node.source_name = shape.name
         if node.live:
@@ -153,13 +153,12 @@ class Evolution:
             self._found.append((kind, node, before, wanted))
 
     def _retire(self, node: ColumnNode) -> None:
-        for each in node.walk():
-            if each.live:
-                each.live, each.deleted = False, self._ledger.version
+        for descendant in node.walk():
+            if descendant.live:
+                descendant.live, descendant.deleted = False, self._ledger.version
 
 
 def _gone(ledger: LedgerTree) -> Iterator[ColumnNode]:
-    """The topmost columns that aren't live."""
     live = (node for root in ledger.roots.values() for node in root.walk() if node.live)
     return (child for node in live for child in node.children if not child.live)
 
@@ -181,14 +180,14 @@ def _change(
 def expand(
     ledger: LedgerTree, graphs: Mapping[Root, ColumnGraph], options: MappingOptions, fixed_leaves: int
 ) -> frozenset[Place]:
-    """The places of the structs to expand, given what earlier versions decided."""
+    """Return the places of the structs to expand, given what earlier versions decided."""
     decided: dict[Place, bool] = {}
     matched: set[int] = set()
     for root, graph in graphs.items():
-        for node, place in _matched(ledger, graph, graph.root, ledger.roots[root]):
+        for node, spot in _matched(ledger, graph, graph.root, ledger.roots[root]):
             matched.add(node.field_id)
-            if place is not None:
-                decided[place] = node.type is ColumnType.STRUCT
+            if spot is not None:
+                decided[spot] = node.type is ColumnType.STRUCT
     used = fixed_leaves
     if options.keep_removed:
         used += sum(_gone_leaves(root, matched) for root in ledger.roots.values())
@@ -248,4 +247,4 @@ def first_ids(graph: ColumnGraph, options: MappingOptions) -> ColumnIds:
 
 def paths_of(places: Iterable[Place], root: Root) -> frozenset[Path]:
     """The paths of one root's places."""
-    return frozenset(path for each, path in places if each == root)
+    return frozenset(path for place_root, path in places if place_root == root)

@@ -1,8 +1,7 @@
 """Decides which structs get columns of their own (are expanded), and which are cut: kept whole as bytes.
 
-The walk goes breadth-first by depth, then in the order of fields. It never expands a struct whose type is already on
-the path from the root, nor one that is too deep. It expands the others as long as their leaf columns fit the table's
-budget. Decisions of earlier versions stand. Limits: docs/type-mapping.md.
+The walk is breadth-first, and expands structs while their leaf columns fit the table's budget; never a recursive one,
+nor one that is too deep. Decisions of earlier versions stand. Limits: docs/type-mapping.md.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class CutReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A struct that the walk has reached: its place, its name, the names of the structs above it, and its level."""
+    """A struct in the walk: its place, its name, the names of the structs above it, and its level."""
 
     place: Place
     struct: str
@@ -53,11 +52,10 @@ class Spot:
 def plan(
     roots: Mapping[Root, ColumnGraph], options: MappingOptions, *, decided: Mapping[Place, bool], used: int = 0
 ) -> frozenset[Place]:
-    """The places of the structs to expand.
+    """Return the places of the structs to expand.
 
-    `decided` says for each place that the ledger knows whether it is expanded. `used` counts the leaf columns that the
-    table has elsewhere. Raises DescriptorError if more than 10,000 leaf columns are needed before any new struct is
-    expanded.
+    `decided` says whether each place in the ledger is expanded. `used` counts the table's other leaf columns. Raises
+    DescriptorError if more than 10,000 leaf columns are needed before any new struct is expanded.
     """
     needed = used + sum(ROOT_LEAVES + _inner_leaves(graph, graph.root) for graph in roots.values())
     standing = dict(
@@ -80,13 +78,13 @@ def plan(
         left -= added
         return True
 
-    return frozenset(place for place, _ in _expand(roots, HARD_DEPTH, fits))
+    return frozenset(expanded for expanded, _ in _expand(roots, HARD_DEPTH, fits))
 
 
 def _expand(
     roots: Mapping[Root, ColumnGraph], max_depth: int, accept: Callable[[Spot, int], bool]
 ) -> Iterator[tuple[Place, int]]:
-    """Walks breadth-first into the structs that `accept` takes. Yields each one's place and the leaves it adds."""
+    """Walk breadth-first into the structs that `accept` takes. Yield each place and the leaves it adds."""
     level = [Spot((root, ()), graph.root, (), 1) for root, graph in roots.items()]
     while level:
         below: list[Spot] = []
@@ -137,7 +135,7 @@ def _fits_arrow(graph: ColumnGraph, spot: Spot) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class CutStruct:
     """A struct without columns of its own: its path, dotted name, type, and the reason.
 
     `message` is the name of its type; for Protobuf, the message's full name.
@@ -149,16 +147,16 @@ class Cut:
     reason: CutReason
 
 
-def find_cuts(graph: ColumnGraph, ids: ColumnIds, options: MappingOptions) -> tuple[Cut, ...]:
+def find_cuts(graph: ColumnGraph, ids: ColumnIds, options: MappingOptions) -> tuple[CutStruct, ...]:
     """All cuts of a mapping, by path."""
     columns = ids.by_path()
-    found = _cuts_below(graph, Spot(("val", ()), graph.root, (), 1), columns, options)
-    return tuple(sorted(found, key=lambda cut: path_order(cut.path)))
+    cuts = _cuts_below(graph, Spot(("val", ()), graph.root, (), 1), columns, options)
+    return tuple(sorted(cuts, key=lambda cut: path_order(cut.path)))
 
 
 def _cuts_below(
     graph: ColumnGraph, parent: Spot, columns: Mapping[Path, ColumnId], options: MappingOptions
-) -> Iterator[Cut]:
+) -> Iterator[CutStruct]:
     for spot in sub_structs(graph, parent):
         path = spot.place[1]
         column = columns.get(path)
@@ -169,4 +167,4 @@ def _cuts_below(
             continue
         dotted = ".".join(columns[path[:length]].name for length in range(1, len(path) + 1))
         reason = cut_reason(graph, spot, options.max_depth) or CutReason.COLUMNS
-        yield Cut(path=path, column=dotted, message=spot.struct, reason=reason)
+        yield CutStruct(path=path, column=dotted, message=spot.struct, reason=reason)

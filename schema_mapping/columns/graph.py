@@ -1,7 +1,6 @@
-"""The columns that a schema asks for, before they have ids and final names: structs by name, with their fields.
+"""The columns of a schema before they have ids and final names: structs by name, with their fields.
 
-Every format turns its schemas into a `ColumnGraph`. Ids, ledger, evolution and expansion know nothing else of a schema.
-A struct may contain itself, directly or not; expansion decides where columns stop.
+Every format turns its schemas into a `ColumnGraph`. A struct may contain itself; expansion decides where columns stop.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ class MapOf:
 
 
 Held: TypeAlias = AnyColumnType | StructOf | ListOf | MapOf
-"""What a field holds: a scalar, a struct, a list or a map."""
+"""The type of a field: a scalar, a struct, a list or a map."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphField:
-    """A field: its step, the name that its column gets if it is free, and what it holds."""
+    """A field: its step, the name that its column gets if it is free, and its type."""
 
     step: Step
     name: str
@@ -75,10 +74,7 @@ def leaves(held: Held) -> int:
 
 
 def held_structs(held: Held) -> Iterator[tuple[StructOf, Path, int]]:
-    """The struct that a field leads to, if any.
-
-    Comes with the steps from the field to the struct, and the number of Arrow levels between them.
-    """
+    """The struct that a field leads to, if any, with the steps to it and the Arrow levels in between."""
     match held:
         case StructOf():
             yield held, (), 1

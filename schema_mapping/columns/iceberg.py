@@ -1,4 +1,4 @@
-"""Iceberg types of columns, made from Arrow types with field ids; and the table's columns as the ledger has them.
+"""Iceberg types of columns, made from Arrow types with field ids; and the table's columns in the ledger.
 
 A table's schema has the live columns, and the deleted ones that the ledger keeps.
 """
@@ -112,9 +112,9 @@ def ledger_field(
 
 
 def column_order(entry: LedgerEntry) -> tuple[int, int, int]:
-    """The sort key of a column in its struct: numbered fields, then named fields, then the columns that we add.
+    """The sort key of a column in its struct: numbered fields, then named fields, then added columns.
 
-    Numbers ascend, with the oldest generation first. Names stand in the order in which the ledger first saw them.
+    Numbers ascend, with the oldest generation first. Names are in the order of their first appearance.
     """
     match entry.path[-1]:
         case str():

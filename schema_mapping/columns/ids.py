@@ -1,4 +1,4 @@
-"""The ids and names of one schema version's columns, by path: the ledger makes them for a mapping."""
+"""The ids and names of one schema version's columns, by path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schema_mapping.columns.paths import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnId:
-    """A column's path, field id and name. `cut` is set if its struct is kept whole in `__unrecognized__`."""
+    """A column's path, field id and name. `cut`: its struct is kept whole in `__unrecognized__`."""
 
     path: Path
     field_id: int
@@ -32,7 +32,7 @@ class ColumnIds:
         return {column.path: column for column in self.columns}
 
     def to_json(self) -> list[list[Any]]:
-        """A JSON array of `[path, field id, name]`; the columns that are cut have a fourth member, `true`."""
+        """A JSON array of `[path, field id, name]`; cut columns have a fourth member, `true`."""
         return [
             [list(column.path), column.field_id, column.name, *([True] if column.cut else [])]
             for column in self.columns
@@ -40,7 +40,7 @@ class ColumnIds:
 
     @classmethod
     def from_json(cls, data: list[list[Any]]) -> Self:
-        """Reads the ids back from their `to_json`."""
+        """Parse `to_json`."""
         return cls(
             columns=tuple(
                 ColumnId(path=tuple(path), field_id=field_id, name=name, cut=bool(cut))

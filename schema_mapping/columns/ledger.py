@@ -1,11 +1,7 @@
 """The ledger of field ids: it records the id of every column path, and never changes one (docs/schema-evolution.md).
 
-An entry is identified by root, path and generation. Entries form a tree by `parent_id`. All are immutable values:
-`field_ids.assign` makes new ones, and the catalog stores them.
-
-A schema version that is asked for again may come back into force. While two producer versions take turns, the older
-schema is asked for between requests for the newer one. It has returned for good once it has been asked for ASKS times
-over LASTING, and nothing else has in between.
+An older schema version returns for good after ASKS requests over LASTING without any request for another version:
+producers of two versions may alternate.
 """
 
 from __future__ import annotations
@@ -55,9 +51,8 @@ class LedgerEntry:
     """A column that exists or once existed.
 
     `field_id` is unique in the table, and so is `(root, path, generation)`. `parent_id` is the id of the enclosing
-    struct, list or map; at the top it is the fixed id of `key` or `val`. `name` is the column's current name,
-    `source_name` the name that the .proto asks for, `doc` the field's comment. `since_version` and `deleted_version`
-    are schema versions.
+    struct, list or map. `source_name` is the name in the .proto, `doc` the comment. `since_version` and
+    `deleted_version` are schema versions.
     """
 
     root: Root
@@ -85,9 +80,9 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returning:
-    """An older version that is asked for again.
+    """An older version that is requested again.
 
-    `since` is the first request. `asks` counts the requests without one for another version in between.
+    `since` is the first request. `asks` counts consecutive requests.
     """
 
     version: int
@@ -97,10 +92,9 @@ class Returning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """All that is known of a table's columns: entries by ascending id, versions ascending, and the last id given.
+    """The ledger of a table: entries by ascending id, versions ascending, and the last id.
 
-    The newest version is in force: its columns have the plain names. `returning` is the older version that may come
-    back into force.
+    The newest version is in force: its columns have the plain names. `returning` is the older version that may return.
     """
 
     entries: tuple[LedgerEntry, ...] = ()
@@ -109,36 +103,36 @@ class LedgerState:
     returning: Returning | None = None
 
     def at_least(self, last_column_id: int) -> Self:
-        """The same ledger; new ids will be above `last_column_id`, the table's own last id."""
+        """The same ledger; new ids will be above `last_column_id`, the table's last id."""
         return replace(self, last_id=max(self.last_id, last_column_id))
 
     @property
     def newest(self) -> int:
-        """The number of the newest version; 0 if there is none."""
-        return max((each.version for each in self.versions), default=0)
+        """The number of the newest version, or 0."""
+        return max((version.version for version in self.versions), default=0)
 
     @property
     def in_force(self) -> SchemaVersion | None:
-        """The version that was asked for last: the newest, or the one that may come back. None if there is none."""
-        wanted = None if self.returning is None else self.returning.version
-        return next((each for each in reversed(self.versions) if wanted in (None, each.version)), None)
+        """The version requested last: the newest, or the returning one. None if there is none."""
+        number = None if self.returning is None else self.returning.version
+        return next((version for version in reversed(self.versions) if number in (None, version.version)), None)
 
     def version_of(self, fingerprint: str) -> SchemaVersion | None:
         """The newest version with this fingerprint; None if the table was never written with it."""
-        return next((each for each in reversed(self.versions) if each.fingerprint == fingerprint), None)
+        return next((version for version in reversed(self.versions) if version.fingerprint == fingerprint), None)
 
 
 def note_request(state: LedgerState, seen: SchemaVersion, now: datetime) -> LedgerState:
     """The ledger after a request for `seen`, a version that it has."""
     if seen is state.versions[-1]:
         return replace(state, returning=None)
-    known = state.returning
-    if known is None or known.version != seen.version:
+    earlier = state.returning
+    if earlier is None or earlier.version != seen.version:
         return replace(state, returning=Returning(version=seen.version, since=now))
-    return replace(state, returning=replace(known, asks=known.asks + 1))
+    return replace(state, returning=replace(earlier, asks=earlier.asks + 1))
 
 
 def has_returned(state: LedgerState, now: datetime) -> bool:
-    """Whether the older version that was asked for last is in force again from now on."""
+    """Whether the requested older version is in force again from now on."""
     returning = state.returning
     return returning is not None and returning.asks >= ASKS and now - returning.since >= LASTING

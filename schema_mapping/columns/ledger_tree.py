@@ -18,7 +18,7 @@ STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
 INTS = (ColumnType.INT, ColumnType.UINT)
 
 
-class Fit(IntEnum):
+class ColumnFit(IntEnum):
     """How a column holds values of a type: as it is, or after Iceberg widens it."""
 
     AS_IS = 0
@@ -29,7 +29,7 @@ class Fit(IntEnum):
 class ColumnNode:
     """A column that evolution may change.
 
-    `keeps_name` is set if it stays live and its source name hasn't changed.
+    `keeps_name`: it stays live and its source name hasn't changed.
     """
 
     root: Root
@@ -54,7 +54,7 @@ class ColumnNode:
         return self.path[-1]
 
     def add(self, child: ColumnNode) -> None:
-        """Adds a column below this one."""
+        """Add a column below this one."""
         self.children.append(child)
         self._by_step.setdefault(child.step, []).append(child)
 
@@ -94,8 +94,8 @@ class ColumnNode:
 class LedgerTree:
     """A mutable copy of a `LedgerState`: finds the column for a shape, or makes one.
 
-    `again` has the columns of an older version that is back in force. Its shapes get these columns, even if others have
-    widened them since.
+    `again` has the columns of an older version that is back in force. Its shapes get these columns, even if they were
+    widened since.
     """
 
     def __init__(self, state: LedgerState, version: int, *, again: Container[int] = ()) -> None:
@@ -111,11 +111,11 @@ class LedgerTree:
             self._count(node)
 
     def _count(self, node: ColumnNode) -> None:
-        place = (node.root, node.path)
-        self._generations[place] = max(self._generations.get(place, -1), node.generation)
+        key = (node.root, node.path)
+        self._generations[key] = max(self._generations.get(key, -1), node.generation)
 
     def choose(self, parent: ColumnNode, shape: Shape) -> ColumnNode | None:
-        """The column that can hold the shape; None if there is none.
+        """The column that can hold the shape, or None.
 
         A column that fits as it is wins over one that must be widened, then a live one over a deleted one, then the
         oldest generation.
@@ -131,7 +131,7 @@ class LedgerTree:
         return min(ranked, key=lambda each: each[:3])[3] if ranked else None
 
     def create(self, parent: ColumnNode, shape: Shape) -> ColumnNode:
-        """A new column below `parent`, with the next id and the next generation of its path."""
+        """Make a column below `parent`, with the next id and the next generation of its path."""
         path = (*parent.path, shape.step)
         self.last_id += 1
         node = ColumnNode(
@@ -157,19 +157,19 @@ class LedgerTree:
         return tuple(sorted((node.entry() for node in nodes), key=lambda entry: entry.field_id))
 
 
-def fit_of(node: ColumnNode, shape: Shape) -> Fit | None:
+def fit_of(node: ColumnNode, shape: Shape) -> ColumnFit | None:
     """How the column can hold the shape's values in place; None if it can't."""
     match node.type, shape.type:
         case ColumnType.LIST, ColumnType.LIST:
             return fit_of(_child(node, names.ELEMENT_STEP), _part(shape, names.ELEMENT_STEP))
         case ColumnType.MAP, ColumnType.MAP:
-            if fit_of(_child(node, names.MAP_KEY_STEP), _part(shape, names.MAP_KEY_STEP)) is not Fit.AS_IS:
+            if fit_of(_child(node, names.MAP_KEY_STEP), _part(shape, names.MAP_KEY_STEP)) is not ColumnFit.AS_IS:
                 return None
             return fit_of(_child(node, names.MAP_VALUE_STEP), _part(shape, names.MAP_VALUE_STEP))
         case column, wanted:
             if merged_type(column, wanted) is not None:
-                return Fit.AS_IS
-            return Fit.WIDENED if widens(column, wanted) else None
+                return ColumnFit.AS_IS
+            return ColumnFit.WIDENED if widens(column, wanted) else None
 
 
 def merged_type(column: AnyColumnType, wanted: AnyColumnType) -> AnyColumnType | None:

@@ -20,12 +20,9 @@ LATER: Final = {"well_known_types": "struct", "uint64": "long"}
 class MappingOptions:
     """Limits and choices of a mapping (docs/configuration.md). They are part of its fingerprint.
 
-    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns, and decides
-    which messages are expanded. A message that is expanded has all its fields, up to 10,000 leaf columns. `expand_cuts`
-    tries again to expand messages that earlier versions cut. Without `keep_removed`, columns of removed fields leave
-    the table; rows of older versions lose them in the next rewrite, whoever does it, and can't be replayed exactly
-    after that. `well_known_types` "native" gives Timestamp, Duration, wrappers and JSON values one scalar column each.
-    `uint64` "decimal" shows unsigned 64-bit numbers as decimal(20,0).
+    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns. `expand_cuts`
+    tries again to expand cut messages. Without `keep_removed`, columns of removed fields leave the table, and older
+    rows can't be replayed exactly after the next rewrite.
     """
 
     max_depth: int = 24
@@ -50,13 +47,13 @@ class MappingOptions:
                 raise MappingOptionsError(f"{name} must be {' or '.join(choices)}", **{name: choice})
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the options.
+        """Return a JSON object.
 
-        Options added later are left out if they have their default, so that old fingerprints stay the same.
+        Later options are left out if they have their default, so that old fingerprints stay the same.
         """
-        return {name: each for name, each in asdict(self).items() if LATER.get(name) != each}
+        return {name: value for name, value in asdict(self).items() if LATER.get(name) != value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Reads the options back from their `to_json`."""
+        """Parse `to_json`."""
         return cls(**data)

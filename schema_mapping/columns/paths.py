@@ -1,7 +1,6 @@
 """Paths of columns: the steps from the root of a key or value to a column.
 
-A step to a field is the field's number or name, whichever its format uses. Numbers are above 0; the numbers below 0 are
-the reserved steps of `names`.
+A step to a field is the field's number or name, as in its format. Numbers below 0 are the reserved steps of `names`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def stored_path(path: Path) -> list[int]:
 
 
 def read_path(stored: Iterable[int]) -> Path:
-    """Reads a path back from its `stored_path`."""
+    """Parse `stored_path`."""
     numbers = iter(stored)
     return tuple(number if number < NAMED else _name(number - NAMED, numbers) for number in numbers)
 

@@ -1,4 +1,4 @@
-"""The tree of columns that a key or value gets after expansion: wanted names and types, no ids yet."""
+"""The tree of columns of a key or value after expansion: wanted names and types, no ids yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schema_mapping.columns.paths import Path, Step
 from schema_mapping.columns.types import AnyColumnType, ColumnType
 
 ROOT_SPECIALS = (names.PREFIX_STEP, names.RAW_STEP, names.ERR_STEP, names.FORM_STEP, names.UNRECOGNIZED_STEP)
-"""The steps of the columns that we add to a root's struct, in order, after its fields."""
+"""The steps of the added columns in a root's struct, in order, after its fields."""
 
 TEXTS = (names.ERR_STEP, names.FORM_STEP)
 
@@ -27,7 +27,7 @@ class Shape:
 
 
 def special(step: int) -> Shape:
-    """A column that we add: `__err__` and `__form__` are text, the others are bytes."""
+    """An added column: `__err__` and `__form__` are text, the rest bytes."""
     kind = ColumnType.STRING if step in TEXTS else ColumnType.BINARY
     return Shape(step=step, name=names.STEP_NAMES[step], type=kind)
 

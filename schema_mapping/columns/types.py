@@ -1,7 +1,6 @@
 """The types of columns, for every format: scalars, and types that contain other columns.
 
-Each type has a text, which ledgers keep and people read. Columns widen as Iceberg allows. The Arrow types of scalars
-are in `arrow`.
+Each type has a text, which ledgers keep. Columns widen as Iceberg allows. The Arrow types of scalars are in `arrow`.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class FixedColumn:
 
 
 UNSIGNED_LONG: Final = DecimalColumn(20, 0)
-"""Unsigned 64-bit numbers, where `uint64 = "decimal"` shows them as they are."""
+"""Unsigned 64-bit numbers, if `uint64 = "decimal"` shows them as they are."""
 
 AnyColumnType: TypeAlias = ColumnType | DecimalColumn | FixedColumn
 
@@ -85,11 +84,11 @@ _WIDENS_TO: Final = {ColumnType.INT: ColumnType.LONG, ColumnType.FLOAT: ColumnTy
 
 
 def read_type(text: str) -> AnyColumnType:
-    """The type with this text. Raises DescriptorError if this archiver doesn't know it."""
-    if found := _DECIMAL.fullmatch(text):
-        return DecimalColumn(int(found[1]), int(found[2]))
-    if found := _FIXED.fullmatch(text):
-        return FixedColumn(int(found[1]))
+    """The type with this text. Raises DescriptorError if it is unknown."""
+    if match := _DECIMAL.fullmatch(text):
+        return DecimalColumn(int(match[1]), int(match[2]))
+    if match := _FIXED.fullmatch(text):
+        return FixedColumn(int(match[1]))
     try:
         return ColumnType(text)
     except ValueError:

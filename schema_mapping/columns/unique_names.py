@@ -1,8 +1,7 @@
 """Gives the columns of a struct names that are unique (ignoring case), never reserved, and stable.
 
-A live field has its plain name. If that name is taken, the column is called `<name>_<field number>`, or `<name>_<field
-id>` if the format's fields have no numbers. An older generation of a live field is renamed to `<name>_deleted_<id>`. A
-live field's column keeps its name until the field itself is renamed.
+If a live field's name is taken, its column is called `<name>_<field number>`, or `<name>_<field id>` if fields have no
+numbers. An older generation is renamed to `<name>_deleted_<id>`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def member_column(type_name: str) -> str:
 
 
 def name_columns(struct: ColumnNode) -> None:
-    """Names the columns of a live struct, and of the live columns below it."""
+    """Name the columns of a live struct, and of the live columns below it."""
     if struct.type in STRUCTS:
         _name_fields([child for child in struct.children if is_field(child.step)])
     for child in struct.children:

@@ -1,4 +1,1 @@
-"""What the kernels of all formats share: Arrow's C structs (`arrow`), and memory for Arrow's buffers (`blocks`).
-
-It is independent of formats. A format's loops belong to `kernel` in its package.
-"""
+"""Shared by the kernels of all formats: Arrow's C structs (`arrow`), and memory for Arrow's buffers (`blocks`)."""

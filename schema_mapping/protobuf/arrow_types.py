@@ -1,7 +1,4 @@
-"""Arrow types of a mapped message; every field has its id.
-
-All columns are nullable, except map keys and list elements (docs/type-mapping.md).
-"""
+"""Arrow types of a mapped message; every field has its id (docs/type-mapping.md)."""
 
 from __future__ import annotations
 

@@ -98,9 +98,9 @@ def _without(
 
 
 def zeros(size: int) -> pa.Buffer:
-    """A read-only buffer of at least `size` zero bytes, shared by all callers.
+    """A shared read-only buffer of at least `size` zero bytes, for columns that hold nothing in any row.
 
-    It stands in for the buffers of columns that hold nothing in any row. Its pages cost no memory until they are read.
+    Its pages cost no memory until they are read.
     """
     return _zeros(max(PAGE_BITS, (size - 1).bit_length()))
 

@@ -1,4 +1,4 @@
-"""Builds the kernel tables' nodes for messages that are kept as bytes: they only say what upb would refuse inside.
+"""Builds the kernel tables' nodes for messages that are kept as bytes, which check what upb would refuse inside.
 
 A type has one node, however often it is cut. A recursive type's node refers to itself.
 """
@@ -13,7 +13,7 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 
 
 class CheckNodes:
-    """Adds such nodes to a program's nodes when they are asked for."""
+    """Adds such nodes to a program's nodes when they are needed."""
 
     def __init__(self, graph: TypeGraph | None, fields: list[FieldRow], nodes: list[NodeRow]) -> None:
         self._graph = graph
@@ -33,7 +33,7 @@ class CheckNodes:
         return self._of_type(target.message)
 
     def fill(self) -> None:
-        """Gives all nodes that were asked for their fields."""
+        """Give all needed nodes their fields."""
         while self._pending:
             name = self._pending.pop()
             assert self._graph is not None

@@ -1,7 +1,6 @@
-"""Reads our field option `(archiver.column)`: what a .proto says about a field's column.
+"""Reads the field option `(archiver.column)`, declared in `archiver/options.proto`.
 
-The option is declared in `archiver/options.proto`. It is read from the bytes of the field's options, so it is found
-even if neither the process nor the descriptor's pool knows the extension.
+It is read from the bytes of the field's options, so neither the process nor the descriptor's pool needs the extension.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ COLUMN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOptions:
-    """What a .proto says about a field's column: another name for it, or that there is none."""
+    """A .proto's options for a field's column: another name, or no column."""
 
     name: str | None = None
     exclude: bool = False
@@ -37,10 +36,7 @@ PLAIN: Final = ColumnOptions()
 
 
 def column_options(field: FieldDescriptor) -> ColumnOptions:
-    """The options of a field's column.
-
-    Raises DescriptorError if the .proto asks for a name that a column can't have.
-    """
+    """The options of a field's column. Raises DescriptorError if the .proto gives a name that a column can't have."""
     option = _option_of(field) if field.has_options else None
     if option is None or _is_of_others(field):
         return PLAIN
@@ -62,7 +58,6 @@ def _option_of(field: FieldDescriptor) -> Any:
 
 
 def _is_of_others(field: FieldDescriptor) -> bool:
-    """Whether the schema declares another field option under our number."""
     assert field.containing_type is not None
     pool = field.containing_type.file.pool
     try:
@@ -93,7 +88,7 @@ def options_file() -> FileDescriptorProto:
 
 @cache
 def _reader() -> Any:
-    # A message that reads field options: our extension is its only field.
+    # A message that reads field options: the archiver's extension is its only field.
     file = _file("archiver/field_options.proto", "archiver.reader")
     _add_column(file)
     file.message_type.add(name="Options").field.add(

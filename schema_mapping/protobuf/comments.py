@@ -25,27 +25,27 @@ def read_comments(source: SourceSchema) -> Comments:
 
     A comment above a field wins over one after it. Empty if the descriptors were made without source info.
     """
-    found: dict[tuple[str, Step], str] = {}
+    comments: dict[tuple[str, Step], str] = {}
     for file in parse_descriptor_set(source.descriptor_set).file:
-        locations = {tuple(each.path): each for each in file.source_code_info.location if _text(each)}
+        locations = {tuple(location.path): location for location in file.source_code_info.location if _text(location)}
         if locations:
             scope = f"{file.package}." if file.package else ""
-            found.update(_of_messages(scope, file.message_type, (MESSAGE_STEP,), locations))
-            found.update(_of_extensions(file.extension, (FILE_EXTENSION_STEP,), locations))
-    return found
+            comments.update(_of_messages(scope, file.message_type, (MESSAGE_STEP,), locations))
+            comments.update(_of_extensions(file.extension, (FILE_EXTENSION_STEP,), locations))
+    return comments
 
 
 def _of_messages(
     scope: str, messages: Iterable[DescriptorProto], path: tuple[int, ...], locations: Locations
 ) -> Iterator[tuple[tuple[str, int], str]]:
     for index, message in enumerate(messages):
-        here = (*path, index)
+        field_path = (*path, index)
         name = f"{scope}{message.name}"
         for position, field in enumerate(message.field):
-            if line := _line(locations, (*here, FIELD_STEP, position)):
+            if line := _line(locations, (*field_path, FIELD_STEP, position)):
                 yield (name, field.number), line
-        yield from _of_extensions(message.extension, (*here, EXTENSION_STEP), locations)
-        yield from _of_messages(f"{name}.", message.nested_type, (*here, NESTED_STEP), locations)
+        yield from _of_extensions(message.extension, (*field_path, EXTENSION_STEP), locations)
+        yield from _of_messages(f"{name}.", message.nested_type, (*field_path, NESTED_STEP), locations)
 
 
 def _of_extensions(

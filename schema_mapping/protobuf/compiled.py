@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from schema_mapping.columns.expansion import Cut
+from schema_mapping.columns.expansion import CutStruct
 from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.columns.paths import Path
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CompiledColumns:
-    """The columns of one or several message types.
+    """The columns of one or several message types, equal if schema facts, options, `keep_raw` and ids are.
 
-    Two are equal if schema facts, options, `keep_raw` and ids are equal. `keep_raw` says that `__raw__` is set for
-    every value, as keys have it. `root` and `root_ids` are the mapped message, `cuts` the structs that are kept whole,
-    `graph` the types as declared. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
+    `keep_raw` sets `__raw__` for every value, as for keys. `cuts` are the structs that are kept whole, `graph` the
+    types as declared. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
     """
 
     ids: ColumnIds
@@ -38,7 +37,7 @@ class CompiledColumns:
     fingerprint: str
     root: MappedMessage
     root_ids: RootIds
-    cuts: tuple[Cut, ...]
+    cuts: tuple[CutStruct, ...]
     graph: TypeGraph
 
     @cached_property
@@ -60,11 +59,11 @@ class CompiledColumns:
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
-        """Field ids of the `__unrecognized__` columns that hold only what the schema doesn't know."""
+        """Field ids of the `__unrecognized__` columns that hold only unknown fields."""
         return frozenset(_unknown_ids(self.root))
 
     def declared(self, path: Path) -> DeclaredField:
-        """The field of a live column, as a .proto writes it."""
+        """The field of a live column, as in the .proto."""
         field = self._declared.field(path)
         return DeclaredField(name=field_name(field), type=declared_type(field), is_enum=field.enum is not None)
 
@@ -72,7 +71,7 @@ class CompiledColumns:
         """The fields without a column of the message at the path."""
         fields = self._declared.message(path).excluded
         return tuple(
-            ExcludedField(number=each.number, name=field_name(each), type=declared_type(each)) for each in fields
+            ExcludedField(number=field.number, name=field_name(field), type=declared_type(field)) for field in fields
         )
 
     @cached_property
@@ -95,11 +94,11 @@ class CompiledColumns:
 def _unknown_ids(message: MappedMessage) -> Iterator[int]:
     """The `__unrecognized__` of a message and those below it.
 
-    Left out are cut messages and messages with excluded fields: there it also holds fields that the schema knows.
+    Left out are cut messages and messages with excluded fields, whose `__unrecognized__` also holds known fields.
     """
     if not message.excluded:
         yield message.unrecognized_id
     for field in message.fields:
-        held: MappedField = field.value or field
-        if held.message is not None:
-            yield from _unknown_ids(held.message)
+        mapped: MappedField = field.value or field
+        if mapped.message is not None:
+            yield from _unknown_ids(mapped.message)

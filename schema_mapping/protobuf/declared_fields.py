@@ -1,4 +1,4 @@
-"""The fields that columns come from, found by path, and their types as a .proto writes them."""
+"""The declared fields of columns, by path, and their types as in a .proto."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class DeclaredFields:
 
     def field(self, path: Path) -> FieldType:
         """The field whose column is at the path, or whose list element or map value is."""
-        found, _ = self._walk(path)
-        assert found is not None
-        return found
+        field, _ = self._walk(path)
+        assert field is not None
+        return field
 
     def message(self, path: Path) -> MessageType:
         """The message whose struct is at the path."""
@@ -28,13 +28,13 @@ class DeclaredFields:
         field: FieldType | None = None
         for step in path:
             if is_field(step):
-                field = next(each for each in self._graph.types[message].fields if each.number == step)
+                field = next(candidate for candidate in self._graph.types[message].fields if candidate.number == step)
                 message = field.held_message or message
         return field, message
 
 
 def declared_type(field: FieldType) -> str:
-    """The type of a field as a .proto writes it: `repeated shop.Line`, `map<string, int32>`."""
+    """The type of a field as in a .proto: `repeated shop.Line`, `map<string, int32>`."""
     match field.cardinality:
         case Cardinality.SINGULAR:
             return f"required {_value(field)}" if field.required else _value(field)

@@ -27,12 +27,12 @@ def decode(
     *,
     prefix_lengths: PrefixLengths | None = None,
 ) -> pa.StructArray:
-    """Decodes values to rows of `program.arrow_type`; a null value is a null row.
+    """Decode values to rows of `program.arrow_type`; a null value is a null row.
 
-    `prefix_lengths` gives the length of each value's envelope. These bytes are kept as `__prefix__`; the byte offset in
-    `__err__` counts from the value's start, envelope included. A value is refused as `too_large` if its rows need more
-    than `program.value_memory`, or more than 2 GiB of a column. Raises KernelError if the values aren't binary, and
-    RowsTooLargeError if only all values together need more than 2 GiB of a column: `decode_parts` splits them.
+    `prefix_lengths` gives the length of each value's envelope, kept as `__prefix__`; the byte offset in `__err__`
+    includes it. A value is refused as `too_large` if its rows need more than `program.value_memory`, or more than 2 GiB
+    of a column. Raises KernelError if the values aren't binary, and RowsTooLargeError if all values together need more
+    than 2 GiB of a column.
     """
     prefixes = _checked(prefix_lengths, len(values))
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -52,7 +52,7 @@ def decode_parts(
     *,
     prefix_lengths: PrefixLengths | None = None,
 ) -> tuple[pa.StructArray, ...]:
-    """Decodes as `decode` does, to as few arrays as Arrow's 2 GiB columns allow: most often one."""
+    """Decode as `decode` does, to as few arrays as Arrow's 2 GiB columns allow: mostly one."""
     try:
         return (decode(values, program, prefix_lengths=prefix_lengths),)
     except RowsTooLargeError:

@@ -1,7 +1,4 @@
-"""Protobuf schemas as values, and as descriptors of `google.protobuf`: descriptor sets, imports, messages.
-
-A `SourceSchema` is the form in which a schema is handed around: it has every file that its message needs.
-"""
+"""Protobuf schemas as values, and as descriptors of `google.protobuf`: descriptor sets, imports, messages."""
 
 from __future__ import annotations
 
@@ -33,8 +30,8 @@ NEAR_NAMES = 5
 class SourceSchema:
     """A message type by its full name, and a serialized `FileDescriptorSet` with the message and all its imports.
 
-    `extensions` are the full names of the extensions that become columns; the set also has the files that define them.
-    `envelope` is what a coerced replay puts before messages that were written without one.
+    `extensions` are the full names of the extensions that become columns. `envelope` is what a coerced replay puts
+    before messages that were written without one.
     """
 
     descriptor_set: bytes
@@ -62,7 +59,7 @@ class SourceSchema:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Reads a schema back from its `to_json`; the object may have other keys too."""
+        """Parse `to_json`; the object may have other keys too."""
         return cls(
             descriptor_set=base64.b64decode(data["descriptors"]),
             message=data["message"],
@@ -72,7 +69,7 @@ class SourceSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionSchema:
-    """Several message types, one of which a key or value has; each comes with its own descriptors."""
+    """Several message types, of which a key or value has one; each comes with its descriptors."""
 
     members: tuple[SourceSchema, ...]
 
@@ -88,7 +85,7 @@ class UnionSchema:
 
     @property
     def envelope(self) -> None:
-        """None: only the envelope says which message a value is, so none can be added to a value without."""
+        """None: only the envelope says which message a value is."""
         return None
 
 
@@ -129,23 +126,20 @@ def find_descriptor(source: SourceSchema) -> Descriptor:
     """The message's descriptor, in a new pool that holds only the files it needs.
 
     Raises DescriptorError if the bytes aren't a descriptor set, an import is missing, a file contradicts itself, or the
-    message or an extension isn't there. The error lists similar names.
+    message or an extension is missing. The error lists similar names.
     """
     files = {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
     homes = {name: file.name for file in files.values() for name in message_names(file)}
     if source.message not in homes:
         raise DescriptorError(missing_message(source.message, tuple(homes)))
     pool = DescriptorPool()
-    wanted = (homes[source.message], *_homes_of_extensions(source.extensions, files.values()))
-    _fill(pool, files, wanted, source.message)
+    needed = (homes[source.message], *_homes_of_extensions(source.extensions, files.values()))
+    _fill(pool, files, needed, source.message)
     return pool.FindMessageTypeByName(source.message)
 
 
 def missing_message(message: str, names: tuple[str, ...]) -> str:
-    """The error text for a `message` that is none of `names`.
-
-    It suggests the names with the same short name, or else the most similar ones.
-    """
+    """The error text for a `message` that is none of `names`, which suggests similar names."""
     if not names:
         return f"message {message!r} isn't in the schema, which holds no message at all"
     short = message.rpartition(".")[2].lower()
@@ -164,11 +158,11 @@ def message_names(file: FileDescriptorProto) -> Iterator[str]:
 
 def _messages(file: FileDescriptorProto) -> Iterator[tuple[str, DescriptorProto]]:
     prefix = f"{file.package}." if file.package else ""
-    stack = [(prefix, each) for each in reversed(file.message_type)]
+    stack = [(prefix, nested) for nested in reversed(file.message_type)]
     while stack:
         scope, message = stack.pop()
         yield f"{scope}{message.name}", message
-        stack.extend((f"{scope}{message.name}.", each) for each in reversed(message.nested_type))
+        stack.extend((f"{scope}{message.name}.", nested) for nested in reversed(message.nested_type))
 
 
 def _homes_of_extensions(names: tuple[str, ...], files: Iterable[FileDescriptorProto]) -> tuple[str, ...]:
@@ -186,13 +180,13 @@ def _homes_of_extensions(names: tuple[str, ...], files: Iterable[FileDescriptorP
 def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescriptorProto]]:
     """The file's extensions by full name, including those declared in messages."""
     prefix = f"{file.package}." if file.package else ""
-    yield from ((f"{prefix}{each.name}", each) for each in file.extension)
+    yield from ((f"{prefix}{extension.name}", extension) for extension in file.extension)
     for scope, message in _messages(file):
-        yield from ((f"{scope}.{each.name}", each) for each in message.extension)
+        yield from ((f"{scope}.{extension.name}", extension) for extension in message.extension)
 
 
 def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
-    """Parses a descriptor set. Raises DescriptorError if the bytes aren't one, or if it has no file."""
+    """Parse a descriptor set. Raises DescriptorError if the bytes aren't one, or if it has no file."""
     try:
         parsed = FileDescriptorSet.FromString(data)
     except DecodeError as error:
@@ -238,7 +232,9 @@ def _check_edition(file: FileDescriptorProto) -> None:
     if file.syntax != "editions" or file.HasField("edition"):
         return
     unknown: Any = UnknownFieldSet(file)
-    numbers = (each.data for each in unknown if each.field_number == file.EDITION_FIELD_NUMBER)
+    numbers = (
+        unknown_field.data for unknown_field in unknown if unknown_field.field_number == file.EDITION_FIELD_NUMBER
+    )
     raise DescriptorError(
         "a file of the schema uses an edition that the protobuf library here doesn't know: upgrade `protobuf`",
         file=file.name,

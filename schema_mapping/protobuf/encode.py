@@ -15,7 +15,7 @@ from schema_mapping.protobuf.kernel.encoder import encode_rows
 from schema_mapping.protobuf.program import Program
 
 _MOST_IN_DICTIONARIES = 16 << 20
-"""The most bytes to start with for texts of dictionaries. Where one is long, their average says little."""
+"""The largest initial estimate for texts in dictionaries: the average says little if one text is long."""
 NOT_ENCODABLE = {
     "enum": "an enum column holds a text that is neither a name of the enum nor a number",
     "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
@@ -24,12 +24,11 @@ NOT_ENCODABLE = {
 
 
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """Gives back the values that `rows` were decoded from, bit for bit; a null row is a null value.
+    """Return the values that `rows` were decoded from, bit for bit; a null row is a null value.
 
-    Texts may be in dictionaries, as `IN_DICTIONARY`, at any depth.
-    The result is large binary if the values together exceed 2 GiB. Raises KernelError if the rows don't have the
-    mapping's columns, if an enum column has a text that is neither one of the enum's names nor a number, or if a column
-    of JSON has a text that isn't JSON of its type.
+    Texts may be in dictionaries (`IN_DICTIONARY`) at any depth. The result is large binary above 2 GiB. Raises
+    KernelError if the rows don't have the mapping's columns, an enum column has a text that is neither a name nor a
+    number, or a JSON column has a text that isn't JSON of its type.
     """
     size = rows.nbytes
     if rows.type != program.arrow_type:
@@ -59,7 +58,6 @@ def _encode(rows: pa.StructArray, program: Program, size: int, *, wide: bool) ->
 
 
 def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a type is the one that is wanted, but for texts in dictionaries."""
     if found.num_fields == 0 or found.id != wanted.id or found.num_fields != wanted.num_fields:
         return bool(found == wanted or (found == IN_DICTIONARY and pa.types.is_string(wanted)))
     if pa.types.is_map(found):  # files name the entries in their own way
@@ -72,7 +70,7 @@ def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _bytes_in_dictionaries(array: pa.Array) -> int:
-    """About how many bytes the texts of dictionaries have, each as often as it is used."""
+    """The approximate bytes of texts in dictionaries, each as often as it is used."""
     if pa.types.is_dictionary(array.type):
         return int(len(array) * array.dictionary.nbytes // max(1, len(array.dictionary)))
     if pa.types.is_struct(array.type):
@@ -102,7 +100,6 @@ def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
 
 
 def _columns(kind: pa.DataType, at: tuple[str, ...] = ()) -> Iterator[str]:
-    """The dotted names of a type's columns, outer ones first."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     inner: list[tuple[str, pa.DataType]] = []

@@ -32,7 +32,7 @@ class EnumTables:
         self._zeros: list[int] = []
 
     def add(self, enum: EnumType) -> int:
-        """Adds an enum, and returns its index."""
+        """Add an enum, and return its index."""
         if enum not in self._known:
             self._known[enum] = len(self._rows)
             self._rows.append(self._row(enum))
@@ -92,10 +92,10 @@ class EnumTables:
             size *= 2
         part = [0] * size
         for index, name in enumerate(names):
-            place = name_hash(name.encode()) & (size - 1)
-            while part[place]:
-                place = (place + 1) & (size - 1)
-            part[place] = first + index + 1
+            slot = name_hash(name.encode()) & (size - 1)
+            while part[slot]:
+                slot = (slot + 1) & (size - 1)
+            part[slot] = first + index + 1
         at = len(self._by_name)
         self._by_name.extend(part)
         return at, size - 1

@@ -1,6 +1,6 @@
-"""Finds the extensions that are to become columns, by full name, and checks that the mapping can have them.
+"""Finds the extensions that become columns, by full name, and checks that the mapping can have them.
 
-Such an extension is then a field like any other of the message it extends, with explicit presence.
+Such an extension is a field of the message it extends, with explicit presence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def find_extensions(descriptor: Descriptor, names: Sequence[str]) -> Mapping[str
 
     Raises DescriptorError for a name that isn't an extension in the pool.
     """
-    found: defaultdict[str, list[FieldDescriptor]] = defaultdict(list)
+    by_extendee: defaultdict[str, list[FieldDescriptor]] = defaultdict(list)
     for name in dict.fromkeys(names):
         try:
             extension = descriptor.file.pool.FindExtensionByName(name)
@@ -28,8 +28,8 @@ def find_extensions(descriptor: Descriptor, names: Sequence[str]) -> Mapping[str
                 extension=name,
                 message=descriptor.full_name,
             ) from None
-        found[extendee_of(extension).full_name].append(extension)
-    return {extendee: tuple(extensions) for extendee, extensions in found.items()}
+        by_extendee[extendee_of(extension).full_name].append(extension)
+    return {extendee: tuple(extensions) for extendee, extensions in by_extendee.items()}
 
 
 def extendee_of(extension: FieldDescriptor) -> Descriptor:
@@ -39,7 +39,7 @@ def extendee_of(extension: FieldDescriptor) -> Descriptor:
 
 
 def check_extendees(extensions: Mapping[str, Iterable[FieldDescriptor]], reached: Container[str], message: str) -> None:
-    """Raises DescriptorError if an extension's message isn't part of the mapping, or is a message set."""
+    """Raise DescriptorError if an extension's message isn't part of the mapping, or is a message set."""
     for extendee, fields in extensions.items():
         for field in fields:
             if extendee not in reached:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schema_mapping.protobuf.field_kinds import Cardinality, EnumType, WireKind
 from schema_mapping.protobuf.kernel.tables import OPS
-from schema_mapping.protobuf.mapped_messages import ExcludedField, MappedField
+from schema_mapping.protobuf.mapped_messages import MappedField, UnmappedField
 
 VARINT, FIXED64, DELIMITED, START_GROUP, FIXED32 = 0, 1, 2, 3, 5
 TAG_BITS = 7
@@ -71,7 +71,7 @@ def op_code(kind: WireKind, *, is_map: bool, validate_utf8: bool, enum: EnumType
     return PLAIN_OPS[kind]
 
 
-def canonical_tag(field: MappedField | ExcludedField) -> int:
+def canonical_tag(field: MappedField | UnmappedField) -> int:
     """The tag that a canonical writer puts before a field's value, or before its packed run."""
     if field.cardinality is Cardinality.MAP or field.packed:
         return field.number << 3 | DELIMITED

@@ -16,9 +16,9 @@ class Cardinality(Enum):
 
 
 class WireKind(Enum):
-    """A field's Protobuf type; the numbers are those of `FieldDescriptorProto.Type`.
+    """A field's Protobuf type, with the numbers of `FieldDescriptorProto.Type`.
 
-    Delimited messages of editions are `GROUP`, whatever they are called in the source.
+    Delimited messages of editions are `GROUP`.
     """
 
     DOUBLE = 1
@@ -66,7 +66,7 @@ class WellKnown(Enum):
 
     @property
     def wrapped(self) -> WireKind | None:
-        """What a wrapper wraps; None for the others."""
+        """The type inside a wrapper; None for other types."""
         return WRAPPED.get(self)
 
 

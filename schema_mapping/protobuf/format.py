@@ -1,7 +1,4 @@
-"""Protobuf as a value format: one message type, or several types of which a value has one.
-
-Evolution sees one graph of types in both cases.
-"""
+"""Protobuf as a value format: one message type, or several types of which a value has one."""
 
 from __future__ import annotations
 
@@ -32,19 +29,19 @@ from schema_mapping.value_format import DeclaredSchema, ValueSchema
 
 
 @dataclass(frozen=True, slots=True)
-class ProtobufFormat:
+class ProtobufMessageFormat:
     """The format of values that have one message type."""
 
     name: str = PROTOBUF_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """Reads the message type of a SourceSchema."""
+        """Read the message type of a SourceSchema. Raises DescriptorError."""
         if not isinstance(schema, SourceSchema):
             raise DescriptorError("the schema isn't one of a Protobuf message", root=root, schema=type(schema).__name__)
         return _OneMessage(source=schema, graph=source_graph(schema))
 
     def mapping(self, data: Mapping[str, Any]) -> MessageMapping:
-        """Reads a mapping back from its `to_json`."""
+        """Parse a mapping's `to_json`."""
         return message_from_json(data)
 
     def load_encoder(self) -> None:
@@ -59,13 +56,13 @@ class ProtobufMessagesFormat:
     name: str = UNION_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """Reads the message types of a UnionSchema, under the steps that the ledger gave them."""
+        """Read the message types of a UnionSchema, under the ledger's steps. Raises DescriptorError."""
         if not isinstance(schema, UnionSchema):
             raise DescriptorError("the schema isn't one of several messages", root=root, schema=type(schema).__name__)
         return _several(schema, entries, root)
 
     def mapping(self, data: Mapping[str, Any]) -> UnionMapping:
-        """Reads a mapping back from its `to_json`."""
+        """Parse a mapping's `to_json`."""
         return union_from_json(data)
 
     def load_encoder(self) -> None:
@@ -73,7 +70,7 @@ class ProtobufMessagesFormat:
         load_encoder()
 
 
-PROTOBUF: Final = ProtobufFormat()
+PROTOBUF: Final = ProtobufMessageFormat()
 PROTOBUF_MESSAGES: Final = ProtobufMessagesFormat()
 
 
@@ -122,6 +119,6 @@ def _several(schema: UnionSchema, entries: Iterable[LedgerEntry], root: Root) ->
         raise DescriptorError("several message types must be named, each once", messages=tuple(by_name))
     steps = member_steps(entries, root, by_name)
     sources = {steps[name]: member for name, member in by_name.items()}
-    members = {step: MemberType.of(source) for step, source in sources.items()}
+    members = {step: MemberType.of_schema(source) for step, source in sources.items()}
     united = unite({step: member.graph for step, member in members.items()})
     return _SeveralMessages(sources=sources, members=members, keys=united.keys, graph=united.graph)

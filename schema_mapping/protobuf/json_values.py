@@ -1,7 +1,6 @@
 """Shows messages as canonical Protobuf JSON, by the schema that their rows were written with.
 
-`google.protobuf` parses the bytes and writes the JSON: names in lowerCamelCase, 64-bit numbers as strings, bytes as
-base64, well-known types in their own forms. What has no such form keeps its bytes, with the reason.
+Messages without such a form keep their bytes, with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 def shown_messages(
     schemas: Sequence[SourceSchema], values: pa.BinaryArray, rows: pa.StructArray, which: Sequence[int | None]
 ) -> pa.StructArray:
-    """Show values with the fields SHOWN_FIELDS. `rows` are their rows; `which` gives each one's place in `schemas`."""
+    """Show values with the fields SHOWN_FIELDS. `rows` are their rows; `which` gives each index in `schemas`."""
     shown = _shown(schemas, values, rows, which)
     return pa.array(shown, pa.struct([pa.field(name, pa.string()) for name in SHOWN_FIELDS]))
 
@@ -36,13 +35,13 @@ def _shown(
     schemas: Sequence[SourceSchema], values: pa.BinaryArray, rows: pa.StructArray, which: Sequence[int | None]
 ) -> Iterator[tuple[str | None, str | None, str | None] | None]:
     errors, prefixes = (rows.field(name).to_pylist() for name in (names.ERR, names.PREFIX))
-    for value, error, prefix, place in zip(values.to_pylist(), errors, prefixes, which, strict=True):
+    for value, error, prefix, index in zip(values.to_pylist(), errors, prefixes, which, strict=True):
         if value is None:
             yield None
-        elif error is not None or place is None:
+        elif error is not None or index is None:
             yield None, None, f"not decoded: {error or 'no message'}"
         else:
-            schema = schemas[place]
+            schema = schemas[index]
             try:
                 yield schema.message, as_json(schema, value[len(prefix or b"") :]), None
             except DecodeError as failure:
@@ -52,15 +51,15 @@ def _shown(
 
 
 def as_json(schema: SourceSchema, data: bytes) -> str:
-    """Return a message's bytes as canonical JSON. Raises what google.protobuf raises where there is no such form."""
+    """Return a message's bytes as canonical JSON. Raises google.protobuf's errors if there is no such form."""
     message = _message_class(schema)()
     message.ParseFromString(data)
     pool: Any = message.DESCRIPTOR.file.pool
-    found = json_format.MessageToDict(message, descriptor_pool=pool)
-    return _encode(found)
+    message_dict = json_format.MessageToDict(message, descriptor_pool=pool)
+    return _encode(message_dict)
 
 
 @lru_cache(maxsize=64)
 def _message_class(schema: SourceSchema) -> type[Message]:
-    found: Any = GetMessageClass(find_descriptor(schema))
-    return found  # type: ignore[no-any-return]
+    message: Any = GetMessageClass(find_descriptor(schema))
+    return message  # type: ignore[no-any-return]

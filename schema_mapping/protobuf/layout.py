@@ -1,6 +1,6 @@
 """The layout of the kernel's output columns in the Arrow struct, as a tree of plain values.
 
-Each node names the row space that gives its length, and the output column that gives its validity, if it has one.
+Each node names the row space of its length, and the output column of its validity, if it has one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafLayout:
-    """A column without children.
-
-    `output` has its values. If `validity` is the same column, it has its own validity, too.
-    """
+    """A column without children, whose values are in `output`. `validity` may be the same column."""
 
     type: pa.DataType
     space: int
@@ -35,7 +32,7 @@ class StructLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout:
-    """A repeated field: `counts` has its offsets, and its elements have a row space of their own."""
+    """A repeated field: `counts` has its offsets; its elements have a separate row space."""
 
     type: pa.DataType
     space: int

@@ -1,8 +1,7 @@
-"""Messages with their columns: a Protobuf message type together with the names and field ids of its columns.
+"""Messages with their columns: a Protobuf message type with the names and field ids of its columns.
 
-`map_message` makes a `MappedMessage` from the types and ids, and `program` compiles it to flat tables. Fields are in
-ascending number. In every struct the columns are the fields, then at the root `__prefix__`, `__raw__`, `__err__` and
-`__form__`, then `__unrecognized__`.
+Fields are in ascending number. In every struct the columns are the fields, then at the root `__prefix__`, `__raw__`,
+`__err__` and `__form__`, then `__unrecognized__`.
 """
 
 from __future__ import annotations
@@ -22,12 +21,9 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 class MappedField:
     """A field of a message, and the column that holds it.
 
-    `name` is the column's name, `source_name` the field's. `oneof` is the index of a real oneof, never of a synthetic
-    one. For a repeated field, `field_id` is the list's id and `element_id` the elements'. A map has `key` and `value`;
-    their `field_id`s are Iceberg's key and value ids, and they have no presence (absent means the default); the map's
-    own `kind` is MESSAGE and has no meaning. A message that is cut has `unrecognized_id`, the id of its only child.
-    `native` is the well-known type that one scalar column holds. `decimal` says that the column is a decimal of
-    unsigned 64-bit numbers.
+    `oneof` is the index of a real oneof, never of a synthetic one. For a repeated field, `field_id` is the list's id
+    and `element_id` the elements'. A map has `key` and `value` with Iceberg's ids; its `kind` has no meaning. A cut
+    message has `unrecognized_id`, the id of its only child. `native` is the well-known type of a scalar column.
     """
 
     number: int
@@ -62,8 +58,8 @@ class MappedField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcludedField:
-    """A field without a column: what is needed to know its tag and its place on the wire."""
+class UnmappedField:
+    """A field without a column: its tag and its position on the wire."""
 
     number: int
     kind: WireKind
@@ -76,15 +72,15 @@ class ExcludedField:
 class MappedMessage:
     """A message that has columns. `message_set` marks the old MessageSet wire format.
 
-    `excluded` are its fields without a column; their bytes go to `__unrecognized__`. `empty` says that the type has
-    neither fields nor room for extensions.
+    `excluded` are its fields without a column; their bytes go to `__unrecognized__`. `empty`: the type has neither
+    fields nor room for extensions.
     """
 
     full_name: str
     fields: tuple[MappedField, ...]
     unrecognized_id: int
     message_set: bool
-    excluded: tuple[ExcludedField, ...] = ()
+    excluded: tuple[UnmappedField, ...] = ()
     empty: bool = False
 
 
@@ -130,7 +126,7 @@ def _message(graph: TypeGraph, name: str, path: Path, columns: Mapping[Path, Col
         unrecognized_id=_id(columns, (*path, names.UNRECOGNIZED_STEP), name),
         message_set=kind.message_set,
         excluded=tuple(
-            ExcludedField(
+            UnmappedField(
                 number=field.number,
                 kind=field.kind,
                 cardinality=field.cardinality,

@@ -1,4 +1,4 @@
-"""The columns that Protobuf messages ask for: message types as a `ColumnGraph`, and scalar fields as column types."""
+"""The columns of Protobuf messages: message types as a `ColumnGraph`, and scalar fields as column types."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _value(field: FieldType) -> Held:
 
 
 def column_type(field: FieldType | MappedField) -> AnyColumnType:
-    """The type of the one column that holds a field's value; the field is no message with columns of its own."""
+    """The type of the column of a field that is no message with columns of its own."""
     if field.decimal:
         return UNSIGNED_LONG
     if field.native is WellKnown.TIMESTAMP:

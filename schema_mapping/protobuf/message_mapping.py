@@ -73,23 +73,23 @@ class MessageMapping(CompiledColumns):
         which: Places | None = None,  # noqa: ARG002 - there is one message; a value that is none is null
         prefix_lengths: Lengths | None = None,
     ) -> pa.StructArray:
-        """Decodes values to rows of `arrow_type`; a null value is a null row. Bad bytes never raise.
+        """Decode values to rows of `arrow_type`; a null value is a null row. Bad bytes never raise.
 
-        `prefix_lengths` gives the length of each value's envelope: these bytes are kept as `__prefix__`. Raises
-        KernelError if the values aren't binary, or are so many that a column would exceed Arrow's 2 GiB.
+        `prefix_lengths` gives the length of each value's envelope, kept as `__prefix__`. Raises KernelError if the
+        values aren't binary, or a column would exceed Arrow's 2 GiB.
         """
         from schema_mapping.protobuf.decode import decode
 
         return decode(values, self.program, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Gives back the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
+        """Return the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
         from schema_mapping.protobuf.encode import encode
 
         return encode(rows, self.program)
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Shows values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
+        """Show values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
         from schema_mapping.protobuf.json_values import shown_messages
 
         return shown_messages((self.source,), values, rows, [0] * len(values))
@@ -122,7 +122,7 @@ def compile_mapping(
     """The mapping of a message type. Without `ids` from a ledger, ids start at 1.
 
     `extensions` are the full names of extensions in the descriptor's pool that become columns. Raises DescriptorError
-    if the ids belong to another message, the message has more fields than a table takes, or an extension isn't there.
+    if the ids belong to another message, the message has more fields than a table takes, or an extension is missing.
     """
     return _compile(
         descriptor,
@@ -170,7 +170,7 @@ def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
 
 
 def message_from_json(data: Mapping[str, Any]) -> MessageMapping:
-    """Reads a mapping back from its `to_json`."""
+    """Parse `to_json`."""
     ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)
 
@@ -189,5 +189,5 @@ def compile_source(source: SourceSchema, ids: ColumnIds, keep_raw: bool, options
 
 
 def load_encoder() -> None:
-    """Load what encodes values, which mappings load late: whoever only decodes does without."""
+    """Load the encoder, which mappings that only decode do without."""
     from schema_mapping.protobuf.encode import encode  # noqa: F401

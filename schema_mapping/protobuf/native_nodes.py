@@ -1,7 +1,7 @@
-"""Builds the kernel tables' nodes of well-known types that have one column: their fields have slots, but no columns.
+"""Builds the kernel tables' nodes of well-known types with one column: their fields have slots, but no columns.
 
 Times are parsed like any message, and JSON values are kept whole as bytes. The kernel computes the column's value after
-it has parsed a chunk.
+parsing a chunk.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NativeNodes:
         self.rows: list[NativeRow] = []
 
     def add(self, field: MappedField, row: FieldRow, space: int, *, is_singular: bool, has_nulls: bool) -> NativeRow:
-        """Gives a field its node.
+        """Give a field its node.
 
         A column without nulls holds the nearest time if a time doesn't fit.
         """

@@ -1,7 +1,6 @@
-"""Tables for the form in which Go writes a message: canonical, but with the members of oneofs after all other fields.
+"""Tables for the form in which Go writes a message: canonical, but with oneof members ("late fields") last.
 
-The kernel also has its tables of fields in this order. A value that is canonical in it needs no `__raw__`: its
-`__form__` names the form (docs/producers.md). In the code, the members of oneofs are called late fields.
+A value that is canonical in this order needs no `__raw__`: its `__form__` names the form (docs/producers.md).
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ Array = npt.NDArray[Any]
 def late_arrays(
     arrays: Mapping[str, Array], fields: Sequence[FieldRow], nodes: Sequence[NodeRow]
 ) -> Mapping[str, Array]:
-    """The arrays of fields and lookups with oneofs last; `field_arrays` gives the ones in canonical order.
+    """The arrays of fields and lookups with oneofs last; `field_arrays` gives the canonical order.
 
     `late` has, for each position in this order, the field's index in the canonical order. `late_columns` is the same,
-    but fields without a column keep the positions of their numbers, as ONEOFS_LAST has them. `places` and `late_places`
-    say where a field is found in either order.
+    but fields without a column keep the positions of their numbers, as in ONEOFS_LAST. `places` and `late_places` are a
+    field's positions in the two orders.
     """
     order = _order(fields, nodes, lambda field: field.late)
     places = np.arange(len(fields), dtype=np.int32)

@@ -18,11 +18,10 @@ VALUE_MEMORY = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
-    """What `decode` and `encode` run: the C tables, the Arrow type of rows, and the layout of its columns.
+    """The input of `decode` and `encode`: the C tables, the Arrow type of rows, and the layout of its columns.
 
-    `chunk_rows` is the number of values that are parsed before their columns are gathered; 0 lets the kernel choose. It
-    changes no result. `value_memory` limits the bytes of the rows that one value may open while it is parsed, because
-    two bytes can open a row of hundreds of columns.
+    `chunk_rows` values are parsed before their columns are gathered; 0 lets the kernel choose. `value_memory` limits
+    the bytes of the rows that one value may open, because two bytes can open a row of hundreds of columns.
     """
 
     tables: Tables
@@ -37,8 +36,8 @@ def compile_program(
 ) -> Program:
     """The program of a mapped message; with `keep_raw`, `__raw__` is set for every value.
 
-    With the `graph` of the source schema, messages that are cut are checked by their own types, as upb does. Without
-    it, only their outer wire format is checked.
+    With the `graph` of the source schema, cut messages are checked by their types, as upb does; without it, only their
+    outer wire format.
     """
     arrow_type = root_type(root, root_ids)
     builder = TableBuilder(graph)

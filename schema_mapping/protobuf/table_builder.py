@@ -1,6 +1,6 @@
 """Lays out a mapped message as kernel tables: row spaces, slots, presence bits and output columns.
 
-The root has a row space, and so has every repeated field and map; singular messages share their parent's rows. Every
+The root, every repeated field and every map has a row space; singular messages share their parent's rows. Every
 singular field has a presence bit. A message that is always present has none, and its columns have no validity.
 """
 
@@ -16,7 +16,7 @@ from schema_mapping.protobuf.field_codes import canonical_tag, op_code, tag_size
 from schema_mapping.protobuf.field_kinds import Cardinality, WireKind
 from schema_mapping.protobuf.kernel.tables import FIELD_FLAGS, NODE_FLAGS, OPS, OUTPUTS, Tables
 from schema_mapping.protobuf.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
-from schema_mapping.protobuf.mapped_messages import ExcludedField, MappedField, MappedMessage
+from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage, UnmappedField
 from schema_mapping.protobuf.native_nodes import NativeNodes, leaf_output
 from schema_mapping.protobuf.oneofs_last import ONEOFS_LAST, form_of, late_arrays
 from schema_mapping.protobuf.table_rows import (
@@ -40,7 +40,7 @@ BYTES_OPS = frozenset({OPS["STRING"], OPS["TEXT"], OPS["BYTES"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _ColumnPlace:
     """Where columns go: a row space, the output of their validity, and the message type they belong to."""
 
     space: int
@@ -49,7 +49,7 @@ class _Place:
 
 
 class TableBuilder:
-    """Builds the tables of one program. Without a type graph, messages that are cut are checked as empty ones."""
+    """Builds the tables of one program. Without a type graph, cut messages are checked as empty ones."""
 
     def __init__(self, graph: TypeGraph | None) -> None:
         self._fields: list[FieldRow] = [NO_FIELD]
@@ -63,13 +63,13 @@ class TableBuilder:
         self._special: dict[str, int] = {}
 
     def add_root(self, root: MappedMessage, arrow_type: pa.StructType) -> StructLayout:
-        """Lays out the struct of a key or value. The root's node is the first."""
+        """Lay out the struct of a key or value. The root's node is the first."""
         space = self._spaces[ROOT_SPACE]
         self._special = {f"{name}_bit": space.bit() for name in ("row", "ok", "raw", "err", "prefix", "form")}
         present = self._validity(ROOT_SPACE, self._special["row_bit"])
         validity = self._validity(ROOT_SPACE, self._special["ok_bit"])
-        place = _Place(space=ROOT_SPACE, validity=validity, message=root.full_name)
-        _, children = self._message(root, arrow_type, place)
+        root_place = _ColumnPlace(space=ROOT_SPACE, validity=validity, message=root.full_name)
+        _, children = self._message(root, arrow_type, root_place)
         specials = [self._add_special(name, arrow_type) for name in ("prefix", "raw", "err", "form")]
         return StructLayout(
             type=arrow_type,
@@ -112,12 +112,12 @@ class TableBuilder:
     def _validity(self, space: int, bit: int) -> int:
         return self._output("BITS", space, bit, gate=bit)
 
-    def _gate(self, place: _Place) -> int:
+    def _gate(self, place: _ColumnPlace) -> int:
         # The columns of a message are empty in rows where the message is absent.
         return NONE if place.validity is None else self._outputs[place.validity].slot
 
     def _message(
-        self, message: MappedMessage, arrow_type: pa.StructType, place: _Place
+        self, message: MappedMessage, arrow_type: pa.StructType, place: _ColumnPlace
     ) -> tuple[int, tuple[Layout, ...]]:
         place = replace(place, message=message.full_name)
         columns = {field.number: (index, field) for index, field in enumerate(message.fields)}
@@ -149,7 +149,7 @@ class TableBuilder:
         layouts.append(self._unknown_leaf(row.unknown, place, arrow_type.field(arrow_type.num_fields - 1).type))
         return node, tuple(layouts)
 
-    def _aside(self, field: ExcludedField, space: int, owner: int) -> FieldRow:
+    def _aside(self, field: UnmappedField, space: int, owner: int) -> FieldRow:
         # Its presence bit is never set, so that there is nothing to clear.
         row = FieldRow(number=field.number, op=OPS["ASIDE"], home=space, owner=owner)
         row.presence = self._spaces[space].bit()
@@ -165,11 +165,11 @@ class TableBuilder:
         self._fields.extend([NO_FIELD] * count)
         return len(self._nodes) - 1
 
-    def _unknown_leaf(self, slot: int, place: _Place, arrow_type: pa.DataType) -> LeafLayout:
+    def _unknown_leaf(self, slot: int, place: _ColumnPlace, arrow_type: pa.DataType) -> LeafLayout:
         output = self._output("UNKNOWN", place.space, slot, gate=self._gate(place))
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=output)
 
-    def _field(self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _Place) -> Layout:
+    def _field(self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _ColumnPlace) -> Layout:
         row.flags |= _wide(field)
         row.tag = canonical_tag(field)
         row.tag_size = tag_size(row.tag)
@@ -182,7 +182,7 @@ class TableBuilder:
             case Cardinality.MAP:
                 return self._map(field, row, arrow_type, place)
 
-    def _singular(self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _Place) -> Layout:
+    def _singular(self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _ColumnPlace) -> Layout:
         row.presence = self._spaces[place.space].bit()
         if field.explicit_presence or field.kind in MESSAGES:
             validity = self._validity(place.space, row.presence)
@@ -191,7 +191,7 @@ class TableBuilder:
         row.flags |= FIELD_FLAGS["IMPLICIT"]
         return self._value(field, row, arrow_type, place)
 
-    def _list(self, field: MappedField, row: FieldRow, arrow_type: pa.ListType, place: _Place) -> ListLayout:
+    def _list(self, field: MappedField, row: FieldRow, arrow_type: pa.ListType, place: _ColumnPlace) -> ListLayout:
         row.flags |= FIELD_FLAGS["LIST"] | FIELD_FLAGS["PACKED" if field.packed else "MANY"]
         counts = self._open_space(row, place)
         element = FieldRow(number=field.number, op=row.op, home=row.space, flags=_wide(field))
@@ -199,7 +199,7 @@ class TableBuilder:
         row.node, row.enumeration = element.node, element.enumeration
         return ListLayout(type=arrow_type, space=place.space, validity=place.validity, counts=counts, element=layout)
 
-    def _map(self, field: MappedField, row: FieldRow, arrow_type: pa.MapType, place: _Place) -> MapLayout:
+    def _map(self, field: MappedField, row: FieldRow, arrow_type: pa.MapType, place: _ColumnPlace) -> MapLayout:
         assert field.key is not None
         assert field.value is not None
         row.flags |= FIELD_FLAGS["LIST"] | FIELD_FLAGS["MANY"]
@@ -225,7 +225,7 @@ class TableBuilder:
         )
 
     def _entry_field(
-        self, field: MappedField, at: int, row: FieldRow, arrow_type: pa.DataType, place: _Place
+        self, field: MappedField, at: int, row: FieldRow, arrow_type: pa.DataType, place: _ColumnPlace
     ) -> tuple[Layout, FieldRow]:
         # Canonical entries have both key and value on the wire, defaults too. The column has both in any case.
         result = FieldRow(number=field.number, op=_op(field), home=row.space, owner=row.node, flags=_wide(field))
@@ -237,7 +237,7 @@ class TableBuilder:
         layout = self._value(field, result, arrow_type, place, entry_of=row)
         return layout, result
 
-    def _open_space(self, row: FieldRow, place: _Place) -> int:
+    def _open_space(self, row: FieldRow, place: _ColumnPlace) -> int:
         # Opens a row space for a field's values; the field's counts are an output column.
         row.slot = self._spaces[place.space].slot()
         row.space = len(self._spaces)
@@ -249,7 +249,7 @@ class TableBuilder:
         field: MappedField,
         row: FieldRow,
         arrow_type: pa.DataType,
-        place: _Place,
+        place: _ColumnPlace,
         *,
         entry_of: FieldRow | None = None,
     ) -> Layout:
@@ -270,7 +270,7 @@ class TableBuilder:
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=place.validity)
 
     def _native(
-        self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _Place, entry_of: FieldRow | None
+        self, field: MappedField, row: FieldRow, arrow_type: pa.DataType, place: _ColumnPlace, entry_of: FieldRow | None
     ) -> LeafLayout:
         assert field.native is not None
         native = self._natives.add(
@@ -289,7 +289,9 @@ class TableBuilder:
         output = self._output(self._natives.output(row), place.space, native.slot, gate=native.presence)
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=validity)
 
-    def _cut(self, row: FieldRow, arrow_type: pa.StructType, place: _Place, entry_of: FieldRow | None) -> StructLayout:
+    def _cut(
+        self, row: FieldRow, arrow_type: pa.StructType, place: _ColumnPlace, entry_of: FieldRow | None
+    ) -> StructLayout:
         slot = self._spaces[place.space].slot()
         row.node = self._new_node(place.space, count=0)
         node = self._nodes[row.node]

@@ -1,6 +1,6 @@
 """Rows of the kernel's tables while they are laid out, and the numpy arrays made of them.
 
-Here, slots count from zero within their space; the arrays place them after the space's presence bits.
+Slots count from zero within their space; the arrays place them after the space's presence bits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(slots=True, kw_only=True)
 class SpaceRow:
-    """A row space: where its counts are, and how many slots and presence bits its rows have so far."""
+    """A row space: the position of its counts, and its number of slots and presence bits."""
 
     parent: int = NONE
     count_slot: int = NONE
@@ -34,12 +34,12 @@ class SpaceRow:
     bits: int = 0
 
     def slot(self) -> int:
-        """Adds a slot, and returns its index."""
+        """Add a slot, and return its index."""
         self.slots += 1
         return self.slots - 1
 
     def bit(self) -> int:
-        """Adds a presence bit, and returns its index."""
+        """Add a presence bit, and return its index."""
         self.bits += 1
         return self.bits - 1
 
@@ -105,7 +105,7 @@ class OutputRow:
 
 @dataclass(slots=True, kw_only=True)
 class MapRow:
-    """Where the keys of a map field are."""
+    """The position of a map field's keys."""
 
     space: int
     slot: int

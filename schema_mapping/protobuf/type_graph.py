@@ -1,7 +1,7 @@
 """The message types that a root message reaches, as plain values read from descriptors.
 
-Presence, packing, UTF-8 checks and closed enums are taken as the syntax or the edition's features resolve them. The
-fingerprint covers what bytes and columns depend on: comments, file names and the release of protoc don't change it.
+Presence, packing, UTF-8 checks and closed enums are as resolved from the syntax or the edition's features. The
+fingerprint covers what bytes and columns depend on, not comments, file names or the release of protoc.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireK
 class FieldType:
     """A field as its type declares it. `message` is the full name of its message type, also if that is cut.
 
-    `column` is the column name that the .proto asks for, if it isn't the field's name. `extension` is an extension's
-    full name. `native` and `decimal` aren't declared but chosen (see `well_known`); a `native` field has no `message`.
+    `column` is the .proto's other name for the column. `extension` is an extension's full name. `native` and `decimal`
+    aren't declared but chosen (see `well_known`); a `native` field has no `message`.
     """
 
     number: int
@@ -82,7 +82,7 @@ class FieldType:
         }
 
     def place(self) -> dict[str, Any]:
-        """The facts that say where and how the field is written on the wire."""
+        """The facts about the field's position and encoding on the wire."""
         return {
             "number": self.number,
             "kind": self.kind.name,
@@ -96,8 +96,8 @@ class FieldType:
 class MessageType:
     """A message type: its fields, including extensions, in ascending number.
 
-    `excluded` are the fields that the .proto excludes from the columns; the types they refer to aren't part of the
-    graph. `empty` says that the type declares neither fields nor room for extensions.
+    `excluded` are the fields without columns; their types aren't part of the graph. `empty`: the type declares neither
+    fields nor room for extensions.
     """
 
     full_name: str
@@ -139,10 +139,10 @@ class TypeGraph:
 
 
 def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGraph:
-    """Reads a descriptor and every message type that it reaches.
+    """Read a descriptor and every message type that it reaches.
 
-    The named extensions are fields of the messages they extend. Raises DescriptorError for an extension that isn't
-    there or extends no message of the graph, and for a bad column option.
+    The named extensions are fields of the messages they extend. Raises DescriptorError for a missing extension, for one
+    that extends no message of the graph, and for a bad column option.
     """
     named = find_extensions(descriptor, extensions)
     types: dict[str, MessageType] = {}
@@ -204,10 +204,9 @@ def _message_type(
 def _field_type(field: FieldDescriptor, oneof: int | None) -> FieldType:
     entry = _map_entry(field)
     if entry is not None:
-        return _facts(
-            field,
+        return replace(
+            _facts(field, cardinality=Cardinality.MAP),
             kind=WireKind.MESSAGE,
-            cardinality=Cardinality.MAP,
             key=_entry_field(entry.fields_by_name["key"]),
             value=_entry_field(entry.fields_by_name["value"]),
         )
@@ -222,15 +221,12 @@ def _entry_field(field: FieldDescriptor) -> FieldType:
 def _facts(
     field: FieldDescriptor,
     *,
-    kind: WireKind | None = None,
     cardinality: Cardinality = Cardinality.SINGULAR,
     presence: bool = False,
     oneof: int | None = None,
     message: Descriptor | None = None,
-    key: FieldType | None = None,
-    value: FieldType | None = None,
 ) -> FieldType:
-    kind = kind or WireKind(field.type)
+    kind = WireKind(field.type)
     return FieldType(
         number=field.number,
         name=field.name,
@@ -243,8 +239,8 @@ def _facts(
         oneof=oneof,
         enum=_enum_type(field.enum_type) if field.enum_type is not None else None,
         message=message.full_name if message is not None else None,
-        key=key,
-        value=value,
+        key=None,
+        value=None,
     )
 
 

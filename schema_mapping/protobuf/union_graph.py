@@ -1,6 +1,6 @@
-"""Joins several message types to one graph: a root whose fields are the messages, each with its own step.
+"""Joins several message types to one graph: a root whose fields are the messages.
 
-A step belongs to a message's full name. It is given once in a table's ledger, whatever the order of the messages.
+A step belongs to a message's full name. A table's ledger assigns it once, whatever the order of the messages.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class UnionGraph:
 def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[str]) -> dict[str, int]:
     """The step of each message: the ledger's step for its full name, or else the next unused one."""
     tops = ((entry.source_name, entry.path[0]) for entry in entries if entry.root == root and len(entry.path) == 1)
-    known = {name: step for name, step in tops if isinstance(step, int) and step > MEMBER_STEP}
-    fresh = count(max(known.values(), default=MEMBER_STEP) + 1)
-    return {name: known[name] if name in known else next(fresh) for name in sorted(messages)}
+    assigned = {name: step for name, step in tops if isinstance(step, int) and step > MEMBER_STEP}
+    fresh = count(max(assigned.values(), default=MEMBER_STEP) + 1)
+    return {name: assigned[name] if name in assigned else next(fresh) for name in sorted(messages)}
 
 
 def unite(members: Mapping[int, TypeGraph]) -> UnionGraph:
     """One graph of the members, by step.
 
-    If two members define a type of the same name differently, each keeps its own definition.
+    If two members define a type of the same name differently, each keeps its definition.
     """
     types: dict[str, MessageType] = {}
     keys: dict[int, dict[str, str]] = {}
@@ -53,14 +53,14 @@ def unite(members: Mapping[int, TypeGraph]) -> UnionGraph:
 
 def _clashing(graph: TypeGraph, types: Mapping[str, MessageType]) -> set[str]:
     """The graph's types that differ from `types` of the same name, in themselves or in a type they hold."""
-    found = {name for name, kind in graph.types.items() if types.get(name, kind) != kind}
+    clashing = {name for name, kind in graph.types.items() if types.get(name, kind) != kind}
     while more := {
         name
         for name, kind in graph.types.items()
-        if name not in found and not found.isdisjoint(field.held_message for field in kind.fields)
+        if name not in clashing and not clashing.isdisjoint(field.held_message for field in kind.fields)
     }:
-        found |= more
-    return found
+        clashing |= more
+    return clashing
 
 
 def _renamed(kind: MessageType, keys: Mapping[str, str]) -> MessageType:

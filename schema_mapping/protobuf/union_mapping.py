@@ -1,7 +1,6 @@
 """The compiled mapping of several message types: one struct for each type, and at most one of them set in a row.
 
-A value's bytes don't tell its type: the caller reads it from the envelope and passes it to `decode`. The rest is as in
-`message_mapping`: what a message's columns can't give back bit for bit is kept in `__raw__`.
+The caller reads a value's type from the envelope and passes it to `decode`. The rest is as in `message_mapping`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SPECIALS = (names.PREFIX, names.RAW, names.ERR, names.FORM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class UnionMember:
     """One of the message types: its step in column paths, and its schema."""
 
     step: int
@@ -53,7 +52,7 @@ class UnionMapping(CompiledColumns):
     `members` ascend by step, as do their structs in the rows.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[UnionMember, ...]
 
     @property
     def takes_dictionaries(self) -> bool:
@@ -81,7 +80,7 @@ class UnionMapping(CompiledColumns):
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """Decodes values to rows of `arrow_type`; a null value is a null row, and so is one that is NOT_ONE.
+        """Decode values to rows of `arrow_type`; null and NOT_ONE values are null rows.
 
         `which` gives the index of each value's type in `messages`; without it, KernelError is raised. The rest is as in
         `MessageMapping.decode`.
@@ -90,16 +89,16 @@ class UnionMapping(CompiledColumns):
 
         if which is None:
             raise KernelError("nothing says which of the messages each value is", messages=self.messages)
-        found: dict[int, pa.StructArray] = {}
-        for place in np.unique(which[which != NOT_ONE]).tolist():
-            mine = which == place
+        decoded: dict[int, pa.StructArray] = {}
+        for member_index in np.unique(which[which != NOT_ONE]).tolist():
+            mine = which == member_index
             own = values if mine.all() else pc.if_else(pa.array(mine), values, pa.scalar(None, values.type))
             lengths = None if prefix_lengths is None else np.where(mine, prefix_lengths, 0).astype(np.int32)
-            found[place] = decode(own, self.programs[place], prefix_lengths=lengths)
-        return self._join(found, len(values))
+            decoded[member_index] = decode(own, self.programs[member_index], prefix_lengths=lengths)
+        return self._join(decoded, len(values))
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Gives back the values that `rows` were decoded from, byte for byte.
+        """Return the values that `rows` were decoded from, byte for byte.
 
         Raises KernelError for rows of another type, and if a row without `__raw__` doesn't have exactly one message.
         """
@@ -113,8 +112,8 @@ class UnionMapping(CompiledColumns):
         result = pc.if_else(rows.is_valid(), raw, pa.scalar(None, raw.type))
         waiting = rows.is_valid().to_numpy(zero_copy_only=False) & ~raw.is_valid().to_numpy(zero_copy_only=False)
         messages = np.zeros(len(rows), dtype=np.int16)
-        for place, program in enumerate(self.programs):
-            struct = rows.field(place)
+        for member_index, program in enumerate(self.programs):
+            struct = rows.field(member_index)
             mine = waiting & struct.is_valid().to_numpy(zero_copy_only=False)
             if mine.any():
                 messages += mine
@@ -125,13 +124,13 @@ class UnionMapping(CompiledColumns):
         return result
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Shows values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
+        """Show values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
         from schema_mapping.protobuf.json_values import shown_messages
 
         which: list[int | None] = [None] * len(rows)
-        for place in range(len(self.members)):
-            for row in np.flatnonzero(rows.field(place).is_valid().to_numpy(zero_copy_only=False)).tolist():
-                which[row] = place
+        for member_index in range(len(self.members)):
+            for row in np.flatnonzero(rows.field(member_index).is_valid().to_numpy(zero_copy_only=False)).tolist():
+                which[row] = member_index
         return shown_messages(tuple(member.schema for member in self.members), values, rows, which)
 
     def to_json(self) -> dict[str, Any]:
@@ -153,8 +152,10 @@ class UnionMapping(CompiledColumns):
     def _join(self, found: Mapping[int, pa.StructArray], count: int) -> pa.StructArray:
         fields = list(self.arrow_type)
         columns = [
-            _message_column(found[place], fields[place].type) if place in found else pa.nulls(count, fields[place].type)
-            for place in range(len(self.members))
+            _message_column(found[member_index], fields[member_index].type)
+            if member_index in found
+            else pa.nulls(count, fields[member_index].type)
+            for member_index in range(len(self.members))
         ]
         for field in fields[len(columns) : -1]:
             parts = [rows.field(field.name) for rows in found.values()]
@@ -174,7 +175,7 @@ class MemberType:
     graph: TypeGraph
 
     @classmethod
-    def of(cls, schema: SourceSchema) -> Self:
+    def of_schema(cls, schema: SourceSchema) -> Self:
         """The type of a schema. Raises DescriptorError if the schema can't be read."""
         graph = source_graph(schema)
         return cls(schema=closure(find_descriptor(schema), schema.extensions), graph=graph)
@@ -188,7 +189,7 @@ def compile_union(
     native = with_native_columns(graph, options)
     root, root_ids = map_message(native, ids)
     return UnionMapping(
-        members=tuple(Member(step=step, schema=member.schema) for step, member in sorted(members.items())),
+        members=tuple(UnionMember(step=step, schema=member.schema) for step, member in sorted(members.items())),
         ids=ids,
         keep_raw=keep_raw,
         options=options,
@@ -201,20 +202,22 @@ def compile_union(
 
 
 def union_from_json(data: Mapping[str, Any]) -> UnionMapping:
-    """Reads a mapping back from its `to_json`."""
-    members = tuple(Member(step=each["step"], schema=SourceSchema.from_json(each)) for each in data["messages"])
+    """Parse `to_json`."""
+    members = tuple(
+        UnionMember(step=member["step"], schema=SourceSchema.from_json(member)) for member in data["messages"]
+    )
     ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return _rebuild(members, ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)
-def _rebuild(members: tuple[Member, ...], ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> UnionMapping:
-    types = {member.step: MemberType.of(member.schema) for member in members}
+def _rebuild(members: tuple[UnionMember, ...], ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> UnionMapping:
+    types = {member.step: MemberType.of_schema(member.schema) for member in members}
     return compile_union(types, ids=ids, keep_raw=keep_raw, options=options)
 
 
 def _message_column(rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """A message's own columns in decoded rows: null if a row has no message, or couldn't be decoded."""
+    """A message's columns in decoded rows: null if a row has no message, or couldn't be decoded."""
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     good = valid & ~rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)
     children = [rows.field(field.name) for field in kind]
@@ -222,7 +225,6 @@ def _message_column(rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray
 
 
 def _of_member(rows: pa.StructArray, struct: pa.StructArray, mine: npt.NDArray[np.bool_], program: Program) -> pa.Array:
-    """The rows as one member's own type; null for rows that aren't `mine`."""
     fields = list(program.arrow_type)
     specials = {name: rows.field(name) for name in _SPECIALS}
     columns = [

@@ -1,7 +1,6 @@
 """Chooses the fields that get one scalar column instead of a struct: well-known types and unsigned 64-bit numbers.
 
-A message is well known if all its facts are those that `google/protobuf` declares under its name. A root stays a
-struct, whatever its type.
+A message is well known if its facts are those of `google/protobuf` under its name. A root stays a struct.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ def with_native_columns(graph: TypeGraph, options: MappingOptions) -> TypeGraph:
     """The graph for columns: fields that get one scalar column are no longer messages."""
     if options.well_known_types == "struct" and options.uint64 == "long":
         return graph
-    known = _known_in(graph) if options.well_known_types == "native" else {}
+    genuine_types = _known_in(graph) if options.well_known_types == "native" else {}
     decimal = options.uint64 == "decimal"
     types = {
         name: kind
         if name == UNION_ROOT
-        else replace(kind, fields=tuple(_native(field, known, decimal=decimal) for field in kind.fields))
+        else replace(kind, fields=tuple(_native(field, genuine_types, decimal=decimal) for field in kind.fields))
         for name, kind in graph.types.items()
     }
     return replace(graph, types=types)
@@ -46,7 +45,7 @@ def _native(field: FieldType, known: dict[str, WellKnown], *, decimal: bool) -> 
     if field.cardinality is Cardinality.MAP:
         assert field.key is not None
         assert field.value is not None
-        key, value = (_native(each, known, decimal=decimal) for each in (field.key, field.value))
+        key, value = (_native(part, known, decimal=decimal) for part in (field.key, field.value))
         return replace(field, key=key, value=value)
     if field.message is not None and field.message in known:
         native = known[field.message]
@@ -57,13 +56,13 @@ def _native(field: FieldType, known: dict[str, WellKnown], *, decimal: bool) -> 
 def _known_in(graph: TypeGraph) -> dict[str, WellKnown]:
     """The well-known types in a graph, by name. The JSON types count only if all of them are genuine."""
     genuine = _genuine_types()
-    found = {name for name, kind in graph.types.items() if genuine.get(name) == kind}
-    family = {each.value for each in WellKnown if each.is_json}
-    if not family <= found:
-        found -= family
-    return {name: WellKnown(name) for name in found}
+    matching = {name for name, kind in graph.types.items() if genuine.get(name) == kind}
+    family = {kind.value for kind in WellKnown if kind.is_json}
+    if not family <= matching:
+        matching -= family
+    return {name: WellKnown(name) for name in matching}
 
 
 @cache
 def _genuine_types() -> dict[str, MessageType]:
-    return {name: kind for each in _GENUINE for name, kind in type_graph(each).types.items()}
+    return {name: kind for descriptor in _GENUINE for name, kind in type_graph(descriptor).types.items()}

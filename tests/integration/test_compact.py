@@ -14,7 +14,7 @@ import pytest
 from archiver.archive.table_files import ManifestReader
 from archiver.commit.find_holes import search
 from archiver.config import load_config
-from archiver.engine.runner import Engine, Outcome
+from archiver.engine.runner import Engine, TaskOutcome
 from archiver.engine.spark import SparkEngine
 from archiver.ingest.job import ArchiveJob
 from archiver.upkeep.compact.chore import compaction
@@ -100,7 +100,7 @@ class Meanwhile(InlineEngine):
         super().__init__()
         self._happens: list[Callable[[], object]] = [happens]
 
-    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[Outcome[Any]]:
+    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[TaskOutcome[Any]]:
         done = list(super().run_tasks(tasks, run))
         while self._happens:
             self._happens.pop()()

@@ -12,7 +12,7 @@ import pytest
 
 from archiver.archive.table_files import ManifestReader
 from archiver.config import load_config
-from archiver.engine.runner import Outcome
+from archiver.engine.runner import TaskOutcome
 from archiver.engine.spark import SparkEngine
 from archiver.upkeep.compact.job import Compact
 from tests.support.archive.job_runs import archive_once, run
@@ -48,7 +48,7 @@ class OneByOne(InlineEngine):
         super().__init__()
         self._happens: list[Callable[[], object]] = [happens]
 
-    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[Outcome[Any]]:
+    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[TaskOutcome[Any]]:
         for outcome in super().run_tasks(tasks, run):
             while self._happens:
                 self._happens.pop()()

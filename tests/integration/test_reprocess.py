@@ -17,7 +17,7 @@ from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
 from archiver.config import load_config
-from archiver.engine.runner import Engine, Outcome
+from archiver.engine.runner import Engine, TaskOutcome
 from archiver.engine.spark import SparkEngine
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.orphans.report import KeptFor
@@ -324,7 +324,7 @@ class Interrupted(InlineEngine):
         super().__init__()
         self._meanwhile: Callable[[], object] | None = meanwhile
 
-    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[Outcome[Any]]:
+    def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[TaskOutcome[Any]]:
         yield from super().run_tasks(tasks, run)
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-import psutil
 import pytest
 
 from archiver.config import load_config
@@ -218,58 +215,6 @@ def test_two_jobs_with_one_address_for_metrics(stack: Stack) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr
     assert f"{address} is taken" in done.stderr
-
-
-@pytest.mark.parametrize("records", [1, 0])
-def test_java_that_was_started_ahead_ends_and_leaves_no_files(stack: Stack, tmp_path: Path, records: int) -> None:
-    topic, name = stack.topic(), unique("app")
-    stack.produce(topic, *({"value": b"x"} for _ in range(records)))
-    java = f"-Djava.io.tmpdir={tmp_path}"
-    config = stack.config(
-        {topic: {}},
-        spark={"master": "local[1]", "spark.app.name": name, "spark.driver.extraJavaOptions": java},
-    )
-    command = [str(Path(sys.executable).with_name("archiver")), "archive", "--once", "--config", str(config)]
-    settings = os.environ | {
-        "TMPDIR": str(tmp_path),
-        "SPARK_LOCAL_DIRS": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
-    said, errors = tmp_path / "out", tmp_path / "errors"
-    ahead: set[str] = set()
-    with (
-        said.open("wb") as out,
-        errors.open("wb") as err,
-        subprocess.Popen(command, stdout=out, stderr=err, env=settings) as process,
-    ):
-        while process.poll() is None:
-            ahead |= {place for each in started(name) if (place := told_place(each))}
-            time.sleep(0.02)
-    assert process.returncode == 0, errors.read_text()
-    assert [json.loads(line)["event"] for line in said.read_text().splitlines()][-1] == "finished"
-    assert [Path(each).parent.name.startswith("archiver-java-") for each in ahead] == [True], "a session started one"
-    if records:
-        assert read(stack, config, topic).num_rows == records
-    else:
-        assert started(name) == [], "it was waited for"
-    until = time.monotonic() + 60
-    while running := started(name):
-        assert time.monotonic() < until, running
-        time.sleep(0.1)
-    left = [each.name for each in tmp_path.iterdir()]
-    assert [each for each in left if each.startswith(("blockmgr-", "spark-", "archiver-java-"))] == []
-
-
-def told_place(process: psutil.Process) -> str | None:
-    """The file in which this process of Spark was told to say where it listens."""
-    with suppress(psutil.Error):
-        return process.environ().get("_PYSPARK_DRIVER_CONN_INFO_PATH")
-    return None
-
-
-def started(app: str) -> list[psutil.Process]:
-    """The processes of Spark for this application."""
-    return [each for each in psutil.process_iter(["cmdline"]) if app in str(each.info["cmdline"])]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -12,7 +12,7 @@ import pytest
 
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
-from archiver.engine.runner import Outcome, Result, Task
+from archiver.engine.runner import Result, Task, TaskOutcome
 from archiver.ingest.job import ArchiveJob
 from catalog.iceberg.vended import CredentialSource
 from tests.support.archive.readers import from_archive, from_kafka
@@ -51,7 +51,7 @@ class ShortTasks(InlineEngine):
 
     slots = 1
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         short: list[Any] = [replace(each, budget_seconds=0.0) for each in tasks]  # type: ignore[type-var]
         yield from super().run_tasks(short, run)
 
@@ -61,7 +61,7 @@ class CutOff(InlineEngine):
 
     slots = 1
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         yield from super().run_tasks([_cut_off(each) for each in tasks], run)
 
 

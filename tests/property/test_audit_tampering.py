@@ -62,11 +62,13 @@ def test_the_trail_as_it_was_written_is_whole(written: Written, key: PublicKey) 
 @given(data=st.data())
 def test_a_changed_byte_is_found(written: Written, key: PublicKey, copies: Path, data: st.DataObject) -> None:
     target = copy_of(written, copies)
-    names = sorted(each.name for each in target.iterdir() if not each.name.startswith("entry-") or _number(each) <= 30)
+    names = sorted(
+        entry.name for entry in target.iterdir() if not entry.name.startswith("entry-") or _number(entry) <= 30
+    )
     path = target / data.draw(st.sampled_from(names))
     content = bytearray(path.read_bytes())
-    place = data.draw(st.integers(0, len(content) - 1))
-    content[place] ^= data.draw(st.integers(1, 255))
+    position = data.draw(st.integers(0, len(content) - 1))
+    content[position] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
 
     assert not checked(target, [key]).is_whole
@@ -76,7 +78,7 @@ def test_a_changed_byte_is_found(written: Written, key: PublicKey, copies: Path,
 def test_a_dropped_object_is_found(written: Written, key: PublicKey, copies: Path, data: st.DataObject) -> None:
     """All but what comes after the last checkpoint, and the last checkpoint itself."""
     target = copy_of(written, copies)
-    names = sorted(each.name for each in target.iterdir())
+    names = sorted(entry.name for entry in target.iterdir())
     free = [name for name in names if name.startswith("checkpoint-")][-1:]
     free += [name for name in names if name.startswith("entry-") and _number(target / name) > SIGNED]
     dropped = data.draw(st.sets(st.sampled_from(sorted(set(names) - set(free))), min_size=1))
@@ -105,16 +107,16 @@ def test_a_chain_forged_from_an_entry_on_is_found(written: Written, key: PublicK
     """Somebody without the key changes an entry, and computes every hash after it again."""
     target = copy_of(written, copies)
     forged = Written(path=target, signing=written.signing, head=EMPTY)
-    drafts = [Draft.from_json(json.loads(one.data)) for one in written.folder.lines()]
+    drafts = [Draft.from_json(json.loads(line.data)) for line in written.folder.lines()]
     for number, draft in enumerate(drafts, 1):
-        act = Draft.of(appended(1000), draft.subject, AUTHOR, is_late=False) if number == start else draft
+        act = Draft.of_act(appended(1000), draft.subject, AUTHOR, is_late=False) if number == start else draft
         entry = act.at(forged.head)
         if number >= start:
             (target / f"entry-{number:010d}.json").write_text(entry.line)
         forged.head = replace(forged.head, entries=number, last_hash=entry.hash, digest=entry.digest)
     report = checked(target, [key])
 
-    assert {each.kind for each in report.problems} == {"root"}
+    assert {problem.kind for problem in report.problems} == {"root"}
     assert checked(target, []).problems != []
 
 
@@ -131,7 +133,7 @@ def test_a_trail_cut_off_before_a_checkpoint_is_found(
             path.write_bytes(b"".join(lines[:left]))
     report = checked(target, [key])
 
-    assert "truncated" in {each.kind for each in report.problems}
+    assert "truncated" in {problem.kind for problem in report.problems}
 
 
 def test_what_was_cut_off_with_its_checkpoint_is_found_by_one_that_was_kept(
@@ -147,8 +149,8 @@ def test_what_was_cut_off_with_its_checkpoint_is_found_by_one_that_was_kept(
             path.unlink()
 
     assert checked(target, [key]).is_whole
-    assert {each.kind for each in checked(target, [key], kept=kept).problems} == {"truncated"}
-    assert {each.kind for each in checked(target, [key], max_age=0.0).problems} == {"checkpoint"}
+    assert {problem.kind for problem in checked(target, [key], kept=kept).problems} == {"truncated"}
+    assert {problem.kind for problem in checked(target, [key], max_age=0.0).problems} == {"checkpoint"}
 
 
 def _number(path: Path) -> int:

@@ -106,7 +106,7 @@ class World:
             outcome = None  # the ranges stay staged, as if the outcome were not known
         match outcome:
             case Committed():
-                self.landed |= {one.id for one in ranges}
+                self.landed |= {item.id for item in ranges}
                 self.staged[step.archiver] = []
             case Moved():
                 self.settle(step.archiver)
@@ -146,8 +146,8 @@ class World:
 
     def settle(self, archiver: int) -> None:
         fates = settle(self.catalog.load(), self.staged[archiver])
-        self.landed |= {one.range.id for one in fates.landed}
-        self.refused |= {one.range.id for one in fates.refused}
+        self.landed |= {item.range.id for item in fates.landed}
+        self.refused |= {item.range.id for item in fates.refused}
         self.staged[archiver] = list(fates.waiting)
 
     def end(self, archiver: int) -> int:
@@ -183,6 +183,6 @@ def test_every_offset_is_in_the_table_once(steps: list[Step]) -> None:
         table = [Path(path).stem for path in world.catalog.paths()]
         assert world.landed <= set(table)
         assert world.refused.isdisjoint(table)
-        chain = sorted((world.known[one].start_offset, world.known[one].end_offset) for one in table)
+        chain = sorted((world.known[value].start_offset, world.known[value].end_offset) for value in table)
         offsets = [offset for start, end in chain for offset in range(start, end)]
         assert offsets == list(range(world.end_of_table()))

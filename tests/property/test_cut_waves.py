@@ -53,17 +53,17 @@ class World:
         return self.log[-1].last + 1
 
     def stage(self, ranges: tuple[TranslatedRange, ...]) -> None:
-        for one in ranges:
-            if one.start_offset == self.end:
-                self.accepted.append(one)
-                self.end = one.end_offset
+        for item in ranges:
+            if item.start_offset == self.end:
+                self.accepted.append(item)
+                self.end = item.end_offset
             else:
-                self.refused.append(one)
+                self.refused.append(item)
 
     def task(self, planned: PlannedRange, batches: int, file_every: int) -> tuple[TranslatedRange, ...]:
         """What a task covers that stops after so many batches (or never starts, at 0), a file for every few."""
-        head = [one for one in self.log if one.base < planned.start_offset <= one.last]
-        owned = [one for one in self.log if planned.start_offset <= one.base < planned.end_offset]
+        head = [item for item in self.log if item.base < planned.start_offset <= item.last]
+        owned = [item for item in self.log if planned.start_offset <= item.base < planned.end_offset]
         begin = planned.start_offset
         if head and planned.owns_head:
             owned = head + owned
@@ -73,12 +73,12 @@ class World:
         taken = owned[:batches]
         reached = taken[-1].last + 1 if taken else begin
         end = max(reached, planned.end_offset) if complete and batches else reached
-        edges = [begin, *(one.last + 1 for one in taken[file_every - 1 : -1 : file_every]), end]
+        edges = [begin, *(item.last + 1 for item in taken[file_every - 1 : -1 : file_every]), end]
         ranges = []
         for start, stop in pairwise(edges):
             if start < stop:
                 ranges.append(span(0, start, stop))
-                self.held[ranges[-1].id] = [one for one in taken if start <= max(one.base, begin) < stop]
+                self.held[ranges[-1].id] = [item for item in taken if start <= max(item.base, begin) < stop]
         return tuple(ranges)
 
 
@@ -97,7 +97,7 @@ class Archiver:
             self._world.stage(self._finished.restart(self._world.end))
             if spans := self._finished.spans(self._world.log_end):
                 backlog = Backlog(partition=0, spans=spans, bytes_per_offset=1.0)
-                self._running = [one for _, one in self._planner.plan({"t": [backlog]}, self._limits)]
+                self._running = [value for _, value in self._planner.plan({"t": [backlog]}, self._limits)]
             return
         planned = self._running.pop(which % len(self._running))
         self._world.stage(self._finished.push(self._world.task(planned, batches, file_every)))
@@ -145,4 +145,4 @@ def check(world: World) -> None:
     assert world.end == world.log_end
     for before, after in pairwise(world.accepted):
         assert before.end_offset == after.start_offset
-    assert [batch for one in world.accepted for batch in world.held[one.id]] == list(world.log)
+    assert [batch for item in world.accepted for batch in world.held[item.id]] == list(world.log)

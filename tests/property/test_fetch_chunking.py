@@ -72,15 +72,15 @@ def test_files_do_not_depend_on_fetches(tmp_path: Path, seed: int) -> None:
     for name, cuts in (("whole", []), ("each", range(200)), ("some", random.sample(range(200), 20))):
         made = Bench(folder=tmp_path / name, source=LogInMemory(log=log, cuts=cuts), target_file_size=2 << 20)
         ranges = translate_range(made.task(0, 1 << 40)).ranges
-        files = [each.file for each in ranges if each.file is not None]
+        files = [item.file for item in ranges if item.file is not None]
         digests.append(
             [
                 (
-                    each.start_offset,
-                    each.end_offset,
+                    item.start_offset,
+                    item.end_offset,
                     sha256(Path(file.path.removeprefix("file://")).read_bytes()).digest(),
                 )
-                for each, file in zip(ranges, files, strict=True)
+                for item, file in zip(ranges, files, strict=True)
             ]
         )
     assert digests[0] == digests[1] == digests[2]

@@ -124,11 +124,11 @@ quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, Hea
 
 
 def run(history: list[tuple[FileDescriptorProto, MappingOptions]]) -> list[Assignment]:
-    state, found = LedgerState(), []
+    state, result = LedgerState(), []
     for file, limits in history:
-        found.append(assign(state, key=source(file), value=source(file), options=limits))
-        state = found[-1].state
-    return found
+        result.append(assign(state, key=source(file), value=source(file), options=limits))
+        state = result[-1].state
+    return result
 
 
 def columns(kind: IcebergType, parent: int = 0) -> dict[int, tuple[int, NestedField]]:
@@ -144,13 +144,13 @@ def columns(kind: IcebergType, parent: int = 0) -> dict[int, tuple[int, NestedFi
             inner = [kind.key_field, kind.value_field]
         case _:
             inner = []
-    found: dict[int, tuple[int, NestedField]] = {}
+    result: dict[int, tuple[int, NestedField]] = {}
     for field in inner:
         below = columns(field.field_type, field.field_id)
-        assert field.field_id not in found
-        assert not set(below) & set(found), "ids must be unique"
-        found |= {field.field_id: (parent, field), **below}
-    return found
+        assert field.field_id not in result
+        assert not set(below) & set(result), "ids must be unique"
+        result |= {field.field_id: (parent, field), **below}
+    return result
 
 
 @quick
@@ -195,8 +195,8 @@ def assert_fits(schema: pa.Schema, table: dict[int, tuple[int, NestedField]], *,
             inner = [kind.value_field]
         else:
             inner = list(kind) if pa.types.is_struct(kind) else []
-        for each in inner:
-            check(each, field_id_of(field))
+        for value in inner:
+            check(value, field_id_of(field))
 
     for field in schema:
         check(field, 0)
@@ -234,7 +234,7 @@ def test_old_versions_stay_as_they_were(history: list[tuple[FileDescriptorProto,
     versions = run(history)
     last = versions[-1].state
     for (file, limits), assigned in zip(history, versions, strict=True):
-        stored = next(each for each in last.versions if each.version == assigned.version)
+        stored = next(version for version in last.versions if version.version == assigned.version)
         assert row_mapping_from_json(json.loads(stored.mapping)) == assigned.row
         again = assign(last, key=source(file), value=source(file), options=limits)
         assert again.state == last
@@ -319,26 +319,26 @@ def returns(draw: st.DrawFn) -> Returns:
 def test_schemas_that_return_have_their_columns_at_once_and_their_names_in_time(history: Returns) -> None:
     state, now = LedgerState(), datetime(2026, 1, 1, tzinfo=UTC)
     rows: dict[int, RowMapping] = {}
-    for place, one in enumerate(history.asked):
-        file, limits = history.made[one.which]
-        for _ in range(one.times):
-            before, now = state, now + timedelta(hours=one.hours)
-            found = assign(before, key=source(file), value=source(file), options=limits, now=now)
-            state = found.state
-            table = columns(found.iceberg_schema.as_struct())
-            assert_fits(found.row.arrow_schema, table, newest=found.version > len(before.versions))
-            assert rows.setdefault(found.version, found.row) == found.row, "a version stays what it was"
+    for position, item in enumerate(history.asked):
+        file, limits = history.made[item.which]
+        for _ in range(item.times):
+            before, now = state, now + timedelta(hours=item.hours)
+            result = assign(before, key=source(file), value=source(file), options=limits, now=now)
+            state = result.state
+            table = columns(result.iceberg_schema.as_struct())
+            assert_fits(result.row.arrow_schema, table, newest=result.version > len(before.versions))
+            assert rows.setdefault(result.version, result.row) == result.row, "a version stays what it was"
             if len(state.versions) == len(before.versions):
-                assert (found.changes, state.entries) == ((), before.entries), "nothing flaps"
-        if one.which in history.moved and place == one.which:
-            assert found.changes == (), "a move into a oneof, or out of one, changes no column"
+                assert (result.changes, state.entries) == ((), before.entries), "nothing flaps"
+        if item.which in history.moved and position == item.which:
+            assert result.changes == (), "a move into a oneof, or out of one, changes no column"
         live = {entry.field_id for entry in state.entries if entry.state == "live"}
-        if found.version == state.versions[-1].version:
-            assert found.row.column_ids == live
-        elif one.lasts:
-            assert found.row.column_ids <= live, "what has come to stay has the plain names"
-    again = rebuild_ledger(row_mapping_from_text(each.mapping) for each in state.versions)
+        if result.version == state.versions[-1].version:
+            assert result.row.column_ids == live
+        elif item.lasts:
+            assert result.row.column_ids <= live, "what has come to stay has the plain names"
+    again = rebuild_ledger(row_mapping_from_text(version.mapping) for version in state.versions)
     assert again.versions == state.versions
-    assert [(each.field_id, each.type, each.state) for each in again.entries] == [
-        (each.field_id, each.type, each.state) for each in state.entries
+    assert [(entry.field_id, entry.type, entry.state) for entry in again.entries] == [
+        (entry.field_id, entry.type, entry.state) for entry in state.entries
     ]

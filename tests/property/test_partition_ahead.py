@@ -81,7 +81,7 @@ class World:
         is_calm = not step.fates and not step.arrivals
         with nullcontext() if is_calm else suppress(CatalogUnreachable):
             done = commit_staged(self.memory, self.staged, send)
-            assert {one.partition for one in self.staged.pending(None)} == done.ahead.keys(), "nobody else waits"
+            assert {item.partition for item in self.staged.pending(None)} == done.ahead.keys(), "nobody else waits"
             for partition, error in done.ahead.items():
                 assert error.context["partition"] == partition
                 assert error.context["table_has_until"] < error.context["staged_from"]
@@ -110,7 +110,7 @@ class World:
 
     def set_back(self, partition: int) -> None:
         """Only where the registry knows of something in the table: what is in doubt begins after that."""
-        if any(self.known[one].partition == partition for one in self.staged.landed):
+        if any(self.known[value].partition == partition for value in self.staged.landed):
             set_offset(self.memory, partition, 0)
 
     def set_right(self, partition: int) -> None:
@@ -120,8 +120,8 @@ class World:
             set_offset(self.memory, partition, chain[-1][1])
 
     def chain(self, partition: int) -> list[tuple[int, int]]:
-        found = [self.known[Path(path).stem] for path in self.memory.paths()]
-        return sorted((one.start_offset, one.end_offset) for one in found if one.partition == partition)
+        result = [self.known[Path(path).stem] for path in self.memory.paths()]
+        return sorted((item.start_offset, item.end_offset) for item in result if item.partition == partition)
 
 
 @settings(max_examples=40)  # each makes a table, and commits to it some five times

@@ -26,8 +26,8 @@ PATHS = [f"file:///data/{number}" for number in range(30)]
 
 
 def pairs(least: int, most: int) -> st.SearchStrategy[tuple[int, int] | None]:
-    known = st.tuples(st.integers(least, most), st.integers(least, most)).map(lambda pair: (min(pair), max(pair)))
-    return st.none() | known
+    existing = st.tuples(st.integers(least, most), st.integers(least, most)).map(lambda pair: (min(pair), max(pair)))
+    return st.none() | existing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,11 @@ class Manifest:
 @st.composite
 def manifests(draw: st.DrawFn) -> list[Manifest]:
     """Manifests of data files and of position deletes, under three specs, with sequence numbers in any order."""
-    found = []
+    result = []
     paths = iter(draw(st.permutations(PATHS)))
     for _ in range(draw(st.integers(1, 4))):
         spec = draw(st.sampled_from(SPECS))
-        place = st.sampled_from(PLACES[spec.spec_id])
+        position = st.sampled_from(PLACES[spec.spec_id])
         deletes = draw(st.booleans())
         files: list[DataFile] = []
         for path in (next(paths) for _ in range(draw(st.integers(1, 3)))):
@@ -56,39 +56,45 @@ def manifests(draw: st.DrawFn) -> list[Manifest]:
                 spoken_of = st.lists(st.sampled_from(PATHS), min_size=2, max_size=2).map(
                     lambda two: (min(two), max(two))
                 )
-                files.append(position_deletes(path, draw(place), of=draw(st.none() | spoken_of)))
+                files.append(position_deletes(path, draw(position), of=draw(st.none() | spoken_of)))
                 continue
             times = st.dictionaries(st.sampled_from(sorted(TIMES)), st.none() | st.integers(0, 9))
             partitions, offsets = draw(pairs(0, 3)), draw(pairs(0, 40))
-            files.append(data_file(path, draw(place), partitions=partitions, offsets=offsets, times=draw(times)))
+            files.append(data_file(path, draw(position), partitions=partitions, offsets=offsets, times=draw(times)))
         status = draw(st.sampled_from(ManifestEntryStatus))
         sequence = draw(st.integers(1, 9))
-        found.append(Manifest(files=files, spec=spec, sequence=sequence, deletes=deletes, status=status))
-    return found
+        result.append(Manifest(files=files, spec=spec, sequence=sequence, deletes=deletes, status=status))
+    return result
 
 
 @contextmanager
 def table_of(manifests: list[Manifest]) -> Iterator[Table]:
     with tempfile.TemporaryDirectory(prefix="planning-") as folder:
         listed = ListedTable(Path(folder))
-        for one in manifests:
-            listed.add(one.files, spec=one.spec, sequence=one.sequence, deletes=one.deletes, status=one.status)
+        for manifest in manifests:
+            listed.add(
+                manifest.files,
+                spec=manifest.spec,
+                sequence=manifest.sequence,
+                deletes=manifest.deletes,
+                status=manifest.status,
+            )
         yield listed.table()
 
 
 def judged(table: Table, wanted: BooleanExpression | None = None) -> dict[str, list[str]]:
     scan = table.scan() if wanted is None else table.scan(row_filter=wanted)
-    return {task.file.file_path: sorted(each.file_path for each in task.delete_files) for task in scan.plan_files()}
+    return {task.file.file_path: sorted(file.file_path for file in task.delete_files) for task in scan.plan_files()}
 
 
 @given(manifests=manifests())
 def test_files_and_what_is_deleted_of_them(manifests: list[Manifest]) -> None:
     with table_of(manifests) as table:
         files = ManifestReader().files(table)
-        found = {file.path: [each.file_path for each in file.position_deletes] for file in files}
-        assert found == judged(table)
-    assert len(files) == len(found)
-    assert files.named(PATHS[::2]).keys() == found.keys() & set(PATHS[::2])
+        result = {file.path: [delete.file_path for delete in file.position_deletes] for file in files}
+        assert result == judged(table)
+    assert len(files) == len(result)
+    assert files.named(PATHS[::2]).keys() == result.keys() & set(PATHS[::2])
 
 
 @given(
@@ -101,16 +107,16 @@ def test_files_and_what_is_deleted_of_them(manifests: list[Manifest]) -> None:
 def test_files_of_a_range(
     manifests: list[Manifest], *, partition: int, start: int, length: int, since: int | None
 ) -> None:
-    wanted: BooleanExpression = And(
+    expected: BooleanExpression = And(
         EqualTo("kafka.partition", partition),
         GreaterThanOrEqual("kafka.offset", start),
         LessThan("kafka.offset", start + length),
     )
     if since is not None:
-        wanted = And(wanted, Or(*(GreaterThanOrEqual(name, since * unit) for name, unit in TIME_COLUMNS)))
-    asked = RowRange(partition=partition, start_offset=start, end_offset=start + length, min_timestamp=since)
+        expected = And(expected, Or(*(GreaterThanOrEqual(name, since * unit) for name, unit in TIME_COLUMNS)))
+    requests = RowRange(partition=partition, start_offset=start, end_offset=start + length, min_timestamp=since)
     with table_of(manifests) as table:
-        found = list(select_files(ManifestReader().files(table), asked))
-        assert {file.path for file in found} == judged(table, wanted).keys()
-    lows = [file.offsets.low if file.offsets else -1 for file in found]
+        files = list(select_files(ManifestReader().files(table), requests))
+        assert {file.path for file in files} == judged(table, expected).keys()
+    lows = [file.offsets.low if file.offsets else -1 for file in files]
     assert lows == sorted(lows)

@@ -26,11 +26,11 @@ MOST_VALUES = 300
 @cache
 def extensions(package: str) -> dict[str, list[str]]:
     """Names of a package's extensions by the message they extend."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    result: defaultdict[str, list[str]] = defaultdict(list)
     for file in protos(package).values():
         for name, extension in extensions_of(file):
-            found[extension.extendee.removeprefix(".")].append(name)
-    return found
+            result[extension.extendee.removeprefix(".")].append(name)
+    return result
 
 
 def mapped(package: str, extendee: str) -> MessageMapping:
@@ -51,21 +51,21 @@ def options(package: str) -> Iterator[Any]:
             message = pending.pop()
             pending.extend(message.nested_type)
             yield message.options
-            yield from (each.options for each in (*message.field, *message.extension, *message.oneof_decl))
+            yield from (item.options for item in (*message.field, *message.extension, *message.oneof_decl))
         yield from (value.options for enum in file.enum_type for value in enum.value)
 
 
 CASES = [(package, extendee) for package in PACKAGES for extendee in sorted(extensions(package))]
 
 
-@pytest.mark.parametrize(("package", "extendee"), CASES, ids=[f"{each}-{package[:3]}" for package, each in CASES])
+@pytest.mark.parametrize(("package", "extendee"), CASES, ids=[f"{value}-{package[:3]}" for package, value in CASES])
 def test_extensions_of_real_schemas(package: str, extendee: str) -> None:
     mapping = mapped(package, extendee)
     names = {field.extension for field in mapping.graph.types[extendee].fields}
     assert names >= set(extensions(package)[extendee])
     pool = next(iter(messages(package).values())).file.pool
     descriptor = pool.FindMessageTypeByName(extendee)
-    real = {each.SerializeToString() for each in options(package) if each.DESCRIPTOR.full_name == extendee}
+    real = {option.SerializeToString() for option in options(package) if option.DESCRIPTOR.full_name == extendee}
     choices = SeededChoices(3)
     values = [*sorted(real, key=len)[-MOST_VALUES:], *(random_payload(choices, descriptor) for _ in range(20))]
     check_values(descriptor, values, mapping=mapping)
@@ -74,9 +74,9 @@ def test_extensions_of_real_schemas(package: str, extendee: str) -> None:
 def test_a_real_option_is_a_column() -> None:
     mapping = mapped("googleapis-common-protos-1.76.0", "google.protobuf.MethodOptions")
     values = sorted(
-        each.SerializeToString()
-        for each in options("googleapis-common-protos-1.76.0")
-        if each.DESCRIPTOR.name == "MethodOptions" and each.ByteSize()
+        option.SerializeToString()
+        for option in options("googleapis-common-protos-1.76.0")
+        if option.DESCRIPTOR.name == "MethodOptions" and option.ByteSize()
     )
     rows = mapping.decode(pa.array(values)).to_pylist()
     gets = {row["http"]["get"] for row in rows if row["http"] is not None}

@@ -49,7 +49,7 @@ def test_a_sample_of_every_package(package: str) -> None:
     ],
 )
 def test_the_largest_and_the_oddest(package: str, name: str) -> None:
-    check_message(next(each for each in PACKAGES if each.rpartition("-")[0] == package), name)
+    check_message(next(item for item in PACKAGES if item.rpartition("-")[0] == package), name)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def test_columns_equal_what_was_written_and_what_others_read(
 ) -> None:
     deltas = sorted(data.draw(st.sets(st.integers(0, 200), min_size=len(records), max_size=len(records))))
     builder, codec = writer
-    latest = max([-1, *(each.timestamp for each in records)])  # as the broker sets it
+    latest = max([-1, *(record.timestamp for record in records)])  # as the broker sets it
     batch = build(records, base_offset=base_offset, builder=builder, codec=codec, deltas=deltas, max_timestamp=latest)
     decoded = decode_batches(batch, start_offset=base_offset, end_offset=base_offset + 1)
     decoded.records.validate(full=True)
@@ -29,24 +29,30 @@ def test_columns_equal_what_was_written_and_what_others_read(
     written = [
         (
             base_offset + delta,
-            each.timestamp,
-            each.key,
-            each.value,
-            [(name.encode(), text) for name, text in each.headers],
+            record.timestamp,
+            record.key,
+            record.value,
+            [(name.encode(), text) for name, text in record.headers],
         )
-        for delta, each in zip(deltas, records, strict=True)
+        for delta, record in zip(deltas, records, strict=True)
     ]
     read = [
-        (each.offset, each.timestamp, each.key, each.value, [(name.encode(), text) for name, text in each.headers])
-        for each in DefaultRecordBatch(batch)
+        (
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            [(name.encode(), text) for name, text in record.headers],
+        )
+        for record in DefaultRecordBatch(batch)
     ]
     assert ours == written == read
     encoded = encode_batches(decoded.records)
     assert bytes(encoded.data) == batch or codec != "none"
     again = DefaultRecordBatch(bytes(encoded.data))
     assert again.validate_crc()
-    assert [(each.offset, each.key) for each in again] == [
-        (each.offset, each.key) for each in DefaultRecordBatch(batch)
+    assert [(record.offset, record.key) for record in again] == [
+        (record.offset, record.key) for record in DefaultRecordBatch(batch)
     ]
     assert decode_batches(encoded.data, start_offset=0, end_offset=1 << 62).records == decoded.records
 

@@ -101,7 +101,7 @@ def test_a_record_can_be_read_from_its_encoding(record: SeenRecord):
 def test_null_is_not_empty_and_a_duplicate_counts(record: SeenRecord):
     payloads = [record._replace(key=key, value=value) for key in (None, b"") for value in (None, b"")]
     header_lists = ((), ((b"a", None),), ((b"a", b""),), ((b"a", None),) * 2)
-    assert len({of(each) for each in payloads}) == len(payloads)
+    assert len({of(payload) for payload in payloads}) == len(payloads)
     assert len({of(record._replace(headers=headers)) for headers in header_lists}) == len(header_lists)
     assert of(record, record) != of(record)
 
@@ -124,14 +124,14 @@ def test_both_sides_agree(records: list[Record], writer: tuple[str, str], base_o
     seen = [
         SeenRecord(
             5,
-            base_offset + place,
+            base_offset + position,
             int(append_time),
-            1_234 if append_time else each.timestamp,
-            each.key,
-            each.value,
-            [(name.encode(), text) for name, text in each.headers],
+            1_234 if append_time else record.timestamp,
+            record.key,
+            record.value,
+            [(name.encode(), text) for name, text in record.headers],
         )
-        for place, each in enumerate(records)
+        for position, record in enumerate(records)
     ]
     assert RecordDigest.of_fetched(fetched, partition=5).text == digest(seen) == of(*seen)
     tail = RecordDigest.of_fetched(fetched.slice(len(records) // 2), partition=5)

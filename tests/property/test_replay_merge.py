@@ -13,7 +13,10 @@ from archiver.archive.reorder_buffer import ReorderBuffer
 
 def batch(offsets: list[int]) -> pa.RecordBatch:
     return pa.record_batch(
-        {"offset": pa.array(offsets, pa.int64()), "value": pa.array([b"%d" % each for each in offsets], pa.binary())}
+        {
+            "offset": pa.array(offsets, pa.int64()),
+            "value": pa.array([b"%d" % offset for offset in offsets], pa.binary()),
+        }
     )
 
 
@@ -22,27 +25,27 @@ def scattered(draw: st.DrawFn) -> list[pa.RecordBatch]:
     """Distinct offsets dealt to batches."""
     offsets = draw(st.lists(st.integers(0, 300), unique=True, max_size=120))
     owners = draw(st.lists(st.integers(0, 5), min_size=len(offsets), max_size=len(offsets)))
-    dealt = [[offset for offset, owner in zip(offsets, owners, strict=True) if owner == each] for each in range(6)]
-    return [sorted_by_offset(batch(each)) for each in dealt if each]
+    dealt = [[offset for offset, owner in zip(offsets, owners, strict=True) if owner == value] for value in range(6)]
+    return [sorted_by_offset(batch(value)) for value in dealt if value]
 
 
 def rows(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
-    return [row for each in batches for row in each.to_pylist()]
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("piece", [1, 64, 8 << 20])
 @given(batches=scattered())
 def test_merging_is_sorting(batches: list[pa.RecordBatch], piece: int):
-    found = rows(list(merge_sorted(batches, piece_bytes=piece)))
-    assert found == sorted(rows(batches), key=lambda row: row["offset"])
+    result = rows(list(merge_sorted(batches, piece_bytes=piece)))
+    assert result == sorted(rows(batches), key=lambda row: row["offset"])
 
 
 @given(batches=scattered(), frontier=st.integers(-5, 310))
 def test_splitting_loses_nothing(batches: list[pa.RecordBatch], frontier: int):
     below, rest = split_at_offset(batches, frontier)
-    assert all(each.num_rows for each in below + rest)
-    assert all(offsets_of(each)[-1] < frontier for each in below)
-    assert all(offsets_of(each)[0] >= frontier for each in rest)
+    assert all(batch.num_rows for batch in below + rest)
+    assert all(offsets_of(value)[-1] < frontier for value in below)
+    assert all(offsets_of(value)[0] >= frontier for value in rest)
     assert len(rows(below)) + len(rows(rest)) == len(rows(batches))
 
 
@@ -54,12 +57,12 @@ def test_waiting_in_runs_on_disk_is_sorting(
 ):
     waiting = ReorderBuffer(held_bytes=held, fan_in=fan_in)
     expected = sorted(rows(batches), key=lambda row: row["offset"])
-    found = []
-    for number, each in enumerate(batches):
-        waiting.add(each)
+    result = []
+    for number, value in enumerate(batches):
+        waiting.add(value)
         for frontier in frontiers[number : number + 1]:
             least = [int(offsets_of(later)[0]) for later in batches[number + 1 :]]
-            found += rows(list(waiting.take_below(min([frontier, *least]))))
-    found += rows(list(waiting.take_below()))
-    assert found == expected
+            result += rows(list(waiting.take_below(min([frontier, *least]))))
+    result += rows(list(waiting.take_below()))
+    assert result == expected
     assert not waiting

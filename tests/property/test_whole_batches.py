@@ -54,7 +54,7 @@ def logs(draw: st.DrawFn) -> Log:
         appended, transactional = draw(st.booleans()), draw(st.booleans())
         has_producer = transactional or draw(st.booleans())
         producer = {"producer_id": number, "producer_epoch": 3, "base_sequence": draw(st.sampled_from([0, 2**31 - 2]))}
-        latest = max([-1, *(each.timestamp for each in records)])
+        latest = max([-1, *(record.timestamp for record in records)])
         batch = build(
             records,
             base_offset=at,
@@ -85,15 +85,15 @@ def logs(draw: st.DrawFn) -> Log:
 
 def seen_by_aiokafka(data: bytes) -> list[tuple[Any, ...]]:
     reader = MemoryRecords(data)
-    found: list[tuple[Any, ...]] = []
+    result: list[tuple[Any, ...]] = []
     while (batch := reader.next_batch()) is not None:
         assert batch.validate_crc()
         if not batch.is_control_batch:
-            found += [
-                (each.offset, each.timestamp, each.timestamp_type, each.key, each.value, list(each.headers))
-                for each in batch
+            result += [
+                (record.offset, record.timestamp, record.timestamp_type, record.key, record.value, list(record.headers))
+                for record in batch
             ]
-    return found
+    return result
 
 
 def compared(batch: bytes) -> dict[str, int]:
@@ -118,13 +118,13 @@ def test_batches_come_back_with_borders_and_headers(
             lake.rewrite(row_group_size=rewritten)
         archive = lake.archive(registry=lambda *_: KnownRows())
         with ArchivedBatches(archive, BatchOptions(open_streams=open_streams)) as source:
-            found = []
-            for each in fetches(source, max_bytes):
-                batches = split(data_of(each))
-                assert each.size <= max_bytes or len(batches) == 1
-                found += batches
-            assert len(found) == len(log.kept)
-            for ours, theirs in zip(found, log.kept, strict=True):
+            result = []
+            for fetch in fetches(source, max_bytes):
+                batches = split(data_of(fetch))
+                assert fetch.size <= max_bytes or len(batches) == 1
+                result += batches
+            assert len(result) == len(log.kept)
+            for ours, theirs in zip(result, log.kept, strict=True):
                 assert_same(ours, theirs)
 
 
@@ -142,15 +142,15 @@ def test_every_offset_can_be_gone_on_from(log: Log, codec: Codec, rewritten: int
             for start in range(log.end + 1):
                 left = [record for record in everything if record[0] >= start]
                 first = source.fetch(BatchCursor(partition=0, offset=start), 1, compression=codec)
-                assert seen_by_aiokafka(data_of(first)) == [each for each in left if each[0] < first.cursor.offset]
+                assert seen_by_aiokafka(data_of(first)) == [value for value in left if value[0] < first.cursor.offset]
                 whole = source.fetch(BatchCursor(partition=0, offset=start), 1 << 20, compression=codec)
                 assert seen_by_aiokafka(data_of(whole)) == left
                 assert whole.cursor.offset == log.end
-                batches = [header_of(each) for each in split(data_of(whole))]
+                batches = [header_of(value) for value in split(data_of(whole))]
                 assert bool(batches) == (start < log.end), "a client must get over offsets without records"
-                assert all(each["attributes"] & 7 in (codec, 0) for each in batches)
-                ends = [each["base_offset"] + each["last_delta"] + 1 for each in batches]
-                assert ends[:-1] == [each["base_offset"] for each in batches[1:]], "no gap between batches"
+                assert all(batch["attributes"] & 7 in (codec, 0) for batch in batches)
+                ends = [batch["base_offset"] + batch["last_delta"] + 1 for batch in batches]
+                assert ends[:-1] == [batch["base_offset"] for batch in batches[1:]], "no gap between batches"
 
 
 @settings(max_examples=12)
@@ -162,9 +162,9 @@ def test_rows_without_borders_become_batches_too(log: Log, unknown: int, rows: i
         kafka = table["kafka"].combine_chunks()
         kept = [field for field in kafka.type if field.name not in lost]
         columns = [kafka.field(field.name) for field in kept]
-        place = table.schema.get_field_index("kafka")
-        field = pa.field("kafka", pa.struct(kept), metadata=table.schema.field(place).metadata)
-        return table.set_column(place, field, pa.StructArray.from_arrays(columns, fields=kept))
+        index = table.schema.get_field_index("kafka")
+        field = pa.field("kafka", pa.struct(kept), metadata=table.schema.field(index).metadata)
+        return table.set_column(index, field, pa.StructArray.from_arrays(columns, fields=kept))
 
     with tempfile.TemporaryDirectory() as folder:
         lake = archived(Path(folder), log.data, end=log.end, aborted=log.aborted)
@@ -172,7 +172,7 @@ def test_rows_without_borders_become_batches_too(log: Log, unknown: int, rows: i
             lake.rewrite(without, row_group_size=rows)
         options = BatchOptions(sizes=BatchSizes(unknown=unknown), spans_gaps=spans_gaps)
         with ArchivedBatches(lake.archive(registry=lambda *_: KnownRows()), options) as source:
-            data = b"".join(data_of(each) for each in fetches(source, 300))
+            data = b"".join(data_of(fetch) for fetch in fetches(source, 300))
         assert seen_by_aiokafka(data) == seen_by_aiokafka(b"".join(log.kept))
         last = -1
         for header in map(header_of, split(data)):
@@ -197,8 +197,8 @@ def test_old_formats_come_as_v2(sets: list[tuple[int, str, list[bytes | None]]],
         is_relative = bool(magic) and codec != "none"
         time = 1_700_000_000_000 if magic else -1
         inner = [
-            message(place if is_relative else at + place, b"k", value, magic=magic, timestamp=time)
-            for place, value in enumerate(values)
+            message(position if is_relative else at + position, b"k", value, magic=magic, timestamp=time)
+            for position, value in enumerate(values)
         ]
         at += len(values)
         number += len(inner) if codec == "none" else 1
@@ -206,9 +206,9 @@ def test_old_formats_come_as_v2(sets: list[tuple[int, str, list[bytes | None]]],
     log = b"".join(parts)
     with tempfile.TemporaryDirectory() as folder:
         source = ArchivedBatches(archived(Path(folder), log, end=at).archive())
-        data = b"".join(data_of(each) for each in fetches(source, max_bytes))
+        data = b"".join(data_of(fetch) for fetch in fetches(source, max_bytes))
     headers = list(map(header_of, split(data)))
-    assert {each["magic"] for each in headers} == {2}
+    assert {header["magic"] for header in headers} == {2}
     assert len(headers) == number
     ours, theirs = records_in(data), records_in(log)
     for name in ours.schema.names:
@@ -216,4 +216,4 @@ def test_old_formats_come_as_v2(sets: list[tuple[int, str, list[bytes | None]]],
             assert not any(ours[name].to_pylist())
         else:
             assert ours[name] == theirs[name], name
-    assert [record[3:5] for record in seen_by_aiokafka(data)] == [(b"k", value) for *_, each in sets for value in each]
+    assert [record[3:5] for record in seen_by_aiokafka(data)] == [(b"k", value) for *_, item in sets for value in item]

@@ -24,9 +24,9 @@ def history(*, table_grows: int = 0) -> tuple[LedgerState, list[RowMapping]]:
     """A ledger after all steps, and each version's mapping; others may add columns to the table in between."""
     state, rows = LedgerState(), []
     for body in STEPS:
-        found = assign(state.at_least(state.last_id + table_grows), key=fields("int32 k = 1;"), value=fields(body))
-        state = found.state
-        rows.append(found.row)
+        result = assign(state.at_least(state.last_id + table_grows), key=fields("int32 k = 1;"), value=fields(body))
+        state = result.state
+        rows.append(result.row)
     return state, rows
 
 
@@ -40,8 +40,8 @@ def test_it_is_the_same_ledger(table_grows: int) -> None:
 
 
 def test_raw_topics_have_one_too() -> None:
-    found = assign(LedgerState())
-    assert rebuild_ledger([found.row]) == found.state
+    result = assign(LedgerState())
+    assert rebuild_ledger([result.row]) == result.state
 
 
 def test_a_version_that_changed_nothing_may_be_missing() -> None:
@@ -50,7 +50,7 @@ def test_a_version_that_changed_nothing_may_be_missing() -> None:
     last = assign(same.state, value=fields("int32 a = 1; int32 b = 2;"))
     again = rebuild_ledger([first.row, last.row])
     assert again.entries == last.state.entries
-    assert [each.version for each in again.versions] == [1, 2, 3]
+    assert [version.version for version in again.versions] == [1, 2, 3]
 
 
 def test_columns_of_a_version_that_is_missing_are_never_given_again() -> None:

@@ -47,9 +47,9 @@ FIXED = {
 
 def test_fixed_ids() -> None:
     assigned = assign(LedgerState(), partition_source="flat")
-    found = {assigned.iceberg_schema.find_column_name(field_id): field_id for field_id in range(1, 100)}
-    found.pop(None)
-    assert found == FIXED
+    result = {assigned.iceberg_schema.find_column_name(field_id): field_id for field_id in range(1, 100)}
+    result.pop(None)
+    assert result == FIXED
     assert assigned.iceberg_schema.highest_field_id == 101
     assert len(FIXED) - len(("key", "val", "headers", "headers.element", "kafka")) == FIXED_LEAVES
 
@@ -101,7 +101,7 @@ def test_values_of_every_version_are_encoded_back_by_the_rebuilt_mapping() -> No
         assert rows.field("__raw__").null_count == 3
         written.append((assigned.version, rows, [data, None, b""]))
     for version, rows, values in written:
-        stored = next(each for each in state.versions if each.version == version)
+        stored = next(item for item in state.versions if item.version == version)
         mapping = row_mapping_from_json(json.loads(stored.mapping)).value
         assert mapping.encode(rows).to_pylist() == values
 
@@ -130,9 +130,9 @@ def ids_of(schema: pa.Schema) -> list[bytes]:
             inner = [kind.value_field]
         else:
             inner = list(kind) if pa.types.is_struct(kind) else []
-        return [field.metadata[b"PARQUET:field_id"], *(found for each in inner for found in below(each))]
+        return [field.metadata[b"PARQUET:field_id"], *(result for value in inner for result in below(value))]
 
-    return [found for field in schema for found in below(field)]
+    return [result for field in schema for result in below(field)]
 
 
 def test_raw_rows() -> None:

@@ -14,7 +14,7 @@ STEPS = ("int32 a = 1; string b = 2;", "int64 a = 1; string c = 3;", "map<string
 
 def test_tables_with_the_same_columns_share_them() -> None:
     first = [assign(LedgerState(), value=fields(STEPS[0])) for _ in range(2)]
-    again = [assign(each.state, value=fields(STEPS[0])) for each in first]
+    again = [assign(item.state, value=fields(STEPS[0])) for item in first]
     assert again[0].iceberg_schema is again[1].iceberg_schema
     assert again[0].iceberg_schema == first[0].iceberg_schema
 
@@ -27,13 +27,13 @@ def test_an_older_schema_has_all_columns_that_it_writes() -> None:
             made.append(assign(state, value=fields(body), options=options))
         newest = made[-1]
         for old, body in zip(made, STEPS, strict=True):
-            found = assign(newest.state, value=fields(body), options=options)
-            wanted = ledger_schema(newest.state.entries, newest.row, written=old.row.column_ids)
-            assert (found.iceberg_schema, found.version) == (wanted, old.version)
+            result = assign(newest.state, value=fields(body), options=options)
+            expected = ledger_schema(newest.state.entries, newest.row, written=old.row.column_ids)
+            assert (result.iceberg_schema, result.version) == (expected, old.version)
 
 
 def test_columns_that_differ_in_a_comment_are_others() -> None:
     state = assign(LedgerState(), value=fields(STEPS[0])).state
-    told = replace(state, entries=tuple(replace(entry, doc=f"of {entry.name}") for entry in state.entries))
-    schemas = [assign(each, value=fields(STEPS[0])).iceberg_schema for each in (state, told)]
-    assert [each.find_field("val.a").doc for each in schemas] == [None, "of a"]
+    events = replace(state, entries=tuple(replace(entry, doc=f"of {entry.name}") for entry in state.entries))
+    schemas = [assign(value, value=fields(STEPS[0])).iceberg_schema for value in (state, events)]
+    assert [schema.find_field("val.a").doc for schema in schemas] == [None, "of a"]

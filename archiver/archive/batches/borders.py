@@ -1,9 +1,7 @@
-"""Finds where Kafka batches begin and end among archived rows.
+"""Finds the borders of Kafka batches among archived rows.
 
-Rows with the columns of `wire_columns` come in pieces of any size; whole batches go out. A batch keeps the borders that
-its rows state. Rows without borders, or with borders that can't be true, are put into batches of a sensible size. A
-batch that is too large for memory is given in parts. Batches never overlap, and none spans a record of another, so a
-reader that goes on after a batch's last offset misses nothing.
+Rows with unknown or impossible borders form batches of a sensible size; a batch that is too large for memory is
+divided. Batches never overlap.
 """
 
 from __future__ import annotations
@@ -24,11 +22,11 @@ from schema_mapping.errors import ContextError
 Flags = npt.NDArray[np.bool_]
 
 _MOST_DELTA: Final = 2**31 - 1
-"""The last offset of a batch is at most so far after its first."""
+"""The greatest distance from a batch's first to its last offset."""
 _SPAN_BITS: Final = 30
 _SEQUENCES: Final = 1 << 31
 _ROW_BYTES: Final = 16
-"""The bytes of a record on the wire beside its key, value and headers, about."""
+"""The approximate bytes of a record on the wire beside its key, value and headers."""
 _HEADER_FIELDS: Final = (
     "batch_start",
     "batch_end",
@@ -45,8 +43,7 @@ _HEADER_FIELDS: Final = (
 class BatchSizes:
     """The limits of a batch's size, in bytes of its records before compression.
 
-    `unknown` is the size of batches whose borders the archive doesn't know. A batch above `largest` is given in parts,
-    so that no more than this is in memory until the end of the batch is read.
+    `unknown` is the size of batches without known borders. A batch above `largest` is divided, to bound memory.
     """
 
     unknown: int = 1 << 20
@@ -60,53 +57,54 @@ class BatchSizes:
 def whole_batches(
     pieces: Iterable[pa.RecordBatch], *, end: int, sizes: BatchSizes, spans_gaps: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Give the records of `pieces` in whole batches, with the right `batch_start` and `batch_end`.
+    """Yield the records of `pieces` in whole batches, with the right `batch_start` and `batch_end`.
 
-    `pieces` are all records from an offset up to and without `end`, in order. With `spans_gaps` the last offset of a
-    batch is just before the next batch, and that of the last batch just before `end`. An error of `pieces` is raised
-    after the records before it were given.
+    `pieces` are all records from an offset up to `end`, exclusive, in order. With `spans_gaps` a batch ends just before
+    the next batch or `end`. An error of `pieces` is raised after the records before it.
     """
     borders = _Borders(spans_gaps=spans_gaps)
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     held_bytes = 0
     try:
         for piece in pieces:
-            known = _without_impossible(piece)
-            first_rows = _first_rows(known, sizes)
-            if held and not (_continues(held[-1], known) and held_bytes <= sizes.largest):
-                yield borders.of(_joined(held), np.zeros(1, np.int64), follower=known)
-                held = []
-            if held and len(first_rows) > 1:
-                held.append(known.slice(0, int(first_rows[1])))
-                yield borders.of(_joined(held), np.zeros(1, np.int64), follower=known.slice(int(first_rows[1]), 1))
-                held, first_rows = [], first_rows[1:]
+            possible = _without_impossible(piece)
+            first_rows = _first_rows(possible, sizes)
+            if pending and not (_continues(pending[-1], possible) and held_bytes <= sizes.largest):
+                yield borders.apply(_joined(pending), np.zeros(1, np.int64), follower=possible)
+                pending = []
+            if pending and len(first_rows) > 1:
+                pending.append(possible.slice(0, int(first_rows[1])))
+                yield borders.apply(
+                    _joined(pending), np.zeros(1, np.int64), follower=possible.slice(int(first_rows[1]), 1)
+                )
+                pending, first_rows = [], first_rows[1:]
             start, last = int(first_rows[0]), int(first_rows[-1])
             if start < last:
-                rows = known.slice(start, last - start)
-                yield borders.of(rows, first_rows[:-1] - start, follower=known.slice(last, 1))
+                rows = possible.slice(start, last - start)
+                yield borders.apply(rows, first_rows[:-1] - start, follower=possible.slice(last, 1))
             # while the whole piece belongs to the held batch, the batch goes on
-            held = [*held, known.slice(last)] if held else [known.slice(last)]
-            held_bytes = sum(each.nbytes for each in held)
-            offset = int(offsets_of(known)[-1])
-            if not spans_gaps and offset == _numbers(known, "batch_end")[-1]:  # the batch is complete
-                yield borders.of(_joined(held), np.zeros(1, np.int64), end=offset + 1)
-                held = []
+            pending = [*pending, possible.slice(last)] if pending else [possible.slice(last)]
+            held_bytes = sum(part.nbytes for part in pending)
+            offset = int(offsets_of(possible)[-1])
+            if not spans_gaps and offset == _numbers(possible, "batch_end")[-1]:  # the batch is complete
+                yield borders.apply(_joined(pending), np.zeros(1, np.int64), end=offset + 1)
+                pending = []
     except ContextError:
-        if held:  # the rest of this batch may be in what couldn't be read
-            yield borders.of(_joined(held), np.zeros(1, np.int64), end=int(offsets_of(held[-1])[-1]) + 1)
+        if pending:  # the rest of this batch may be in what couldn't be read
+            yield borders.apply(_joined(pending), np.zeros(1, np.int64), end=int(offsets_of(pending[-1])[-1]) + 1)
         raise
-    if held:
-        yield borders.of(_joined(held), np.zeros(1, np.int64), end=end)
+    if pending:
+        yield borders.apply(_joined(pending), np.zeros(1, np.int64), end=end)
 
 
 class _Borders:
-    """Sets the borders of batches in order. It remembers the last offset of the batch before."""
+    """Sets the borders of batches in order. It remembers the last offset of the previous batch."""
 
     def __init__(self, *, spans_gaps: bool) -> None:
         self._spans_gaps = spans_gaps
         self._floor = -1
 
-    def of(
+    def apply(
         self,
         rows: pa.RecordBatch,
         first_rows: Int64Array,
@@ -135,20 +133,20 @@ class _Borders:
 
 
 def _base_of(follower: pa.RecordBatch, floor: int) -> int:
-    """The base offset of the batch that begins with the follower's first row. The record before is at `floor`."""
+    """The base offset of the batch that begins with the follower's first row. The previous record is at `floor`."""
     stated, offset = int(_numbers(follower, "batch_start")[0]), int(offsets_of(follower)[0])
     return offset if stated == UNKNOWN else max(stated, floor + 1)
 
 
 def _sequences(rows: pa.RecordBatch, first_rows: Int64Array, stated: Int64Array, bases: Int64Array) -> Int64Array:
     """The base sequences that leave each record its sequence. Sequences rise with offsets and wrap after 2^31 - 1."""
-    found = _numbers(rows, "base_sequence")[first_rows].astype(np.int64)
-    moved = (found + bases - stated) % _SEQUENCES
-    return np.where((found < 0) | (stated == UNKNOWN), UNKNOWN, moved)
+    sequences = _numbers(rows, "base_sequence")[first_rows].astype(np.int64)
+    moved = (sequences + bases - stated) % _SEQUENCES
+    return np.where((sequences < 0) | (stated == UNKNOWN), UNKNOWN, moved)
 
 
 def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Set borders to UNKNOWN if they leave out the row itself or are too far apart for one batch."""
+    """Set borders to UNKNOWN if they exclude the row itself or are too far apart for one batch."""
     offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
     possible = (starts >= 0) & (starts <= offsets) & (offsets <= ends) & (ends - starts <= _MOST_DELTA)
     if possible.all():
@@ -158,7 +156,7 @@ def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
-    """The first row of each batch. Row 0 always counts as one, also if its batch began before."""
+    """The first row of each batch. Row 0 always counts, even if its batch began earlier."""
     begins = np.zeros(rows.num_rows, np.bool_)
     begins[0] = True
     for column in _header_columns(rows):
@@ -170,7 +168,7 @@ def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
 
 
 def _cut_large(rows: pa.RecordBatch, begins: Flags, unknown: Flags, sizes: BatchSizes) -> None:
-    """Begin a further batch where one would get too large, or its offsets too far apart."""
+    """Begin another batch if one would get too large, or its offsets too far apart."""
     before = np.append(0, np.cumsum(_row_bytes(rows)))[:-1]
     since = before - np.maximum.accumulate(np.where(begins, before, 0))
     part = since // np.where(unknown, sizes.unknown, sizes.largest)
@@ -184,8 +182,8 @@ def _row_bytes(rows: pa.RecordBatch) -> Int64Array:
     ends = headers.offsets.to_numpy().astype(np.int64)
     inside = np.append(0, np.cumsum(_lengths(entries.field(0)) + _lengths(entries.field(1)) + 2))
     of_headers = inside[ends[1:] - ends[0]] - inside[ends[:-1] - ends[0]]
-    found: Int64Array = _lengths(rows.column("key")) + _lengths(rows.column("value")) + of_headers + _ROW_BYTES
-    return found
+    row_bytes: Int64Array = _lengths(rows.column("key")) + _lengths(rows.column("value")) + of_headers + _ROW_BYTES
+    return row_bytes
 
 
 def _lengths(column: pa.BinaryArray) -> Int64Array:
@@ -194,15 +192,13 @@ def _lengths(column: pa.BinaryArray) -> Int64Array:
 
 
 def _continues(held: pa.RecordBatch, piece: pa.RecordBatch) -> bool:
-    """Whether the piece begins with rows of the batch that `held` ends with."""
     if _numbers(piece, "batch_start")[0] == UNKNOWN:
         return False
     ours, theirs = _header_columns(held.slice(held.num_rows - 1)), _header_columns(piece.slice(0, 1))
-    return all(one[0] == other[0] for one, other in zip(ours, theirs, strict=True))
+    return all(last[0] == first[0] for last, first in zip(ours, theirs, strict=True))
 
 
 def _header_columns(rows: pa.RecordBatch) -> Iterator[npt.NDArray[np.signedinteger]]:
-    """The columns that have the same value in all records of a batch."""
     for name in _HEADER_FIELDS:
         yield _numbers(rows, name)
     appended = rows.column("append_timestamp")
@@ -222,12 +218,12 @@ def _numbers(rows: pa.RecordBatch, name: str) -> npt.NDArray[np.signedinteger]:
 
 
 def _with(rows: pa.RecordBatch, name: str, values: Int64Array, counts: Int64Array) -> pa.RecordBatch:
-    """Set a column to one value for each batch. If that changes nothing, the rows are returned as they are."""
+    """Set a column to one value for each batch. Unchanged rows are returned as they are."""
     fresh = np.repeat(values, counts)
     return rows if np.array_equal(fresh, _numbers(rows, name)) else _replaced(rows, name, fresh)
 
 
 def _replaced(rows: pa.RecordBatch, name: str, values: Int64Array) -> pa.RecordBatch:
-    place = rows.schema.get_field_index(name)
-    kind = rows.schema.field(place)
-    return rows.set_column(place, kind, pa.array(values, kind.type))
+    index = rows.schema.get_field_index(name)
+    kind = rows.schema.field(index)
+    return rows.set_column(index, kind, pa.array(values, kind.type))

@@ -1,7 +1,6 @@
-"""Fetches whole batches of a topic's archive, for a server that Kafka clients read from.
+"""Fetches whole batches of a topic's archive by offset and bytes.
 
-Each call says at which offset to go on and how many bytes to return. A few streams stay open after a call, so that a
-client that reads in order finds its files open and its rows decoded.
+Some streams stay open after a call, so that a sequential reader finds its files open and its rows decoded.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCursor:
-    """The next offset that a reader of a partition wants.
-
-    It is valid in any process and for any snapshot of the table, whatever becomes of the files.
-    """
+    """The next offset of a reader of a partition. Valid in any process and for any snapshot."""
 
     partition: int
     offset: int
@@ -43,17 +39,16 @@ class BatchCursor:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a cursor's text; ValueError if it is none."""
+        """Parse a cursor's text. Raises ValueError."""
         partition, _, offset = text.partition("@")
         return cls(partition=int(partition), offset=int(offset))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedBatches:
-    """Whole batches of format v2, in order over all `parts`, and the cursor after them.
+    """Whole batches of format v2, in order over all `parts`, and the next cursor.
 
-    `end` is the high watermark when these were read: the offset after the last archived one. `sizes` and
-    `last_offsets` have one element for each batch.
+    `end` is the high watermark at that time. `sizes` and `last_offsets` have one element for each batch.
     """
 
     parts: tuple[memoryview, ...]
@@ -72,10 +67,8 @@ class FetchedBatches:
 class BatchOptions:
     """How batches are made, and how many streams stay open between calls.
 
-    With `spans_gaps` the last offset of a batch is just before the next batch, and that of the last batch just before
-    the archive's end, so that clients never ask for offsets without a record. Without it each batch ends where it ended
-    in Kafka. `open_streams` streams stay open for readers that come back. Each holds one row group as it is in its
-    file, and about 16 MiB of rows, or one batch if that is larger.
+    With `spans_gaps` a batch ends just before the next one or the archive's end. Each open stream holds one row group,
+    and about 16 MiB of rows, or one larger batch.
     """
 
     sizes: BatchSizes = field(default_factory=BatchSizes)
@@ -93,7 +86,7 @@ def never() -> bool:
 
 
 class BatchSource(Protocol):
-    """A source of the batches of one topic. Safe to share between threads."""
+    """A source of the batches of one topic. Thread-safe."""
 
     def fetch(
         self,
@@ -106,23 +99,22 @@ class BatchSource(Protocol):
     ) -> FetchedBatches:
         """Return the batches from the cursor on that fit into `max_bytes`; none at the end.
 
-        With `must_give` the first batch is returned even if it is larger, as Kafka does for the first partition of a
-        response. The first batch may begin before the cursor, but has no record from before it. When `is_cancelled`
-        returns true, the call returns what it has so far. Errors name topic, partition and offset. Batches before an
-        error are returned first, and the next call raises the error.
+        With `must_give` the first batch is returned in any case. It may begin before the cursor, but has no record from
+        before it. The call returns early when `is_cancelled` returns true. An error is raised after the batches before
+        it; it names topic, partition and offset.
         """
 
     def close(self) -> None:
-        """Close all files. Running calls end first; later calls raise ReplayError."""
+        """Close all files after running calls; later calls raise ReplayError."""
 
 
 class ArchivedBatches:
-    """A BatchSource over a topic's archive. It sees newly archived records after `refresh` of the archive."""
+    """A BatchSource over a topic's archive. It sees new records after `refresh` of the archive."""
 
     def __init__(
         self, archive: TopicArchive, options: BatchOptions | None = None, *, streams: OpenStreams | None = None
     ) -> None:
-        """`streams` is what sources share that keep few streams open in all; without it the options say how many."""
+        """`streams` may be shared by sources; without it the options limit the open streams."""
         self._archive = archive
         self._options = options or BatchOptions()
         self._streams = OpenStreams(self._options.open_streams) if streams is None else streams
@@ -144,10 +136,10 @@ class ArchivedBatches:
         is_kept = False
         try:
             taken = stream.take(max_bytes, must_give=must_give, is_cancelled=is_cancelled)
-            found = self._found(stream, cursor, taken)
+            fetched = self._found(stream, cursor, taken)
             is_kept = taken.error is None and not stream.is_at_end
-            is_kept = is_kept and self._streams.keep(self, (found.cursor, compression), stream, is_proven=goes_on)
-            return found
+            is_kept = is_kept and self._streams.keep(self, (fetched.cursor, compression), stream, is_proven=goes_on)
+            return fetched
         finally:
             if not is_kept:
                 stream.close()
@@ -155,7 +147,7 @@ class ArchivedBatches:
     def run(
         self, cursor: BatchCursor, max_bytes: int, *, compression: Compression = "original"
     ) -> Generator[FetchedBatches, None, None]:
-        """Fetch again and again from the cursor on, up to the end, with a stream of its own that nobody else closes.
+        """Fetch repeatedly from the cursor to the end, with a separate stream.
 
         Close the generator to close the files. Raises as `fetch` does.
         """
@@ -163,15 +155,15 @@ class ArchivedBatches:
         try:
             while True:
                 taken = stream.take(max_bytes, must_give=True, is_cancelled=lambda: self._is_closed)
-                yield (found := self._found(stream, cursor, taken))
-                if taken.error is not None or stream.is_at_end or found.cursor == cursor:
+                yield (fetched := self._found(stream, cursor, taken))
+                if taken.error is not None or stream.is_at_end or fetched.cursor == cursor:
                     return
-                cursor = found.cursor
+                cursor = fetched.cursor
         finally:
             stream.close()
 
     def is_open_at(self, cursor: BatchCursor, *, compression: Compression = "original") -> bool:
-        """Whether a stream is open that goes on at the cursor, so that fetching there opens no file."""
+        """Whether an open stream continues at the cursor, so that fetching there opens no file."""
         return self._streams.has(self, (cursor, compression))
 
     def close(self) -> None:
@@ -186,7 +178,6 @@ class ArchivedBatches:
         self.close()
 
     def _opened(self, cursor: BatchCursor, compression: Compression) -> BatchStream:
-        """A new stream from the cursor on."""
         if self._is_closed:
             raise ReplayError(
                 "the batches of a topic were asked for after they were closed: open its archive again",
@@ -204,7 +195,6 @@ class ArchivedBatches:
         )
 
     def _found(self, stream: BatchStream, cursor: BatchCursor, taken: TakenBatches) -> FetchedBatches:
-        """What was taken at the cursor. Raises the error before which there was nothing."""
         if taken.error is not None and not taken.parts:
             raise self._placed(taken.error, cursor.partition, stream.offset)
         return FetchedBatches(
@@ -216,9 +206,8 @@ class ArchivedBatches:
         )
 
     def _placed(self, error: ContextError, partition: int, offset: int) -> ContextError:
-        """Add topic, partition and offset to the error's context."""
-        place = {"topic": self._archive.topic, "partition": partition, "offset": offset}
-        error.context = place | error.context
+        position = {"topic": self._archive.topic, "partition": partition, "offset": offset}
+        error.context = position | error.context
         return error
 
 

@@ -1,7 +1,6 @@
-"""Streams that stay open between fetches, so that a reader that goes on in order finds its files open.
+"""Streams that stay open between fetches, so that a sequential reader finds its files open.
 
-Readers that come seldom must not close the streams of those that come often: each of theirs is of use once in a long
-time, if ever. So a stream that somebody has come back to is closed only for others of that kind.
+A stream that was used again is closed only in favour of other such streams, not of infrequent readers'.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from archiver.archive.batches.stream import BatchStream
 _Key: TypeAlias = tuple[Hashable, Hashable]
 
 _TRIED_SHARE: Final = 4
-"""One of so many streams, at least one, may be one that nobody has come back to yet: else none ever could."""
+"""One of this many streams, at least one, may be unproven: else none could become proven."""
 
 
 class OpenStreams:
-    """At most `most` open streams of all sources that share this. Safe to share between threads.
+    """At most `most` open streams of all sources that share this. Thread-safe.
 
-    Of those that nobody has come back to, the one unused for longest is closed for another. Where there are few of
-    them, it is the one unused for longest of the others. A source that was closed keeps none.
+    The stream unused for longest is closed first, from the unproven ones if there are enough. A closed source keeps
+    none.
     """
 
     def __init__(self, most: int) -> None:
@@ -36,19 +35,19 @@ class OpenStreams:
         self._closed: WeakSet[Hashable] = WeakSet()
 
     def has(self, source: Hashable, place: Hashable) -> bool:
-        """Whether a source has left a stream open at this place."""
+        """Whether a source has an open stream at this place."""
         with self._lock:
             return (source, place) in self._tried or (source, place) in self._proven
 
     def take(self, source: Hashable, place: Hashable) -> BatchStream | None:
-        """Take the stream out that a source has left open at this place; None if there is none."""
+        """Take out the open stream of a source at this place, or return None."""
         with self._lock:
             return self._proven.pop((source, place), None) or self._tried.pop((source, place), None)
 
     def keep(self, source: Hashable, place: Hashable, stream: BatchStream, *, is_proven: bool) -> bool:
-        """Keep a stream open for a later call; False if it can't be kept, and the caller has to close it.
+        """Keep a stream open. False if the caller has to close it.
 
-        `is_proven` says that somebody came back to it before.
+        `is_proven`: it was used again before.
         """
         key = (source, place)
         with self._lock:
@@ -65,12 +64,12 @@ class OpenStreams:
         return True
 
     def close(self, source: Hashable) -> None:
-        """Close the open streams of a source, and keep none of it from now on."""
+        """Close the open streams of a source for good."""
         streams = []
         with self._lock:
             self._closed.add(source)
-            for held in (self._tried, self._proven):
-                own = [key for key in held if key[0] is source]
-                streams += [held.pop(key) for key in own]
+            for by_key in (self._tried, self._proven):
+                own = [key for key in by_key if key[0] is source]
+                streams += [by_key.pop(key) for key in own]
         for stream in streams:
             stream.close()

@@ -1,4 +1,4 @@
-"""Encodes the batches of one partition in order, as many as fit into a number of bytes."""
+"""Encodes the batches of one partition in order, up to a number of bytes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LEAST_BATCH: Final = 68
 
 @dataclass(slots=True)
 class TakenBatches:
-    """Encoded batches in order over all `parts`, and the error that stopped the stream after them, if there was one.
+    """Encoded batches in order over all `parts`, and the error that stopped the stream after them.
 
-    `sizes` and `last_offsets` have one array for each part, with one element for each of its batches.
+    `sizes` and `last_offsets` have an array for each part, with an element for each batch.
     """
 
     parts: list[memoryview] = field(default_factory=list)
@@ -44,10 +44,10 @@ class TakenBatches:
 
 
 class BatchStream:
-    """The batches of a partition from `offset` up to the high watermark of when the stream was made.
+    """The batches of a partition from `offset` up to the high watermark when the stream was made.
 
-    The next batch begins at `offset` or before it. A stream has one piece of a file in memory, encodes what is asked
-    for, and keeps encoded batches that didn't fit. Not safe to share between threads.
+    The next batch begins at `offset` or earlier. Holds one piece of a file and encoded batches that didn't fit. Not
+    thread-safe.
     """
 
     def __init__(
@@ -78,10 +78,7 @@ class BatchStream:
         return self.offset >= self.end
 
     def take(self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]) -> TakenBatches:
-        """Return the next batches that fit into `max_bytes`.
-
-        With `must_give` the first batch is given even if it is larger.
-        """
+        """Return the next batches that fit into `max_bytes`; with `must_give` the first batch in any case."""
         taken = TakenBatches()
         left = max_bytes
         try:
@@ -106,7 +103,7 @@ class BatchStream:
         self._batches.close()
 
     def _next_ready(self, left: int, is_cancelled: Callable[[], bool]) -> EncodedBatches | None:
-        """Encoded batches that weren't all given, about `left` bytes; None at the end, and when cancelled."""
+        """Encoded batches that weren't all returned, about `left` bytes; None at the end, and when cancelled."""
         if self._ready is not None and self._given < len(self._ready):
             return self._ready
         self._ready, self._given = None, 0
@@ -127,7 +124,6 @@ class BatchStream:
         return self._ready
 
     def _fitting(self, ready: EncodedBatches, left: int) -> int:
-        """How many of the encoded batches fit."""
         ends = ready.position[self._given + 1 :] - ready.position[self._given]
         return int(np.searchsorted(ends, left, side="right"))
 
@@ -139,7 +135,6 @@ class BatchStream:
         taken.add(ready.data[int(places[0]) : int(places[-1])], np.diff(places), ready.last_offset[start:end])
 
     def _step_over(self, taken: TakenBatches, max_bytes: int, *, must_give: bool) -> None:
-        """Step over the offsets up to the end, which hold no record."""
         if not self._spans_gaps:
             self.offset = self.end
             return

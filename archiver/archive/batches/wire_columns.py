@@ -1,7 +1,7 @@
-"""Converts archived rows to the columns of `archiver.wire.RECORDS`, from which whole batches are encoded.
+"""Converts archived rows to the columns of `archiver.wire.RECORDS`.
 
-A file that others have rewritten may lack the columns that only batches need. Values that a row lacks are -1, as in
-Kafka's own headers. A `batch_start` of -1 means that the borders of the row's batch aren't known.
+Files that other engines rewrote may lack batch columns: missing values are -1, as in Kafka's headers. A `batch_start`
+of -1 means unknown borders.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def _wire_records(parts: RecordParts) -> pa.RecordBatch:
 
 
 def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array, pa.Array]:
-    """The timestamps that producers set (ms, -1 for none), and the append times of batches on log-append topics.
+    """The producers' timestamps (ms, -1 for none), and the append times of batches on log-append topics.
 
-    `raw_timestamp` holds the timestamp that a consumer sees if the column for its type can't hold it.
+    `raw_timestamp` replaces a timestamp that the column of its type can't hold.
     """
     event, append = (_millis(kafka.field(name)) for name in (names.EVENT_TIMESTAMP, names.APPEND_TIMESTAMP))
     raw = kafka.field(names.RAW_TIMESTAMP)
@@ -69,12 +69,12 @@ def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array,
 
 
 def _attributes(column: pa.Int32Array) -> pa.Int32Array:
-    """The attributes, without bits that no archived batch has.
+    """The attributes without bits that no archived batch has.
 
     A control bit would hide the records from clients; an unknown codec would make them unreadable.
     """
-    found = pc.fill_null(column, 0).to_numpy() & ~attributes.CONTROL
-    return pa.array(np.where(found & attributes.CODEC > max(Codec), found & ~attributes.CODEC, found), pa.int32())
+    bits = pc.fill_null(column, 0).to_numpy() & ~attributes.CONTROL
+    return pa.array(np.where(bits & attributes.CODEC > max(Codec), bits & ~attributes.CODEC, bits), pa.int32())
 
 
 def _millis(column: pa.Array) -> pa.Int64Array:

@@ -30,7 +30,7 @@ def target_of(
         topic_id=str(topic.topic_id) if topic.topic_id else "",
         cluster_id=topic.cluster_id,
         row=row,
-        layout=SegmentLayout.of(row, table.properties, opened.bloom_filters),
+        layout=SegmentLayout.of_mapping(row, table.properties, opened.bloom_filters),
         on_parse_error=config.on_parse_error,
         on_unrecognized=config.on_unrecognized,
         data_location=table.data_location,

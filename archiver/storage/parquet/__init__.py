@@ -1,8 +1,4 @@
-"""Segments as Parquet files. Only `archiver.storage.formats` may import this package.
-
-`writer` and `reader` write and read one file; `row_groups` is what a footer tells of it. `encodings` and `pages` decide
-how columns are stored. `leaves` and `metrics` say what Iceberg's manifests want to know about the columns.
-"""
+"""Segments as Parquet files. Only `archiver.storage.formats` may import this package."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ class ParquetFormat:
     compression_level: int = 3
 
     def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
-        """Start to write a file, into a new file of the local spool."""
+        """Start a file in a new file of the local spool."""
         return ParquetSegmentWriter(spool_file, layout, compression_level=self.compression_level)
 
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
@@ -40,6 +36,6 @@ class ParquetFormat:
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
     ) -> DataFileInfo:
-        """Describe a finished file of the object store, but without its records' times."""
+        """Describe a finished file of the object store, without its records' times."""
         with ParquetSegmentReader(objects, path) as reader:
             return reader.describe(objects.size(path), partition_value, table_properties)

@@ -1,7 +1,6 @@
-"""Decides how large the bloom filters of a file are, by the values of its first row group.
+"""Sizes the bloom filters of a file by the values of its first row group.
 
-A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes. The
-filters of all row groups of a file have one size.
+A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 
 FEWEST: Final = 1_024
-"""How many values a filter is made for at least: a column may begin with nulls. These take 2 KiB at 1 %."""
+"""The fewest values that a filter is made for, as a column may begin with nulls. They take 2 KiB at 1 %."""
 
 _SMALLEST: Final = 32
 """Bytes of a filter's block."""
@@ -28,20 +27,20 @@ SMALLEST_RATE: Final = 0.0001
 
 @dataclass(frozen=True, slots=True)
 class FilterSize:
-    """A filter for so many distinct values in a row group, with this share of false positives."""
+    """A filter for this many distinct values in a row group, with this share of false positives."""
 
     values: int
     rate: float
 
     @property
     def size(self) -> int:
-        """How many bytes it takes (BloomFilter.md)."""
+        """Size in bytes (BloomFilter.md)."""
         bits = -8 * self.values / math.log(1 - self.rate ** (1 / 8))
         return int(max(_SMALLEST, 2 ** math.ceil(math.log2(bits / 8))))
 
 
-def filter_sizes(leaves: Sequence[Leaf], wanted: Mapping[int, float], first: pa.Table) -> dict[int, FilterSize]:
-    """The filters of a file that begins with these rows, by the columns' places. `wanted` are rates by field id."""
+def filter_sizes(leaves: Sequence[ParquetLeaf], wanted: Mapping[int, float], first: pa.Table) -> dict[int, FilterSize]:
+    """The filters of a file that begins with these rows, by column index. `wanted` are rates by field id."""
     return {
         leaf.index: FilterSize(max(FEWEST, _distinct(leaf.values(first))), max(SMALLEST_RATE, rate))
         for leaf in leaves
@@ -55,13 +54,12 @@ def _distinct(values: pa.ChunkedArray) -> int:
     return int(pc.count_distinct(values).as_py())
 
 
-def can_have_filter(leaf: Leaf) -> bool:
-    """Whether a filter on this column is of use and tells the truth.
+def can_have_filter(leaf: ParquetLeaf) -> bool:
+    """Whether a filter on this column is useful and safe.
 
-    No engine looks for elements of lists in filters. Parquet has none for booleans. 0.0 and -0.0 are equal and have
-    different hashes, so a filter on floats would hide rows. So would one on 32-bit numbers, once their column is
-    widened: some engines hash the wide number (Trino's issue 30544). DuckDB 1.5 hashes the text that it shows bytes as,
-    so it finds none that aren't ASCII; it doesn't use filters of columns inside structs.
+    0.0 and -0.0 are equal and have different hashes, so a filter on floats would hide rows; so would one on 32-bit
+    numbers once their column is widened (Trino's issue 30544). DuckDB 1.5 hashes bytes as their displayed text. No
+    engine looks for elements of lists; Parquet has no filters for booleans.
     """
     kind = leaf.type
     refused = pa.types.is_boolean(kind) or pa.types.is_floating(kind) or pa.types.is_int32(kind)

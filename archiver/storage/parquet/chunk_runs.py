@@ -1,4 +1,4 @@
-"""Which column chunks of a file are read together, so that a row group takes few requests."""
+"""Groups column chunks that are read together, so that a row group takes few requests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 HOLE_BYTES: Final = 64 << 10
-"""What may lie between chunks that are read together."""
+"""The largest gap between chunks that are read together."""
 
 Chunk = TypeVar("Chunk")
 
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[Chunk]):
-    """The bytes from `start` to `end` of a file, and the chunks that lie there."""
+    """The bytes from `start` to `end` of a file, and the chunks in them."""
 
     start: int
     end: int
@@ -22,17 +22,17 @@ class Run(Generic[Chunk]):
 
 
 def runs(chunks: Iterable[Chunk], span: Callable[[Chunk], tuple[int, int]], *, most: int) -> Iterator[Run[Chunk]]:
-    """Group chunks that lie near each other into runs of up to `most` bytes. A larger chunk is alone.
+    """Group nearby chunks into runs of at most `most` bytes, in the order of the file. A larger chunk is alone.
 
-    `span` tells where a chunk begins and ends. Runs come in the order of the file.
+    `span` returns the start and end of a chunk.
     """
     start = end = 0
     run: list[Chunk] = []
-    for first, last, each in sorted(((*span(one), one) for one in chunks), key=lambda placed: placed[:2]):
+    for first, last, chunk in sorted(((*span(item), item) for item in chunks), key=lambda placed: placed[:2]):
         if run and (first - end > HOLE_BYTES or max(end, last) - start > most):
             yield Run(start, end, tuple(run))
             run = []
         start, end = (start, max(end, last)) if run else (first, last)
-        run.append(each)
+        run.append(chunk)
     if run:
         yield Run(start, end, tuple(run))

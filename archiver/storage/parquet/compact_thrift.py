@@ -1,7 +1,6 @@
-"""Structs of Thrift's compact protocol, in which Parquet's footers and page headers are written.
+"""Structs of Thrift's compact protocol: `thrift_reader` reads them, `packed` writes them.
 
-`thrift_reader` reads them, `packed` writes them. A field is found by its id and its kind together: a reader skips a
-field whose kind isn't the one that it expects, and so must we.
+A field is found by id and kind together, because readers skip a field of another kind than expected.
 """
 
 from __future__ import annotations
@@ -15,51 +14,51 @@ BOOL, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = 1, 3, 4,
 _FALSE: Final = 2
 _INTEGERS: Final = (I16, I32, I64)
 _FIXED: Final = (I8, DOUBLE, UUID)
-"""Kinds whose values are bytes, of a size that the kind tells."""
+"""Kinds whose values are bytes of a fixed size."""
 _LONG: Final = 15
-"""Lists of so many values have their size behind their kind."""
+"""Lists of this many values or more have their size after their kind."""
 _LOW_BITS: Final = 0x7F
 _MORE: Final = 0x80
 
 Field: TypeAlias = tuple[int, int]
 """The id of a field, and its kind."""
 Fields: TypeAlias = dict[Field, Any]
-"""A struct. Its values are numbers, truths, memoryviews, structs, and pairs of a list's kind and its values."""
+"""A struct. Values are numbers, booleans, memoryviews, structs, and pairs of a list's kind and values."""
 
 
 class ThriftError(Exception):
-    """These bytes aren't what was expected."""
+    """Bytes aren't what was expected."""
 
 
 def number(fields: Fields, field: Field) -> int:
-    """A number that has to be there."""
-    found = fields.get(field)
-    if type(found) is not int:
+    """Return a required number. Raises ThriftError if it is missing."""
+    value = fields.get(field)
+    if type(value) is not int:
         raise ThriftError
-    return found
+    return value
 
 
 def struct(fields: Fields, field: Field) -> Fields:
-    """A struct that has to be there."""
-    found: Fields | None = fields.get(field)
-    if found is None:
+    """Return a required struct. Raises ThriftError if it is missing."""
+    value: Fields | None = fields.get(field)
+    if value is None:
         raise ThriftError
-    return found
+    return value
 
 
 def listed(fields: Fields, field: Field, kind: int) -> Sequence[Any]:
-    """The values of a list of this kind; none if there is no list."""
-    found: tuple[int, Sequence[Any]] | None = fields.get(field)
-    if found is None:
+    """Return the values of a list of this kind; empty if there is no list. Raises ThriftError for another kind."""
+    typed_list: tuple[int, Sequence[Any]] | None = fields.get(field)
+    if typed_list is None:
         return []
-    of_kind, values = found
+    of_kind, values = typed_list
     if values and of_kind != kind:
         raise ThriftError
     return values
 
 
 def packed(fields: Fields) -> bytes:
-    """Write a struct. Structs in it may be bytes already."""
+    """Write a struct. Structs in it may already be bytes."""
     out = bytearray()
     _pack_struct(out, fields)
     return bytes(out)
@@ -96,8 +95,8 @@ def _pack_value(out: bytearray, kind: int, value: Any) -> None:
         out.append(min(len(values), _LONG) << 4 | of_kind)
         if len(values) >= _LONG:
             _pack_varint(out, len(values))
-        for each in values:
-            _pack_value(out, of_kind, each)
+        for item in values:
+            _pack_value(out, of_kind, item)
     elif kind == BOOL:
         out.append(BOOL if value else _FALSE)
     elif kind in _FIXED:

@@ -1,8 +1,7 @@
-"""Chooses the encoding of each column of a file by a look at the first rows that go into it.
+"""Chooses the encoding of each column of a file by the first rows.
 
-Columns whose values repeat get a dictionary. If values don't repeat, a dictionary grows to a megabyte, is given up, and
-costs more than it saves. Then numbers are stored as differences. Short strings are stored without the prefix that they
-share with the string before, if they share much. Only encodings that every engine in docs/engines.md reads are used.
+Columns with repeated values get a dictionary, other numbers differences, and short strings may leave out shared
+prefixes. Only encodings that every engine in docs/engines.md reads are used.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.storage.parquet.columns.plan import Encoding
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from schema_mapping import names
 
 OFFSET: Final = f"{names.KAFKA}.{names.OFFSET}"
@@ -30,27 +29,25 @@ SAMPLE: Final = 16_384
 ENOUGH: Final = 1_024
 """A sample with fewer values says nothing."""
 REPEATING: Final = 0.75
-"""Share of distinct values in a sample up to which values repeat enough for a dictionary."""
+"""Share of distinct values in a sample up to which a dictionary is used."""
 UNIQUE: Final = 0.99
 """Share of distinct values from which a larger sample would not find more repeats."""
 SHORT: Final = 64
-"""Average bytes of a string up to which a search for shared prefixes is worth it."""
+"""Average bytes of a string up to which shared prefixes are searched for."""
 PAIRS: Final = 256
 """How many pairs of neighbouring strings of a sample are compared."""
 SHARED: Final = 0.5
-"""Share of bytes in shared prefixes from which prefixes are left out.
-
-Below it, compression saves almost as much, and is faster.
+"""Share of bytes in shared prefixes from which prefixes are left out. Below it, compression saves almost as much, and
+is faster.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """The encoding of each column, by its place in the file.
+    """The encoding of each column, by its position in the file.
 
-    `long` are columns of long strings: compression still finds much in them. `constant` are columns of numbers with one
-    value or none: nothing is left to compress. String columns are never `constant`: they may be null at first and hold
-    whole messages later.
+    `long` are columns of long strings, which still compress well; `constant` are columns of numbers with at most one
+    value.
     """
 
     chosen: Mapping[int, Encoding]
@@ -58,7 +55,7 @@ class Encodings:
     constant: frozenset[int] = frozenset()
 
 
-def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
+def choose_encodings(leaves: Sequence[ParquetLeaf], rows: pa.RecordBatch) -> Encodings:
     """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary."""
     chosen: dict[int, Encoding] = {}
     long: set[int] = set()
@@ -72,7 +69,7 @@ def choose_encodings(leaves: Sequence[Leaf], rows: pa.RecordBatch) -> Encodings:
     return Encodings(chosen=chosen, long=frozenset(long), constant=frozenset(constant))
 
 
-def _choice(leaf: Leaf, values: pa.Array) -> Encoding:
+def _choice(leaf: ParquetLeaf, values: pa.Array) -> Encoding:
     if leaf.name in ALWAYS_DIFFERENCES:
         return Encoding.DIFFERENCES
     if leaf.name in NEVER_DICTIONARY:
@@ -80,7 +77,7 @@ def _choice(leaf: Leaf, values: pa.Array) -> Encoding:
     return Encoding.DICTIONARY if _repeat(values) else _choice_of_distinct(leaf, values)
 
 
-def _choice_of_distinct(leaf: Leaf, values: pa.Array) -> Encoding:
+def _choice_of_distinct(leaf: ParquetLeaf, values: pa.Array) -> Encoding:
     # Spark uses Iceberg's vectorized reader if all columns it reads are top-level. That reader knows fewer encodings
     if "." not in leaf.name:
         return Encoding.PLAIN
@@ -92,7 +89,7 @@ def _choice_of_distinct(leaf: Leaf, values: pa.Array) -> Encoding:
 
 
 def _repeat(values: pa.Array) -> bool:
-    """Whether the values repeat, or are too few to tell. The first ones often say enough."""
+    """Whether values repeat, or are too few to judge. The first ones often suffice."""
     if len(values) < ENOUGH:
         return True
     sample = values.slice(0, SAMPLE).drop_null()
@@ -112,7 +109,6 @@ def _is_constant(values: pa.Array) -> bool:
 
 
 def _share_starts(strings: pa.Array) -> bool:
-    """Whether strings, on average, share a long prefix with the string before them."""
     sample = strings.slice(0, SAMPLE).drop_null().slice(0, PAIRS).cast(pa.binary()).to_pylist()
     return sum(starmap(_shared, pairwise(sample))) >= SHARED * sum(map(len, sample[1:]))
 
@@ -135,14 +131,13 @@ def _is_short(strings: pa.Array) -> bool:
 
 
 def _leaf_values(columns: Sequence[pa.Array]) -> Iterator[pa.Array]:
-    """The values of each leaf column, in the order of `leaves_of`."""
     for column in columns:
         kind = column.type
         if pa.types.is_struct(kind):
             yield from _leaf_values([column.field(index) for index in range(kind.num_fields)])
         elif pa.types.is_map(kind):
             first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
-            yield from _leaf_values([each.slice(first, last - first) for each in (column.keys, column.items)])
+            yield from _leaf_values([child.slice(first, last - first) for child in (column.keys, column.items)])
         elif pa.types.is_nested(kind):
             yield from _leaf_values([column.flatten()])
         else:

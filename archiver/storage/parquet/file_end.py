@@ -1,8 +1,7 @@
-"""The end of a Parquet file: its footer, and in front of it the checksum that our writer leaves there.
+"""The end of a Parquet file: its footer, preceded by a checksum that the archiver's writer adds.
 
-Parquet has checksums of pages and none of footers. A bit that flips in a footer may hide rows, change how records are
-assembled, or end the process, for C++ throws where pyarrow catches nothing. Readers find a footer from the file's end,
-so bytes in front of it that no page or index claims are seen by nobody else, and a rewrite by others leaves them out.
+Parquet has no checksums of footers, and a flipped bit there may hide rows or end the process. Other software ignores
+the checksum, and files that it rewrote have none.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from archiver.storage.exact_reads import Stream, read_exactly
 TAIL: Final = 64 << 10
 """Most footers are smaller: one read brings them."""
 MAGIC: Final = b"PAR1"
-"""What a file begins and ends with."""
+"""The first and last bytes of a file."""
 _LENGTH: Final = struct.Struct("<I")
 _ENDING: Final = _LENGTH.size + len(MAGIC)
 """The size of the footer, and the magic bytes."""
@@ -31,7 +30,7 @@ _MARK: Final = b"\xa5ArchCRC"
 class FileEnd:
     """The last bytes of a file: `data`, which begin at `start`. The footer begins at `footer_start`.
 
-    `footer_start` is None where the file is too short for the footer that it tells of, or for any.
+    `footer_start` is None if the file is too short for a footer of the stated size.
     """
 
     data: bytes
@@ -40,7 +39,7 @@ class FileEnd:
 
     @classmethod
     def read(cls, stream: Stream) -> Self:
-        """Read at least the footer, and all of a file of `TAIL` bytes or less. Raises what `read_exactly` raises."""
+        """Read at least the footer, and a file of at most `TAIL` bytes whole. Raises what `read_exactly` raises."""
         size = stream.seek(0, os.SEEK_END)
         start = max(0, size - TAIL)
         data = read_exactly(stream, start, size)
@@ -50,50 +49,49 @@ class FileEnd:
         footer_start = size - _ENDING - length
         if footer_start < 0:
             return cls(data=data, start=start, footer_start=None)
-        wanted = max(0, footer_start - _CHECKSUM.size)
-        if wanted < start:
-            data, start = read_exactly(stream, wanted, start) + data, wanted
+        needed = max(0, footer_start - _CHECKSUM.size)
+        if needed < start:
+            data, start = read_exactly(stream, needed, start) + data, needed
         return cls(data=data, start=start, footer_start=footer_start)
 
     @classmethod
-    def of(cls, footer: bytes) -> Self:
-        """The end of a file that gets this footer, and whose start isn't known."""
+    def of_footer(cls, footer: bytes) -> Self:
+        """The end of a file with this footer and an unknown start."""
         return cls(data=footer + _LENGTH.pack(len(footer)) + MAGIC, start=0, footer_start=0)
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is all of the file."""
+        """Whether this is the whole file."""
         return self.start == 0
 
     @property
     def footer(self) -> memoryview:
-        """The footer alone. Empty where there is none."""
+        """The footer alone. Empty if there is none."""
         return self._covered[:-_ENDING]
 
     @property
     def with_checksum(self) -> bytes:
-        """What belongs to `footer_start` and beyond, so that the footer has a checksum."""
+        """The bytes from `footer_start` to the end, with a checksum of the footer."""
         covered = self._covered
         return _CHECKSUM.pack(zlib.crc32(covered), _MARK) + covered
 
     def check(self, path: str) -> bool:
-        """Whether the footer has a checksum, which is right. Raises BadSegment where it is wrong."""
+        """Whether the footer has a checksum. Raises BadSegment if it doesn't match."""
         if self.footer_start is None or self.footer_start < _CHECKSUM.size:
             return False
         expected, mark = _CHECKSUM.unpack_from(self.data, self.footer_start - self.start - _CHECKSUM.size)
         if mark != _MARK:
             return False
-        found = zlib.crc32(self._covered)
-        if found != expected:
+        checksum = zlib.crc32(self._covered)
+        if checksum != expected:
             raise BadSegment(
                 "the file's footer isn't as it was written: restore the file from a backup, or archive its range again",
                 file=path,
-                checksum=f"{found:08x}",
+                checksum=f"{checksum:08x}",
                 expected=f"{expected:08x}",
             )
         return True
 
     @property
     def _covered(self) -> memoryview:
-        """The footer, its size and the magic bytes."""
         return memoryview(self.data)[len(self.data) if self.footer_start is None else self.footer_start - self.start :]

@@ -1,4 +1,4 @@
-"""What a footer says of its column chunks, read from its bytes: whoever checks pages believes pyarrow nothing."""
+"""The column chunks in a footer, read from its bytes: checks of pages don't rely on pyarrow's parser."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _REPETITION_LEVELS, _DEFINITION_LEVELS = (2, LIST), (3, LIST)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column chunk, as the footer describes it. `rows` are those of its row group.
+    """A column chunk by the footer. `rows` are the rows of its row group.
 
-    The levels are histograms; they are empty where the footer has none.
+    The levels are histograms; they are empty if the footer has none.
     """
 
     rows: int
@@ -66,8 +66,8 @@ class ColumnChunk:
     is_encrypted: bool
 
     @classmethod
-    def of(cls, rows: int, column: Fields) -> Self:
-        """Raises ThriftError where something is missing."""
+    def parse(cls, rows: int, column: Fields) -> Self:
+        """Parse a chunk. Raises ThriftError if something is missing."""
         metadata: Fields = struct(column, _METADATA)
         sizes: Fields = metadata.get(_SIZE_STATISTICS, {})
         kind, start = number(metadata, _TYPE), number(metadata, _DATA_PAGE)
@@ -102,27 +102,27 @@ class FooterChunks:
     """The column chunks of a file."""
 
     def __init__(self, end: FileEnd) -> None:
-        """Raises ThriftError where the footer can't be read."""
+        """Raises ThriftError if the footer can't be read."""
         self.pages_end = end.footer_start or 0
-        """No page lies beyond."""
+        """No page ends after this position."""
         fields, _ = read_struct(end.footer)
         self._groups = listed(fields, _GROUPS, STRUCT)
         self._columns: dict[int, tuple[int, Sequence[Fields]]] = {}
 
     def column(self, group: int, index: int) -> ColumnChunk:
-        """A chunk, by the numbers of its row group and its column. Raises ThriftError where the footer has none."""
+        """Return a chunk by the numbers of its row group and column. Raises ThriftError if the footer has none."""
         try:
             if group not in self._columns:
                 fields: Fields = self._groups[group]
                 self._columns[group] = number(fields, _ROWS), listed(fields, _COLUMNS, STRUCT)
             rows, columns = self._columns[group]
-            return ColumnChunk.of(rows, columns[index])
+            return ColumnChunk.parse(rows, columns[index])
         except IndexError as error:
             raise ThriftError from error
 
 
 def _tell(levels: Sequence[int], highest: int, values: int) -> bool:
-    """Whether a histogram tells that levels go up to `highest`, and not that there are other values."""
+    """Whether a histogram proves that levels reach `highest`, and doesn't contradict the number of values."""
     if not levels:
         return highest == 0
     return len(levels) == highest + 1 and sum(levels) == values

@@ -1,8 +1,7 @@
 """The pages of a row group, fetched before any of its rows is decoded, and counted by their headers.
 
-No checksum covers a page's header. pyarrow leaves out a page whose type it doesn't know, and takes from each as many
-values as its header says: the rows that follow then have values of other rows, and pyarrow finds out where it runs out
-of them, at the end of the row group.
+No checksum covers a page's header. pyarrow skips a page of unknown type, which would shift the values of all later
+rows.
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ from archiver.storage.parquet.compact_thrift import I32, STRUCT, ThriftError, nu
 from archiver.storage.parquet.thrift_reader import read_struct
 
 _RUN_BYTES: Final = 32 << 20
-"""Chunks are fetched together up to so many bytes, or alone if they are larger."""
+"""Chunks are fetched together up to this many bytes, or alone if they are larger."""
 _AT_ONCE: Final = 8
-"""How many requests for chunks there are at the same time: they are far from each other where columns are left out."""
+"""Simultaneous requests for chunks: the chunks lie far apart if columns are left out."""
 
 _Held: TypeAlias = tuple[int, pa.Buffer]
-"""Where bytes are in the file, and they."""
+"""The position of bytes in the file, and the bytes."""
 
 # What a page's header says, by its ids and kinds in parquet.thrift.
 _KIND, _SIZE, _VALUES = (1, I32), (3, I32), (1, I32)
 _DATA: Final = {0: (5, STRUCT), 3: (8, STRUCT)}
-"""The types of pages with values, and where their own headers are."""
+"""The types of pages with values, and the field of their specific header."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpan:
-    """Where the pages of a column chunk lie in the file, and how many values they have by the footer."""
+    """The position of a column chunk's pages in the file, and their number of values by the footer."""
 
     start: int
     end: int
     values: int
 
     @classmethod
-    def of(cls, chunk: pq.ColumnChunkMetaData) -> Self:
-        """The pages that pyarrow reads of a chunk."""
+    def of_chunk(cls, chunk: pq.ColumnChunkMetaData) -> Self:
+        """The pages of a chunk that pyarrow reads."""
         start: int = chunk.data_page_offset
         dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
         if dictionary:
@@ -56,26 +55,26 @@ class ChunkSpan:
         return cls(start, start + chunk.total_compressed_size, chunk.num_values)
 
     def counted(self, pages: memoryview) -> int | None:
-        """How many values pyarrow finds in these bytes of the chunk. None where they have a header that can't be."""
-        found = at = 0
+        """The number of values that pyarrow finds in these bytes of the chunk. None if a header is invalid."""
+        count = at = 0
         try:
-            while found < self.values and at < len(pages):
+            while count < self.values and at < len(pages):
                 header, at = read_struct(pages, at)
                 size, inner = number(header, _SIZE), _DATA.get(number(header, _KIND))
                 values = 0 if inner is None else number(struct(header, inner), _VALUES)
                 if size < 0 or values < 0:
                     return None
                 at += size
-                found += values
+                count += values
         except (ThriftError, IndexError):
             return None
-        return found
+        return count
 
 
 class HeldPages:
-    """A file for pyarrow to read: what is held comes from memory, all else from `stream`.
+    """A file for pyarrow to read: fetched pages come from memory, the rest from `stream`.
 
-    Each thread has a position of its own: pyarrow goes to a position and reads there in two calls.
+    Each thread has its own position, because pyarrow seeks and reads in two calls.
     """
 
     closed: Final = False
@@ -89,15 +88,15 @@ class HeldPages:
 
     @contextmanager
     def holding(self, spans: Iterable[ChunkSpan]) -> Iterator[None]:
-        """Fetch these chunks, in few requests, and hold them meanwhile. Raises what `read_exactly` raises."""
+        """Fetch these chunks in few requests and keep them inside the block. Raises what `read_exactly` raises."""
         mine = self._fetched(list(runs(spans, _span, most=_RUN_BYTES)))
         self._held += mine
         try:
             yield
         finally:
-            self._held = tuple(each for each in self._held if not any(each is one for one in mine))
+            self._held = tuple(chunk for chunk in self._held if not any(chunk is fetched for fetched in mine))
 
-    def of(self, span: ChunkSpan) -> memoryview:
+    def chunk(self, span: ChunkSpan) -> memoryview:
         """The bytes of a chunk."""
         self.seek(span.start)
         return memoryview(self.read_buffer(span.end - span.start)).cast("B")
@@ -113,22 +112,22 @@ class HeldPages:
         return int(getattr(self._place, "at", 0))
 
     def read_buffer(self, size: int) -> pa.Buffer:
-        """Read so many bytes, or those up to the end, without a copy where they are held.
+        """Read at most `size` bytes, without a copy if they are in memory.
 
-        ConnectionError where the store gave fewer.
+        Raises ConnectionError for a short answer.
         """
         at = self.tell()
-        for start, held in self._held:
-            if start <= at and at + size <= start + held.size:
-                found = held.slice(at - start, size)
+        for start, buffer in self._held:
+            if start <= at and at + size <= start + buffer.size:
+                piece = buffer.slice(at - start, size)
                 break
         else:
             with self._reading:
                 self._stream.seek(at)
-                found = self._stream.read_buffer(size) if isinstance(self._stream, pa.NativeFile) else self._read(size)
-            check_size(found, at, max(at, min(at + size, self._size)))
-        self._place.at = at + found.size
-        return found
+                piece = self._stream.read_buffer(size) if isinstance(self._stream, pa.NativeFile) else self._read(size)
+            check_size(piece, at, max(at, min(at + size, self._size)))
+        self._place.at = at + piece.size
+        return piece
 
     def read(self, size: int) -> pa.Buffer:
         """Read as `read_buffer` does."""
@@ -142,9 +141,9 @@ class HeldPages:
             return tuple((run.start, pa.py_buffer(read_exactly(self._stream, run.start, run.end))) for run in places)
 
     def _fetched_by_place(self, run: Run[ChunkSpan]) -> _Held:
-        found = self._stream.read_at(run.end - run.start, run.start)  # type: ignore[attr-defined]
-        check_size(found, run.start, run.end)
-        return run.start, pa.py_buffer(found)
+        data = self._stream.read_at(run.end - run.start, run.start)  # type: ignore[attr-defined]
+        check_size(data, run.start, run.end)
+        return run.start, pa.py_buffer(data)
 
     def _read(self, size: int) -> pa.Buffer:
         return pa.py_buffer(self._stream.read(size))
@@ -154,7 +153,7 @@ class HeldPages:
         return True
 
     def close(self) -> None:
-        """Do nothing: who opened the stream closes it."""
+        """Do nothing: the opener closes the stream."""
 
 
 def _span(chunk: ChunkSpan) -> tuple[int, int]:

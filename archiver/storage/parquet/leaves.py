@@ -1,6 +1,6 @@
 """The leaf columns of an Arrow schema, with their names in Parquet and in Iceberg.
 
-The two name nested columns differently. They agree on the field id.
+The two name nested columns differently, but agree on the field id.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from archiver.storage.exact_type import Exact
 from archiver.storage.row_columns import field_id
 
 Paths: TypeAlias = Mapping[int, tuple[str, ...]]
-"""The names in the path of every field in the file, by the field's id."""
+"""The names in the path of every field in the file, by field id."""
 _KNOWN_SCHEMAS: Final = 16
-"""How many schemas are kept with their leaves: the files of a table have few, and one of 2,000
-columns takes three megabytes."""
+"""Schemas that are cached with their leaves: a table's files have few, and one of 2,000 columns takes three
+megabytes.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class ParquetLeaf:
     """One primitive column: its position in the file, and its names.
 
-    `path` is its path in the file's schema (`headers.list.element.key`), `parts` are the names in it, which may have
-    dots themselves. `name` is Iceberg's full column name (`headers.element.key`). `is_repeated` means that a list or
-    map lies above it. `field_id` is None only in files that others wrote without ids. `steps` are the positions of the
-    fields that lead to it, if only structs lie above it.
+    `path` is the name in the file (`headers.list.element.key`), `parts` are its components; `name` is Iceberg's
+    (`headers.element.key`). `is_repeated`: a list or map lies above it. `field_id` is None only in files of other
+    writers. `steps` are the positions of the structs above it.
     """
 
     index: int
@@ -44,18 +44,18 @@ class Leaf:
     steps: tuple[int, ...]
 
     def values(self, rows: pa.Table) -> pa.ChunkedArray:
-        """The column's values in `rows`, null where a struct above is null. Only for columns that aren't repeated."""
+        """The column's values in `rows`, null if a struct above is null. Only for columns that aren't repeated."""
         column = rows.column(self.steps[0])
         return pc.struct_field(column, self.steps[1:]) if self.steps[1:] else column
 
 
-def leaves_of(schema: pa.Schema) -> tuple[Leaf, ...]:
-    """List the leaf columns of `schema` in the order in which the file stores them."""
+def leaves_of(schema: pa.Schema) -> tuple[ParquetLeaf, ...]:
+    """List the leaf columns of `schema` in the order of the file."""
     return _leaves(_nodes(schema))
 
 
-def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[Leaf, ...], Paths]:
-    """List the leaf columns, and map the id of every field, groups included, to the names in its path in the file.
+def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[ParquetLeaf, ...], Paths]:
+    """List the leaf columns, and map each field's id, groups included, to the names in its path in the file.
 
     Both are shared by all files with these columns.
     """
@@ -63,16 +63,16 @@ def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[Leaf, ...], Paths]:
 
 
 @lru_cache(maxsize=_KNOWN_SCHEMAS)
-def _leaves_and_paths(columns: Exact) -> tuple[tuple[Leaf, ...], Paths]:
+def _leaves_and_paths(columns: Exact) -> tuple[tuple[ParquetLeaf, ...], Paths]:
     nodes = _nodes(columns.type)
-    paths = {found: node.path for node in nodes if (found := field_id(node.field)) is not None}
+    paths = {identifier: node.path for node in nodes if (identifier := field_id(node.field)) is not None}
     return _leaves(nodes), MappingProxyType(paths)
 
 
-def _leaves(nodes: list[_Node]) -> tuple[Leaf, ...]:
+def _leaves(nodes: list[_Node]) -> tuple[ParquetLeaf, ...]:
     primitive = (node for node in nodes if not node.has_children)
     return tuple(
-        Leaf(
+        ParquetLeaf(
             index=index,
             path=".".join(node.path),
             parts=node.path,

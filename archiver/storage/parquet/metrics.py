@@ -1,8 +1,6 @@
-"""Computes what Iceberg's manifests say about a file's columns, from its Parquet footer.
+"""Computes the column metrics of Iceberg's manifests from a Parquet footer.
 
-The table sets the metrics modes (`write.metadata.metrics.*`). Columns inside structs get bounds like top-level columns:
-a replay prunes files by `kafka.partition` and `kafka.offset`. If one row group has no bound, the column gets none: it
-is never narrowed to the other row groups.
+The table sets the modes (`write.metadata.metrics.*`). If a row group has no bound for a column, the file has none.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archiver.errors import StorageError
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from schema_mapping import names
 from schema_mapping.columns.fixed import APPEND_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID, RAW_TIMESTAMP_ID
 
@@ -39,7 +37,7 @@ _PACKED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """How much is kept about a column: counts, and bounds cut to this many characters or bytes (None: whole)."""
+    """What is kept about a column: counts, and bounds cut to this many characters or bytes (None: whole)."""
 
     counts: bool
     bounds: bool
@@ -48,7 +46,7 @@ class MetricsMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMetrics:
-    """The maps of a manifest entry, from field id to value. Bounds are in Iceberg's single-value serialization."""
+    """The maps of a manifest entry, by field id. Bounds are in Iceberg's single-value serialization."""
 
     column_sizes: Mapping[int, int]
     value_counts: Mapping[int, int]
@@ -60,7 +58,7 @@ class ColumnMetrics:
 
 @lru_cache(maxsize=64)
 def metrics_mode(text: str) -> MetricsMode:
-    """Parse one of Iceberg's mode names: none, counts, full, truncate(n)."""
+    """Parse a mode: none, counts, full, truncate(n). Raises StorageError for anything else."""
     mode = text.strip().lower()
     if mode == "none":
         return MetricsMode(counts=False, bounds=False)
@@ -73,7 +71,7 @@ def metrics_mode(text: str) -> MetricsMode:
     raise StorageError("the table has a metrics mode that Iceberg doesn't know: correct the property", mode=text)
 
 
-def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
+def metrics_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
     """Find the mode of every column, by field id."""
     default = properties.get(DEFAULT_MODE, "truncate(16)")
     return {
@@ -84,21 +82,21 @@ def metrics_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> di
 
 
 ALWAYS_MEASURED = dict.fromkeys((APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID), metrics_mode("full"))
-"""Columns measured whatever the table's modes are.
+"""Columns measured in any table.
 
-With `kafka.event_timestamp` the first two tell a replay which files can't hold a time. The flat copy of the ingest
-timestamp is what engines filter by.
+With `kafka.event_timestamp` the first two exclude files from a replay by time. Engines filter by the flat copy of the
+ingest timestamp.
 """
 
 
 _ALWAYS_COUNTED = frozenset(
     f"{part}.{name}" for part in (names.KEY, names.VAL) for name in (names.ERR, names.UNRECOGNIZED)
 )
-"""Columns that are counted whatever the table's modes are: by them files without misfits are left unread."""
+"""Columns counted in any table: by them files without misfits are left unread."""
 
 
-def measured_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
-    """Find the modes of one of our own files."""
+def measured_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
+    """Find the modes of an archived file."""
     modes = metrics_modes(leaves, properties) | ALWAYS_MEASURED
     for leaf in leaves:
         if leaf.name in _ALWAYS_COUNTED and leaf.field_id is not None and not modes[leaf.field_id].counts:
@@ -106,8 +104,8 @@ def measured_modes(leaves: tuple[Leaf, ...], properties: Mapping[str, str]) -> d
     return modes
 
 
-def nan_counts(leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode], rows: pa.Table) -> Counter[int]:
-    """Count the NaNs of each column of floats that is measured and isn't repeated. Parquet's footers don't say it."""
+def nan_counts(leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode], rows: pa.Table) -> Counter[int]:
+    """Count the NaNs of each measured, unrepeated column of floats, which Parquet's footers lack."""
     return Counter(
         {
             leaf.field_id: pc.sum(pc.is_nan(leaf.values(rows)), min_count=0).as_py()
@@ -119,11 +117,11 @@ def nan_counts(leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode], rows:
 
 
 def column_metrics(
-    footer: pq.FileMetaData, leaves: tuple[Leaf, ...], modes: Mapping[int, MetricsMode]
+    footer: pq.FileMetaData, leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
     """Add up the metrics of all row groups of a finished file.
 
-    Bounds are never NaN. Zero as a lower bound is -0.0, and 0.0 as an upper one, whatever the footer says.
+    Bounds are never NaN. A lower bound of zero is -0.0 and an upper one 0.0, whatever the footer says.
     """
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     sizes: dict[int, int] = {}
@@ -141,8 +139,8 @@ def column_metrics(
             continue
         values[leaf.field_id] = sum(chunk.num_values for chunk in chunks)
         statistics = [chunk.statistics for chunk in chunks]
-        if all(one is not None and one.has_null_count for one in statistics):
-            nulls[leaf.field_id] = sum(one.null_count for one in statistics)
+        if all(statistic is not None and statistic.has_null_count for statistic in statistics):
+            nulls[leaf.field_id] = sum(statistic.null_count for statistic in statistics)
         if mode.bounds and not leaf.is_repeated and (bounds := _bounds(leaf, chunks, mode)):
             low, high = bounds
             lower[leaf.field_id] = low
@@ -158,11 +156,13 @@ def column_metrics(
     )
 
 
-def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode) -> tuple[bytes, bytes | None] | None:
-    found = _extremes(leaf, chunks)
-    if found is None:
+def _bounds(
+    leaf: ParquetLeaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode
+) -> tuple[bytes, bytes | None] | None:
+    extremes = _extremes(leaf, chunks)
+    if extremes is None:
         return None
-    low, high = found
+    low, high = extremes
     if pa.types.is_floating(leaf.type):
         if math.isnan(low) or math.isnan(high):
             return None
@@ -175,9 +175,9 @@ def _bounds(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData], mode: MetricsMode)
     return _cut(leaf.type, bytes(low), bytes(high), mode.length) if physical == "BYTE_ARRAY" else None
 
 
-def _extremes(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
-    """The lowest and the highest value. None if there is none, or if a row group doesn't say."""
-    found: list[tuple[Any, Any]] = []
+def _extremes(leaf: ParquetLeaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+    """The lowest and the highest value. None if there is none, or if a row group lacks them."""
+    bounds: list[tuple[Any, Any]] = []
     for chunk in chunks:
         one = chunk.statistics
         if one is None or not one.has_null_count:
@@ -186,8 +186,8 @@ def _extremes(leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, An
             continue
         if not one.has_min_max:
             return None
-        found.append((_comparable(leaf.type, one.min_raw), _comparable(leaf.type, one.max_raw)))
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+        bounds.append((_comparable(leaf.type, one.min_raw), _comparable(leaf.type, one.max_raw)))
+    return (min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else None
 
 
 def _comparable(kind: pa.DataType, raw: Any) -> Any:
@@ -202,7 +202,7 @@ def _unscaled(number: int) -> bytes:
 
 
 def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tuple[bytes, bytes | None]:
-    """Shorten bounds to `length` characters or bytes. Drop an upper bound that can't be shortened and stay above."""
+    """Shorten bounds to `length` characters or bytes. The upper bound is None if no short one is high enough."""
     if length is None:
         return low, high
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -212,7 +212,7 @@ def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tupl
 
 
 def _text_above(prefix: str) -> bytes | None:
-    """Return the shortest text greater than all texts that begin with `prefix`. Surrogates aren't text."""
+    """Return the shortest text greater than all texts that begin with `prefix`, without surrogates."""
     kept = prefix.rstrip(chr(sys.maxunicode))
     if not kept:
         return None
@@ -221,13 +221,11 @@ def _text_above(prefix: str) -> bytes | None:
 
 
 def _bytes_above(prefix: bytes) -> bytes | None:
-    """Return the shortest bytes greater than all bytes that begin with `prefix`."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
 
 
 def _start(group: pq.RowGroupMetaData) -> int:
-    """The position where a row group's bytes begin."""
     first = group.column(0)
     offset: int = first.data_page_offset
     if first.has_dictionary_page and first.dictionary_page_offset is not None:

@@ -1,8 +1,6 @@
-"""Says by their checksums alone whether the pages of a column are as they were written, without decoding them.
+"""Checks by checksums, without decoding, whether the pages of a column are as written.
 
-A page's checksum covers its bytes as they are stored, but not its header. So everything in a header that a reader goes
-by is held against the footer and against the other pages. Where a doubt is left, the answer is no, and the column has
-to be decoded: no column is called damaged here.
+Checksums don't cover page headers, so these are compared with the footer. In doubt the column has to be decoded.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from archiver.storage.exact_reads import read_exactly
 from archiver.storage.parquet.chunk_runs import runs
 from archiver.storage.parquet.compact_thrift import I32, STRUCT, Fields, ThriftError, number, struct
 from archiver.storage.parquet.footer_chunks import ColumnChunk, FooterChunks
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from archiver.storage.parquet.thrift_reader import read_struct
 
 RUN_BYTES: Final = 8 << 20
-"""Chunks are read together up to so many bytes, or alone if they are larger."""
+"""Chunks are read together up to this many bytes, or alone if they are larger."""
 
 # What a page's header says, by its ids and kinds in parquet.thrift.
 _KIND, _UNPACKED_SIZE, _SIZE, _CHECKSUM = (1, I32), (2, I32), (3, I32), (4, I32)
@@ -41,24 +39,24 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 class _Doubtful(Exception):
-    """Only decoding can tell."""
+    """The column has to be decoded."""
 
 
 def doubtful(
-    stream: InputStream, leaves: Iterable[Leaf], chunks: FooterChunks, group: int, schema: pq.ParquetSchema
-) -> Iterator[Leaf]:
-    """Read the pages of these columns of a row group. Return those columns that have to be decoded.
+    stream: InputStream, leaves: Iterable[ParquetLeaf], chunks: FooterChunks, group: int, schema: pq.ParquetSchema
+) -> Iterator[ParquetLeaf]:
+    """Read the pages of these columns of a row group. Return the columns that have to be decoded.
 
     Raises what `read_exactly` raises.
     """
-    found: list[tuple[Leaf, ColumnChunk]] = []
+    chunks_of_leaves: list[tuple[ParquetLeaf, ColumnChunk]] = []
     for leaf in leaves:
         chunk = _chunk(chunks, group, leaf)
         if chunk is None:
             yield leaf
         else:
-            found.append((leaf, chunk))
-    for run in runs(found, lambda each: _span(each[1]), most=RUN_BYTES):
+            chunks_of_leaves.append((leaf, chunk))
+    for run in runs(chunks_of_leaves, lambda each: _span(each[1]), most=RUN_BYTES):
         read = memoryview(read_exactly(stream, run.start, run.end))
         for leaf, chunk in run.chunks:
             first, last = _span(chunk)
@@ -66,21 +64,18 @@ def doubtful(
                 yield leaf
 
 
-def _chunk(chunks: FooterChunks, group: int, leaf: Leaf) -> ColumnChunk | None:
-    """The column's chunk. None where the footer describes none that lies in the file."""
+def _chunk(chunks: FooterChunks, group: int, leaf: ParquetLeaf) -> ColumnChunk | None:
+    """The column's chunk. None if the footer describes none that lies in the file."""
     try:
-        found = chunks.column(group, leaf.index)
+        candidate = chunks.column(group, leaf.index)
     except ThriftError:
         return None
-    start, end = _span(found)
-    return found if 0 <= start < end <= chunks.pages_end else None
+    start, end = _span(candidate)
+    return candidate if 0 <= start < end <= chunks.pages_end else None
 
 
 def are_as_written(pages: memoryview, chunk: ColumnChunk, column: pq.ColumnSchema) -> bool:
-    """Whether `pages`, the bytes of a column chunk, are certainly those that were written.
-
-    `column` is what the file's schema says of the column.
-    """
+    """Whether `pages`, the bytes of a column chunk, are certainly as written. `column` is the file's schema."""
     try:
         return _Chunk(pages, chunk).is_as_written(column)
     except (_Doubtful, ThriftError, IndexError):
@@ -88,13 +83,10 @@ def are_as_written(pages: memoryview, chunk: ColumnChunk, column: pq.ColumnSchem
 
 
 def _span(chunk: ColumnChunk) -> tuple[int, int]:
-    """Where the pages of a chunk begin and end in the file."""
     return chunk.start, chunk.start + chunk.size
 
 
 class _Chunk:
-    """A column chunk whose pages are looked at one after the other."""
-
     def __init__(self, pages: memoryview, chunk: ColumnChunk) -> None:
         self._pages = pages
         self._chunk = chunk
@@ -104,7 +96,6 @@ class _Chunk:
         self._has_dictionary = False
 
     def is_as_written(self, column: pq.ColumnSchema) -> bool:
-        """Whether all pages are, and are those that the footer tells of."""
         at = 0
         while at < len(self._pages):
             at = self._end_of_page(at)
@@ -134,7 +125,7 @@ class _Chunk:
         return at + size
 
     def _check_packing(self, page: memoryview, unpacked: int) -> None:
-        """Whether the page is packed as the footer says, and has the stated size unpacked."""
+        """Raise _Doubtful unless the page has the footer's compression and the stated size unpacked."""
         is_right = len(page) == unpacked if self._codec == _UNCOMPRESSED else _zstd_size(page) == unpacked
         if self._codec not in (_UNCOMPRESSED, _ZSTD) or not is_right:
             raise _Doubtful
@@ -156,9 +147,9 @@ class _Chunk:
         self._has_dictionary = True
 
     def _is_encoding_sure(self) -> bool:
-        """Whether the pages have the one encoding that they can have.
+        """Whether the pages have the only encoding that is possible.
 
-        The footer names all encodings of a chunk, and that of its dictionary. So it can't tell for pages of several.
+        The footer names all encodings of a chunk and of its dictionary, so it can't decide between several.
         """
         if len(self._encodings) != 1:
             return False
@@ -169,7 +160,7 @@ class _Chunk:
 
 
 def _zstd_size(frame: memoryview) -> int:
-    """The size that a frame of zstd says it has unpacked; -1 if it doesn't say, or is none."""
+    """The unpacked size in the header of a zstd frame; -1 if there is none."""
     if bytes(frame[:4]) != _ZSTD_MAGIC:
         return -1
     described = frame[4]

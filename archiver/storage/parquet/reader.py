@@ -1,6 +1,6 @@
-"""Reads Parquet files of archived rows: our own, and those that other engines have rewritten.
+"""Reads Parquet files of archived rows, also those that other engines have rewritten.
 
-Columns are found by field id, never by name or position. What the footer says of row groups is in `row_groups`.
+Columns are found by field id, never by name or position.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
-from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
 from archiver.storage.parquet.row_groups import RowGroups, askable_of, set_values
@@ -43,7 +43,6 @@ class ParquetSegmentReader:
     """The SegmentReader of Parquet. ParquetFormat makes it."""
 
     def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
-        """With `reads_all` a file of at most `AT_ONCE_BYTES` is fetched by one request."""
         self._path = path
         self._objects = objects
         self._used = objects.current
@@ -71,12 +70,12 @@ class ParquetSegmentReader:
 
     @property
     def metadata(self) -> SegmentMetadata:
-        """What the file says about itself."""
+        """The metadata in the file's footer."""
         return self._metadata
 
     @property
     def stored(self) -> ListedObject:
-        """The object's size and time of change, as they were when it was opened."""
+        """The object's size and time of change when it was opened."""
         if self._stored is None:
             self._stored = self._objects.opened(self._path, self._stream)
         return self._stored
@@ -87,7 +86,7 @@ class ParquetSegmentReader:
         return self._schema
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """The row groups that may hold these rows. All row groups if `rows` is None."""
+        """The row groups that may hold these rows. All if `rows` is None."""
         return self._groups.blocks(rows)
 
     def read(
@@ -101,14 +100,15 @@ class ParquetSegmentReader:
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows of one row group, in batches of about 16 MiB.
 
-        If the credentials expire meanwhile, the file is opened again with new ones, and reading goes on at the row it
-        had reached.
+        If the credentials expire, the file is opened again with new ones and reading continues at the next row.
         """
         columns = None
         if without:
             columns = [leaf.path for leaf in self._below(field_ids) if leaf.field_id not in without]
         elif field_ids is not None:
-            columns = [".".join(self._paths[one]) for one in sorted(field_ids) if one in self._paths]
+            columns = [
+                ".".join(self._paths[identifier]) for identifier in sorted(field_ids) if identifier in self._paths
+            ]
         most = STREAM_ROWS if is_stream else BATCH_ROWS
         options: dict[str, Any] = {
             "batch_size": max(1, min(most, BATCH_BYTES * block.rows // max(1, block.size_bytes))),
@@ -137,11 +137,11 @@ class ParquetSegmentReader:
                 return
 
     def _batches(
-        self, block: Block, leaves: list[Leaf], options: Mapping[str, Any], *, in_dictionaries: bool
+        self, block: Block, leaves: list[ParquetLeaf], options: Mapping[str, Any], *, in_dictionaries: bool
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of a row group in batches. None is given before the values of all pages are counted.
+        """All rows of a row group in batches, after the values of all pages were counted.
 
-        `options` are those of pyarrow's `iter_batches`, and `leaves` the columns that it reads.
+        `options` are those of pyarrow's `iter_batches`, for the columns `leaves`.
         """
         spans = self._groups.spans(block.index, leaves)
         pages, rows = self._pages(), 0
@@ -155,8 +155,8 @@ class ParquetSegmentReader:
         self._check_rows(block, rows)
 
     def _check_values(self, block: Block, column: str, span: ChunkSpan, pages: HeldPages) -> None:
-        found = span.counted(pages.of(span))
-        if found != span.values:
+        counted = span.counted(pages.chunk(span))
+        if counted != span.values:
             raise BadSegment(
                 "the pages of a column don't have as many values as the file's footer says: they were damaged. Restore"
                 " the file from a backup, or archive its range again",
@@ -164,11 +164,11 @@ class ParquetSegmentReader:
                 column=column,
                 row_group=block.index,
                 footer=span.values,
-                found="unknown" if found is None else found,
+                found="unknown" if counted is None else counted,
             )
 
     def _check_rows(self, block: Block, found: int) -> None:
-        """A page whose header is damaged may be left out by pyarrow, and the rows in it with it."""
+        """Raise BadSegment if rows are missing: pyarrow may skip a page whose header is damaged."""
         if found != block.rows:
             raise BadSegment(
                 "a row group gave other rows than the file's footer says: pages of it were damaged. Restore the file"
@@ -180,7 +180,7 @@ class ParquetSegmentReader:
             )
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """Columns at or below these ids that are null in all rows of the row group, and that `read` can do without."""
+        """Columns at or below these ids that are null in all rows of the row group, and that `read` can skip."""
         if not self._has_checksum:
             return frozenset()
         return null_leaves(self._below(field_ids), self._footer.row_group(block.index).column)
@@ -188,19 +188,21 @@ class ParquetSegmentReader:
     def to_decode(
         self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
     ) -> frozenset[int] | None:
-        """The columns needed, and those whose pages have to be decoded to know whether they are as written."""
-        wanted = {leaf.index for leaf in self._below(needed) if leaf.field_id not in without}
-        others = [leaf for leaf in self._leaves if leaf.index not in wanted]
+        """The needed columns, and those whose pages must be decoded to know whether they are as written."""
+        indexes = {leaf.index for leaf in self._below(needed) if leaf.field_id not in without}
+        others = [leaf for leaf in self._leaves if leaf.index not in indexes]
         try:
             left = list(doubtful(self._stream, others, self._footer_chunks(), block.index, self._footer.schema))
         except (pa.ArrowException, OSError, ValueError, IndexError, ThriftError, StorageError):
             return None  # decoding tells what is wrong, or gets new credentials
-        found = {leaf.field_id: leaf.parts for leaf in left if leaf.field_id is not None}
-        is_named = len(found) == len(left) and all(self._paths[one] == path for one, path in found.items())
-        return (needed - without) | found.keys() if is_named else None
+        doubted = {leaf.field_id: leaf.parts for leaf in left if leaf.field_id is not None}
+        is_named = len(doubted) == len(left) and all(
+            self._paths[identifier] == path for identifier, path in doubted.items()
+        )
+        return (needed - without) | doubted.keys() if is_named else None
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
-        """How many values of these columns aren't null in the row group, by its statistics."""
+        """The number of non-null values of these columns in the row group, by its statistics."""
         return self._groups.set_counts(block.index, field_ids)
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
@@ -230,17 +232,16 @@ class ParquetSegmentReader:
             recognition=self._metadata.recognition,
         )
 
-    def _below(self, field_ids: frozenset[int] | None) -> list[Leaf]:
-        """The leaf columns at or below these ids."""
+    def _below(self, field_ids: frozenset[int] | None) -> list[ParquetLeaf]:
         if field_ids is None:
             return list(self._leaves)
-        paths = {self._paths[one] for one in field_ids if one in self._paths}
+        paths = {self._paths[identifier] for identifier in field_ids if identifier in self._paths}
         return [leaf for leaf in self._leaves if _is_within(leaf.parts, paths)]
 
     def _file(self, *, in_dictionaries: bool, is_held: bool = False) -> pq.ParquetFile:
-        """The file, with texts in small dictionaries if asked for. It is opened when it is first read.
+        """The file, opened at the first read, with texts in small dictionaries if requested.
 
-        Where its pages are held, pyarrow takes them from there.
+        If `is_held`, pyarrow takes its pages from memory.
         """
         key = in_dictionaries, is_held
         if key not in self._files:
@@ -257,7 +258,6 @@ class ParquetSegmentReader:
         return self._held
 
     def _parsed(self, end: FileEnd) -> pq.ParquetFile:
-        """Have pyarrow read the file's end, which is all that it needs for the footer and the schema."""
         if not self._is_in_memory and not end.is_whole:
             return pq.ParquetFile(pa.BufferReader(end.data))
         if not self._is_in_memory:
@@ -266,7 +266,6 @@ class ParquetSegmentReader:
         return self._files[False, False]
 
     def _keep(self, data: bytes) -> None:
-        """Have the whole file in memory."""
         self._stream.close()
         self._stream = pa.BufferReader(data)
         self._is_in_memory = True
@@ -295,7 +294,7 @@ class ParquetSegmentReader:
         self._files, self._held = {}, None
 
     def close(self) -> None:
-        """Close the file, and let go of the bytes that were fetched of it: who made the reader may keep it."""
+        """Close the file, and release its bytes, as the reader may be kept."""
         files, self._files = self._files, {}
         for file in files.values():
             file.close(force=True)
@@ -331,5 +330,4 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _is_within(path: tuple[str, ...], groups: set[tuple[str, ...]]) -> bool:
-    """Whether the column at `path` is one of these, or lies below one."""
     return any(path[:depth] in groups for depth in range(1, len(path) + 1))

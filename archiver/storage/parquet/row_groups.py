@@ -1,8 +1,6 @@
-"""The row groups of a file as its footer tells of them: where their pages are, and which rows they may hold.
+"""The row groups in a file's footer: the position of their pages, and which rows they may hold.
 
-A footer without a checksum may have been damaged, and pyarrow can end the process where it is asked for such a chunk.
-So what can be asked is looked through before. A row group is skipped only if its statistics prove that it holds no row
-that was asked for.
+Chunks of a footer without a checksum are checked first, as pyarrow can end the process at a bad one.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import pyarrow.parquet as pq
 from archiver.errors import BadSegment
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.held_pages import ChunkSpan
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from archiver.storage.row_columns import MICROS_PER_MILLI
 from archiver.storage.segment import Block, RowRange
 from schema_mapping.columns.fixed import (
@@ -35,11 +33,17 @@ _CONTRADICTS_ITSELF: Final = (
 class RowGroups:
     """The row groups of the file at `path`, whose pages end before `pages_end`.
 
-    `askable` says of each column chunk whether pyarrow can be asked for it. None means all.
+    `askable` marks the column chunks that pyarrow can read safely. None means all.
     """
 
     def __init__(
-        self, footer: pq.FileMetaData, leaves: Sequence[Leaf], path: str, *, askable: bytes | None, pages_end: int
+        self,
+        footer: pq.FileMetaData,
+        leaves: Sequence[ParquetLeaf],
+        path: str,
+        *,
+        askable: bytes | None,
+        pages_end: int,
     ) -> None:
         self._footer, self._leaves, self._path = footer, leaves, path
         self._askable, self._pages_end = askable, pages_end
@@ -47,42 +51,42 @@ class RowGroups:
         self._leaf_index = {leaf.field_id: leaf.index for leaf in leaves if leaf.field_id is not None}
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """The row groups that may hold these rows. All row groups if `rows` is None."""
-        found = []
+        """The row groups that may hold these rows. All if `rows` is None."""
+        blocks = []
         first_row = 0
         for index in range(self._footer.num_row_groups):
             group = self._footer.row_group(index)
             if rows is None or self._may_hold(index, group, rows):
-                found.append(self._block(index, first_row, group))
+                blocks.append(self._block(index, first_row, group))
             first_row += group.num_rows
-        return tuple(found)
+        return tuple(blocks)
 
-    def spans(self, index: int, leaves: Sequence[Leaf]) -> list[tuple[Leaf, ChunkSpan]]:
-        """Where the pages of columns are in a row group. BadSegment where they can't be there.
+    def spans(self, index: int, leaves: Sequence[ParquetLeaf]) -> list[tuple[ParquetLeaf, ChunkSpan]]:
+        """The pages of columns in a row group, without chunks that pyarrow can't read.
 
-        Without those that pyarrow can't be asked for.
+        Raises BadSegment if their positions are impossible.
         """
-        group, found = self._footer.row_group(index), []
+        group, spans = self._footer.row_group(index), []
         for leaf in leaves:
             if not self._may_ask(index, leaf.index):
                 continue
-            span = ChunkSpan.of(group.column(leaf.index))
+            span = ChunkSpan.of_chunk(group.column(leaf.index))
             if not 0 <= span.start <= span.end <= self._pages_end:
                 raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=leaf.path, row_group=index)
-            found.append((leaf, span))
-        return found
+            spans.append((leaf, span))
+        return spans
 
     def set_counts(self, index: int, field_ids: frozenset[int]) -> dict[int, int]:
-        """How many values of these columns aren't null in a row group, by its statistics."""
-        found = {}
+        """The number of non-null values of these columns in a row group, by its statistics."""
+        counts = {}
         for identifier in field_ids & self._leaf_index.keys():
             count = set_values(self.chunk(index, self._leaf_index[identifier]))
             if count is not None:
-                found[identifier] = count
-        return found
+                counts[identifier] = count
+        return counts
 
     def chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
-        """What the footer says of a column chunk. BadSegment where it contradicts itself there."""
+        """The footer's description of a column chunk. Raises BadSegment if it contradicts itself."""
         if not self._may_ask(group, column):
             path = next((leaf.path for leaf in self._leaves if leaf.index == column), "")
             raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
@@ -93,7 +97,7 @@ class RowGroups:
 
     def _block(self, index: int, first_row: int, group: pq.RowGroupMetaData) -> Block:
         low, high = self._bounds(index, OFFSET_ID) or (None, None)
-        order = tuple((one.column_index, one.descending) for one in group.sorting_columns)
+        order = tuple((column.column_index, column.descending) for column in group.sorting_columns)
         by_offset = ((self._leaf_index.get(PARTITION_ID), False), (self._leaf_index.get(OFFSET_ID), False))
         return Block(
             index=index,
@@ -115,7 +119,6 @@ class RowGroups:
         return rows.min_timestamp is None or self._may_be_as_late(index, group.num_rows, rows.min_timestamp)
 
     def _may_be_as_late(self, index: int, rows: int, timestamp: int) -> bool:
-        """Whether a column that a record's timestamp can come from reaches `timestamp` (ms)."""
         for field_id, unit in (
             (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
             (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
@@ -142,18 +145,21 @@ class RowGroups:
 
 
 def askable_of(footer: memoryview, parsed: pq.FileMetaData, path: str) -> bytes:
-    """Of which column chunks pyarrow can be asked, where the footer has no checksum. BadSegment where of none."""
+    """Mark the column chunks that pyarrow can read, if the footer has no checksum.
+
+    Raises BadSegment if there are none.
+    """
     from archiver.storage.parquet.footer_check import askable_chunks  # most processes read files of ours only
 
     with suppress(ThriftError):
-        found = askable_chunks(footer)
-        if len(found) == len(parsed.schema) * parsed.num_row_groups:
-            return found
+        askable = askable_chunks(footer)
+        if len(askable) == len(parsed.schema) * parsed.num_row_groups:
+            return askable
     raise BadSegment(_CONTRADICTS_ITSELF, file=path)
 
 
 def set_values(chunk: pq.ColumnChunkMetaData) -> int | None:
-    """How many values aren't null. None where the footer doesn't say."""
+    """The number of non-null values. None if the footer doesn't say."""
     if not chunk.is_stats_set or not chunk.statistics.has_null_count:
         return None
     return int(chunk.num_values - chunk.statistics.null_count)

@@ -1,6 +1,6 @@
-"""What needn't be decoded of a file that this project wrote: columns without values, and texts of small dictionaries.
+"""Parts of an archived file that need no decoding: columns without values, and texts of small dictionaries.
 
-Both are taken from the footer, so only a footer with a checksum may say it.
+Both are taken from the footer, which therefore needs a checksum.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 from schema_mapping import names
 
 _SMALL_DICTIONARY: Final = 16 << 10
-"""The most bytes of a dictionary, compressed. Arrow makes an array of it again for each batch of rows."""
+"""The most bytes of a dictionary, compressed. Arrow makes an array of it for each batch of rows."""
 _NO_STRUCT: Final = frozenset(("list", "key_value"))
 _OURS: Final = "__"
 
 
-def null_leaves(leaves: Collection[Leaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
+def null_leaves(leaves: Collection[ParquetLeaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
     """The ids of columns that are null in all rows of a row group, and that can be left out.
 
-    `leaves` are all that would be read. What is left in every struct tells where the struct is null, and how long the
-    lists above it are. Keys and values of maps, and elements of lists, stay.
+    Every struct and list keeps a column that shows when it is null and how long it is. Keys and values of maps, and
+    elements of lists, stay.
     """
     without = [leaf for leaf in leaves if _is_member(leaf) and _is_null(chunk(leaf.index))]
     left_out = {leaf.index for leaf in without}
@@ -39,8 +39,8 @@ def null_leaves(leaves: Collection[Leaf], chunk: Callable[[int], pq.ColumnChunkM
     return frozenset(leaf.field_id for leaf in without if leaf.index in left_out and leaf.field_id is not None)
 
 
-def dictionary_leaves(leaves: Iterable[Leaf], footer: pq.FileMetaData) -> list[str]:
-    """The paths of the texts below `val` that can stay in their dictionaries: a small one in each row group."""
+def dictionary_leaves(leaves: Iterable[ParquetLeaf], footer: pq.FileMetaData) -> list[str]:
+    """The paths of texts below `val` that can stay in dictionaries: a small one in each row group."""
     return [
         leaf.path
         for leaf in leaves
@@ -51,11 +51,11 @@ def dictionary_leaves(leaves: Iterable[Leaf], footer: pq.FileMetaData) -> list[s
     ]
 
 
-def _is_member(leaf: Leaf) -> bool:
+def _is_member(leaf: ParquetLeaf) -> bool:
     return len(leaf.parts) > 1 and leaf.field_id is not None and _NO_STRUCT.isdisjoint(leaf.parts[-2:-1])
 
 
-def _groups(leaf: Leaf) -> set[tuple[str, ...]]:
+def _groups(leaf: ParquetLeaf) -> set[tuple[str, ...]]:
     return {leaf.parts[:depth] for depth in range(1, len(leaf.parts))}
 
 

@@ -1,9 +1,7 @@
 """Writes one Parquet file of archived rows to the local spool, row group by row group.
 
-A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds the current row group, which as Arrow data is
-at most four times as large.
-
-Everything has zstd, a page index and checksums of pages and footer. Every field has its id.
+A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds one, which is up to four times as large in
+Arrow.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from archiver.storage.parquet.bloom_filters import FilterSize, filter_sizes
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.columns.plan import ColumnPlan
 from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
-from archiver.storage.parquet.leaves import Leaf, leaves_and_paths
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
 from archiver.storage.row_columns import RowTotals
 from archiver.storage.row_order import RowOrder
@@ -35,15 +33,13 @@ from schema_mapping import names
 GROUP_ROWS = 128 << 10
 GROUP_BYTES = 64 << 20
 FIXED_WEIGHT = 0.25
-"""What a byte of a fixed-width column counts towards a row group's size.
-
-Wide messages are mostly zeros and nulls, which encode to almost nothing: with full weight, row groups would have few
-rows and much metadata.
+"""The weight of a byte of a fixed-width column in a row group's size. Wide messages are mostly zeros and nulls, which
+encode to almost nothing: with full weight, row groups would have few rows and much metadata.
 """
 SMALL_ROWS = 1024
 """Batches with fewer rows are joined."""
 EXPECTED_RATIO = 0.5
-"""File bytes for each byte counted in this way, until the first row group of a file has shown its own ratio."""
+"""File bytes for each byte counted in this way, until the first row group of a file shows its real ratio."""
 
 PARTITION = f"{names.KAFKA}.{names.PARTITION}"
 
@@ -72,19 +68,19 @@ class ParquetSegmentWriter:
 
     @property
     def rows(self) -> int:
-        """How many rows were handed over so far."""
+        """Rows received."""
         return self._totals.rows
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes the file has so far. Gathered rows are estimated by the ratio of the row groups before."""
+        """Bytes of the file. Buffered rows are estimated by the ratio of earlier row groups."""
         written = self._writer.size if self._writer else 0
         ratio = written / self._flushed_bytes if self._flushed_bytes else EXPECTED_RATIO
         self._size = max(self._size, written + int(self._gathered_bytes * ratio))
         return self._size
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows. Full row groups are written to the file at once."""
+        """Append rows. Full row groups are written at once. Raises StorageError."""
         if rows.schema != self._layout.schema:
             raise StorageError("rows don't have the columns that the file was started with", file=str(self._file))
         for start in range(0, rows.num_rows, GROUP_ROWS):
@@ -102,7 +98,7 @@ class ParquetSegmentWriter:
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
-        """Write the footer and describe the file."""
+        """Write the footer and describe the file. Raises StorageError if the spool refuses the bytes."""
         try:
             self._flush()
             writer = self._writer or self._begin(self._layout.schema.empty_table())
@@ -177,13 +173,12 @@ class ParquetSegmentWriter:
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
 
     def _begin(self, first: pa.Table) -> FileWriter:
-        """Start the file with encodings that suit its first row group."""
         sample = pa.concat_batches(first.slice(0, SAMPLE).to_batches() or [_no_rows(first.schema)])
         plans = column_plans(
             self._leaves,
             choose_encodings(self._leaves, sample),
             self._compression_level,
-            counted=frozenset(one for one, mode in self._modes.items() if mode.counts),
+            counted=frozenset(identifier for identifier, mode in self._modes.items() if mode.counts),
             filters=filter_sizes(self._leaves, self._layout.bloom_filters, first),
         )
         by_name = {leaf.name: leaf.index for leaf in self._leaves}
@@ -192,8 +187,8 @@ class ParquetSegmentWriter:
         return self._writer
 
 
-def fixed_row_bytes(leaves: tuple[Leaf, ...]) -> float:
-    """How many bytes a row takes in Arrow whatever its values are: numbers, and offsets of variable-width values."""
+def fixed_row_bytes(leaves: tuple[ParquetLeaf, ...]) -> float:
+    """Bytes of a row in Arrow that don't depend on its values: numbers, and offsets of variable-width values."""
     return sum(_width(leaf.type) for leaf in leaves if not leaf.is_repeated)
 
 
@@ -205,18 +200,17 @@ def _width(kind: pa.DataType) -> float:
 
 
 def column_plans(
-    leaves: Sequence[Leaf],
+    leaves: Sequence[ParquetLeaf],
     encodings: Encodings,
     compression_level: int,
     *,
     counted: frozenset[int] = frozenset(),
     filters: Mapping[int, FilterSize] = MappingProxyType({}),
 ) -> tuple[ColumnPlan, ...]:
-    """How these columns are written.
+    """Plan how these columns are written.
 
-    The compression level is for long strings; numbers and short strings get no smaller above level 1 (measured). Nobody
-    prunes by the bounds of columns inside lists and maps. So these are looked for only in columns whose ids are in
-    `counted`, because the table wants them measured, and in `__unrecognized__`, which mostly is null in all rows.
+    The compression level is for long strings (measured). Columns inside lists and maps get statistics only if their ids
+    are in `counted`, and in `__unrecognized__`, which is mostly null: no engine prunes by them.
     """
     return tuple(
         ColumnPlan(
@@ -246,7 +240,7 @@ def _halves(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
     yield from _halves(rows.slice(middle), limit)
 
 
-def _has_statistics(leaf: Leaf, counted: frozenset[int]) -> bool:
+def _has_statistics(leaf: ParquetLeaf, counted: frozenset[int]) -> bool:
     return not leaf.is_repeated or leaf.field_id in counted or leaf.name.endswith(names.UNRECOGNIZED)
 
 

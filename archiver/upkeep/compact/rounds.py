@@ -114,7 +114,7 @@ class Rounds:
     def _may_have_deletes(self, file: TableFile, deletes: DeleteFiles) -> bool:
         """Whether rows of a file may be deleted. A file whose delete files can't be read stays as it is."""
         try:
-            return bool(file.equality_deletes) or len(deletes.of(file).positions) > 0
+            return bool(file.equality_deletes) or len(deletes.read(file).positions) > 0
         except ContextError as error:
             if error.retryable:
                 raise

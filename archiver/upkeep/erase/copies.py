@@ -47,7 +47,7 @@ def remove_copies(
     found: list[tuple[ListedObject, DataFileName]] = []
     for part in objects.walk(table.data_location):
         for each in part:
-            name = DataFileName.of(each.name)
+            name = DataFileName.parse(each.name)
             is_ours = name is not None and name.is_of(table.topic.topic) and name.extension in formats.extensions
             if is_ours and name is not None and each.name not in checks.references:
                 found.append((each, name))

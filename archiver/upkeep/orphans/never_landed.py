@@ -89,7 +89,7 @@ def _brought_back(table: ArchiveTable) -> frozenset[str]:
 
 def _is_young(each: Orphan, since_ms: int | None) -> bool:
     """Whether a data file was named after the last snapshot expired. What a rewrite replaced was in the table."""
-    name = DataFileName.of(each.name)
+    name = DataFileName.parse(each.name)
     if name is None or since_ms is None or each.kind is OrphanKind.REPLACED:
         return False
     return name.created_ms > since_ms

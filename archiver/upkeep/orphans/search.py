@@ -172,7 +172,7 @@ class OrphanSearch:
         listed, formats = _Listed(), self._connected.formats
         for each in self._walk(objects, table.data_location):
             self.seen.add(each.name)
-            name = DataFileName.of(each.name)
+            name = DataFileName.parse(each.name)
             if name is None or not name.is_of(self._topic.topic) or name.extension not in formats.extensions:
                 continue
             if self._is_old(max(each.modified_ms or 0, name.created_ms), self._older_than):

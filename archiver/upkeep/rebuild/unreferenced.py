@@ -144,7 +144,7 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[
 
 
 def _may_continue(name: str, table: ArchiveTable, ends: Ends) -> bool:
-    found = DataFileName.of(name)
+    found = DataFileName.parse(name)
     if found is None or found.partition is None or found.start_offset is None or not found.is_of(table.topic.topic):
         return False
     return found.start_offset >= ends.reached.get(found.partition, 0)

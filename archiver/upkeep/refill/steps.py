@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from archiver.audit.acts import Refilled as RefilledAct
+from archiver.audit.acts import RefilledAct
 from archiver.audit.trail import AuditTrail
 from archiver.commit.find_holes import search
 from archiver.config import Config

@@ -169,7 +169,7 @@ def _note_manifests(table: ArchiveTable, registry: Registry, manifests: Sequence
 
 def _registry_id(path: str) -> str:
     """The id by which the registry may know a file. The files of others have none: their names stand for it."""
-    name = DataFileName.of(file_name(path))
+    name = DataFileName.parse(file_name(path))
     return file_name(path) if name is None else name.ulid
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from archiver.archive.table_files import TableFile
 from archiver.config import Config
-from archiver.engine.runner import Engine, Outcome
+from archiver.engine.runner import Engine, TaskOutcome
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.rewrite.upload_claims import UploadClaims
@@ -61,7 +61,7 @@ class RemovalWork(TableWork):
         claims: UploadClaims,
         *,
         dry_run: bool = False,
-    ) -> Iterator[tuple[Component, Outcome[RemovalResult]]]:
+    ) -> Iterator[tuple[Component, TaskOutcome[RemovalResult]]]:
         """Search components, and write those with such rows anew unless it is a dry run. Commits nothing."""
         if not components:
             return

@@ -79,7 +79,7 @@ class Misfits:
         """The same for rows with this schema, which may lack columns that nobody reads."""
         held = PoorColumns.of(schema, today)
         kinds = {part: _struct_of(schema, part) for part in PARTS} if wanted.reach is not Reach.ERRORS else {}
-        unknown = {part: kind and UnknownFields.of(kind, held.unknown) for part, kind in kinds.items()}
+        unknown = {part: kind and UnknownFields.of_struct(kind, held.unknown) for part, kind in kinds.items()}
         return cls(
             wanted=wanted,
             version=today.schema_version,

@@ -75,7 +75,9 @@ class Redecoder:
         }
         self._misfits = Misfits.of(schema, wanted, decoding.row)
         unknown_ids = PoorColumns.of(schema, decoding.row).unknown
-        self._unknown_fields = {part: UnknownFields.of(schema.field(part).type, unknown_ids) for part in decoding.parts}
+        self._unknown_fields = {
+            part: UnknownFields.of_struct(schema.field(part).type, unknown_ids) for part in decoding.parts
+        }
         self._recognizer = Recognizer(decoding.row, schema)
 
     def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[Mended]:

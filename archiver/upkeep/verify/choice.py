@@ -114,7 +114,9 @@ def _offset(point: Point, partition: int, table: ArchiveTable, files: TableFiles
                 snapshot_id=table.snapshot_id,
                 files=files,
                 next_offsets={number: each.next_offset for number, each in table.offsets.items()},
-                storage=TopicStorage.of(ObjectStore.of_table(table.iceberg), formats, KnownMappings(table.topic.topic)),
+                storage=TopicStorage.of_store(
+                    ObjectStore.of_table(table.iceberg), formats, KnownMappings(table.topic.topic)
+                ),
             )
             found = first_offset_since(snapshot, partition, timestamp)
             return _FAR if found is None else found

@@ -23,7 +23,7 @@ from archiver.archive.block_order import is_trusted
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.read_ahead import ReadAhead
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.archive.topic_files import TopicFiles
 from archiver.errors import ObjectMissing, StorageDenied
 from archiver.storage.objects import ListedObject
@@ -137,8 +137,8 @@ class _Reading:
         self._faults: list[Fault] = []
         self._rows = self._deleted = 0
         self._digest = RecordDigest()
-        self._partitions: Bounds | None = None
-        self._offsets: Bounds | None = None
+        self._partitions: ValueBounds | None = None
+        self._offsets: ValueBounds | None = None
         self._latest = -1
         self._is_read = True
 
@@ -193,9 +193,9 @@ class _Reading:
 
     def _note(self, records: pa.RecordBatch, low: int, high: int) -> None:
         partitions = pc.min_max(records.column("partition"))
-        here = Bounds(partitions["min"].as_py(), partitions["max"].as_py())
+        here = ValueBounds(partitions["min"].as_py(), partitions["max"].as_py())
         self._partitions = _hull(self._partitions, here)
-        self._offsets = _hull(self._offsets, Bounds(low, high))
+        self._offsets = _hull(self._offsets, ValueBounds(low, high))
         self._latest = max(self._latest, pc.max(records.column("timestamp")).as_py())
 
     def _check_block(self, block: Block, low: int, high: int, *, is_sorted: bool) -> None:
@@ -236,7 +236,7 @@ class _Reading:
         for name, stated, found in (
             ("partition", file.partitions, self._partitions),
             ("offset", file.offsets, self._offsets),
-            ("time", None if file.latest is None else Bounds(-1, file.latest), Bounds(-1, self._latest)),
+            ("time", None if file.latest is None else ValueBounds(-1, file.latest), ValueBounds(-1, self._latest)),
         ):
             if stated is not None and found is not None and (found.low < stated.low or found.high > stated.high):
                 self._add(
@@ -292,8 +292,8 @@ class _Reading:
         )
 
 
-def _hull(known: Bounds | None, more: Bounds) -> Bounds:
-    return more if known is None else Bounds(min(known.low, more.low), max(known.high, more.high))
+def _hull(known: ValueBounds | None, more: ValueBounds) -> ValueBounds:
+    return more if known is None else ValueBounds(min(known.low, more.low), max(known.high, more.high))
 
 
 def _records(opened: OpenFile, block: Block) -> Generator[_Batch, None, None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, Self
 
-from archiver.archive.table_files import Bounds
+from archiver.archive.table_files import ValueBounds
 from archiver.storage.segment import SegmentMetadata
 from archiver.upkeep.verify.findings import Fault, FaultKind
 
@@ -69,8 +69,8 @@ def check_claim(
     identity: Identity,
     path: str,
     digest: str,
-    partitions: Bounds | None,
-    offsets: Bounds | None,
+    partitions: ValueBounds | None,
+    offsets: ValueBounds | None,
     mappings: Mapping[int, str],
 ) -> Iterator[Fault]:
     """Hold a footer against the file's rows: their digest, partitions and offsets."""
@@ -121,5 +121,5 @@ def _are_same(one: str, other: str) -> bool:
     return bool(json.loads(one) == json.loads(other))
 
 
-def _text(bounds: Bounds | None) -> str:
+def _text(bounds: ValueBounds | None) -> str:
     return "none" if bounds is None else f"{bounds.low} to {bounds.high}"

@@ -55,13 +55,13 @@ def test_names_are_exact_or_begin_so(principal: str, name: str, is_allowed: bool
 def test_what_the_words_mean(permission: str, word: str, allowed: set[Operation]) -> None:
     base = [rule(operations=("all",), topics=("*",))] if permission == "deny" else []
     access = Access(ALICE, [rule(permission=permission, operations=(word,), topics=("t",)), *base])
-    assert {each for each in Operation if access.topic("t", each)} == allowed
+    assert {value for value in Operation if access.topic("t", value)} == allowed
 
 
 def test_a_denial_wins_wherever_it_stands() -> None:
     rules = [rule(topics=("*",)), rule("User:*", "deny", topics=("secret-*",)), rule(topics=("secret-mine",))]
-    for each in (rules, rules[::-1]):
-        access = Access(ALICE, each)
+    for value in (rules, rules[::-1]):
+        access = Access(ALICE, value)
         assert access.topic("open", Operation.READ)
         assert not access.topic("secret-mine", Operation.READ)
 
@@ -69,4 +69,4 @@ def test_a_denial_wins_wherever_it_stands() -> None:
 def test_rules_for_others_close_everything() -> None:
     access = Access(ALICE, [rule("User:bob", topics=("*",), groups=("*",))])
     assert not access.is_open
-    assert not any(access.topic("t", each) or access.group("g", each) for each in Operation)
+    assert not any(access.topic("t", value) or access.group("g", value) for value in Operation)

@@ -95,10 +95,10 @@ def test_keys_that_ask_for_too_much_hashing_or_too_little_let_nobody_in(
     monkeypatch.setattr("archiver.access.accounts.Registry", Opened)
     users = RegistryUsers("postgresql://u@h/x")
     for _ in range(2):
-        known = users.load()
-        nobody, is_known = known.any_keys_of("odd")
+        existing = users.load()
+        nobody, is_known = existing.any_keys_of("odd")
         assert not is_known
         assert nobody.iterations == 16_384, "what who isn't known is hashed with"
-        assert known.any_keys_of("good")[1]
+        assert existing.any_keys_of("good")[1]
     assert caplog.text.count("users can't come in") == 1
     assert "odd" in caplog.text

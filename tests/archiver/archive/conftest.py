@@ -15,7 +15,7 @@ def filled(lake: Lake, archive: Any) -> list[Any]:
     """Three files of partition 0 with gaps in the offsets, two of partition 1."""
     everything = []
     for partition, start, end in ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60)):
-        rows = rows_of(archive, (each for each in range(start, end) if each % 13), partition=partition)
+        rows = rows_of(archive, (value for value in range(start, end) if value % 13), partition=partition)
         lake.add(archive.rows, archive.batch(rows), min(start, 200), end, partition=partition)
         everything += rows
     return everything

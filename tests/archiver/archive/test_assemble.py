@@ -15,7 +15,7 @@ from archiver.storage.row_columns import field_id
 def with_kafka(rows: pa.RecordBatch, fields: list[pa.Field]) -> pa.RecordBatch:
     """The rows with these columns of `kafka`, in this order."""
     kafka = rows.column("kafka")
-    struct = pa.StructArray.from_arrays([kafka.field(each.name) for each in fields], fields=fields)
+    struct = pa.StructArray.from_arrays([kafka.field(field.name) for field in fields], fields=fields)
     at = rows.schema.get_field_index("kafka")
     return rows.set_column(at, rows.schema.field(at).with_type(struct.type), struct)
 
@@ -23,11 +23,11 @@ def with_kafka(rows: pa.RecordBatch, fields: list[pa.Field]) -> pa.RecordBatch:
 def test_columns_are_found_however_the_rows_before_were_read(archive: Any) -> None:
     rows = archive.batch([archive.row(offset=3, partition=2), archive.row(offset=4, partition=2)])
     every = list(rows.column("kafka").type)[::-1]  # as another engine may write them
-    some = [each for each in every if field_id(each) in KAFKA_IDS]
+    some = [value for value in every if field_id(value) in KAFKA_IDS]
     assert len(some) < len(every)
 
     assembler = Assembler("s3://lake/orders.parquet", rows.schema, KnownMappings("orders"))
-    wanted = assembler.kafka(rows)
+    expected = assembler.kafka(rows)
     for fields in (some, every, some):
-        assert assembler.kafka(with_kafka(rows, fields)) == wanted
-    assert wanted.field("offset").to_pylist() == [3, 4]
+        assert assembler.kafka(with_kafka(rows, fields)) == expected
+    assert expected.field("offset").to_pylist() == [3, 4]

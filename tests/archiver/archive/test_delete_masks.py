@@ -68,10 +68,10 @@ def test_keys_from_before_or_after_a_widening_are_compared_in_the_wider_type(
 
 def test_many_columns_do_not_overflow() -> None:
     """A code for each combination of values would need far more than 64 bits."""
-    fields = [pa.field(f"c{each}", pa.int64(), metadata={"PARQUET:field_id": str(each)}) for each in range(40)]
-    values = [pa.array(range(each, each + 100)) for each in range(40)]
+    fields = [pa.field(f"c{value}", pa.int64(), metadata={"PARQUET:field_id": str(value)}) for value in range(40)]
+    values = [pa.array(range(value, value + 100)) for value in range(40)]
     rows = pa.RecordBatch.from_arrays(values, schema=pa.schema(fields))
-    half = EqualityKeys(tuple(range(40)), tuple(each[::2] for each in values))
+    half = EqualityKeys(tuple(range(40)), tuple(value[::2] for value in values))
     assert half.matches(rows).tolist() == [row % 2 == 0 for row in range(100)]
 
 

@@ -21,9 +21,9 @@ def test_position_deletes_become_gaps(lake: Lake, filled: list[Any]):
     lake.delete_positions({first.file_path: [0, 2, 91]})
     kept = replayed(lake.archive())
     judged = lake.load("orders").scan().to_arrow()["kafka"]
-    offsets = sorted(each["offset"] for each in judged.to_pylist() if each["partition"] == 0)
-    assert [one["offset"] for one in kept] == offsets
-    assert kept == [one for one in records_of(filled, 0) if one["offset"] not in (1, 3, 99)]
+    offsets = sorted(value["offset"] for value in judged.to_pylist() if value["partition"] == 0)
+    assert [value["offset"] for value in kept] == offsets
+    assert kept == [record for record in records_of(filled, 0) if record["offset"] not in (1, 3, 99)]
 
 
 def test_position_deletes_reach_every_row_group(lake: Lake, filled: list[Any], archive: Any):
@@ -31,10 +31,10 @@ def test_position_deletes_reach_every_row_group(lake: Lake, filled: list[Any], a
     positions = [3, 36, 37, 74, 110, 200]
     lake.delete_positions({path: positions, "file:///elsewhere": [1]})
     table = lake.load("orders").scan().to_arrow()
-    offsets = sorted(each["offset"] for each in table["kafka"].to_pylist() if each["partition"] == 0)
-    found = replayed(lake.archive(registry=lambda *_: KnownMapping(archive.rows)))
-    assert [one["offset"] for one in found] == offsets
-    assert len(found) < len(records_of(filled, 0))
+    offsets = sorted(value["offset"] for value in table["kafka"].to_pylist() if value["partition"] == 0)
+    result = replayed(lake.archive(registry=lambda *_: KnownMapping(archive.rows)))
+    assert [value["offset"] for value in result] == offsets
+    assert len(result) < len(records_of(filled, 0))
 
 
 def test_a_flipped_bit_in_position_deletes_is_told_or_deletes_no_other_row(lake: Lake, filled: list[Any]):
@@ -44,7 +44,7 @@ def test_a_flipped_bit_in_position_deletes_is_told_or_deletes_no_other_row(lake:
     with_checksums = {"write_page_checksum": True, "data_page_size": 64, "write_batch_size": 16}
     pq.write_table(pq.read_table(local), local, compression="none", use_dictionary=["file_path"], **with_checksums)
     kept, data = replayed(lake.archive()), local.read_bytes()
-    pages = [each for each in page_headers(data) if each.is_data]
+    pages = [header for header in page_headers(data) if header.is_data]
     assert len(pages) > 4
     for page in pages:
         local.write_bytes(without_page(data, page))
@@ -62,9 +62,9 @@ def test_a_flipped_bit_in_position_deletes_is_told_or_deletes_no_other_row(lake:
 def test_position_deletes_that_name_no_rows_are_told(lake: Lake, filled: list[Any]):
     lake.delete_positions({"file:///elsewhere": [1]})
     (local,) = lake.folder.rglob("deletes*.parquet")
-    for column, other in (("file_path", "path"), ("pos", "position")):
+    for column, value in (("file_path", "path"), ("pos", "position")):
         table = pq.read_table(local)
-        pq.write_table(table.rename_columns({column: other}), local)
+        pq.write_table(table.rename_columns({column: value}), local)
         with pytest.raises(ReplayError, match="which rows it means"):
             replayed(lake.archive())
         pq.write_table(table, local)
@@ -73,7 +73,7 @@ def test_position_deletes_that_name_no_rows_are_told(lake: Lake, filled: list[An
 def as_bytes(local: Path, change: Callable[[bytes], bytes] = bytes) -> None:
     """Write the delete file anew, without saying that paths are text."""
     table = pq.read_table(local)
-    paths = pa.array([change(each) for each in table["file_path"].cast(pa.binary()).to_pylist()], pa.binary())
+    paths = pa.array([change(value) for value in table["file_path"].cast(pa.binary()).to_pylist()], pa.binary())
     pq.write_table(table.set_column(0, "file_path", paths), local)
 
 
@@ -82,7 +82,9 @@ def test_position_deletes_whose_paths_are_bytes_delete_the_same_rows(lake: Lake,
     lake.delete_positions({"file:///elsewhere": [1], first.file_path: [0, 2, 91]})
     (local,) = lake.folder.rglob("deletes*.parquet")
     as_bytes(local)
-    assert replayed(lake.archive()) == [one for one in records_of(filled, 0) if one["offset"] not in (1, 3, 99)]
+    assert replayed(lake.archive()) == [
+        record for record in records_of(filled, 0) if record["offset"] not in (1, 3, 99)
+    ]
     as_bytes(local, lambda path: path + b"\xff")
     with pytest.raises(BadSegment, match="aren't text") as raised:
         replayed(lake.archive())
@@ -109,8 +111,8 @@ def test_equality_deletes_by_a_nested_column(lake: Lake, filled: list[Any]):
     lake.delete_equal(
         pa.table([pa.array([{"offset": 1}, {"offset": 150}], kafka)], pa.schema([ids("kafka", 4, kafka)])), [11]
     )
-    assert replayed(lake.archive()) == [one for one in records_of(filled, 0) if one["offset"] not in (1, 150)]
-    assert replayed(lake.archive(), 1) == [one for one in records_of(filled, 1) if one["offset"] != 1]
+    assert replayed(lake.archive()) == [record for record in records_of(filled, 0) if record["offset"] not in (1, 150)]
+    assert replayed(lake.archive(), 1) == [record for record in records_of(filled, 1) if record["offset"] != 1]
 
 
 def test_equality_deletes_by_several_columns_with_nulls(lake: Lake, filled: list[Any]):
@@ -121,8 +123,8 @@ def test_equality_deletes_by_several_columns_with_nulls(lake: Lake, filled: list
         {"partition": 1, "event_timestamp": 999},
     ]
     lake.delete_equal(pa.table([pa.array(rows, kafka)], pa.schema([ids("kafka", 4, kafka)])), [10, 12])
-    assert replayed(lake.archive()) == [one for one in records_of(filled, 0) if one["timestamp"] != 1_000_003]
-    assert replayed(lake.archive(), 1) == [one for one in records_of(filled, 1) if one["timestamp"] != -1]
+    assert replayed(lake.archive()) == [record for record in records_of(filled, 0) if record["timestamp"] != 1_000_003]
+    assert replayed(lake.archive(), 1) == [record for record in records_of(filled, 1) if record["timestamp"] != -1]
 
 
 def test_equality_deletes_spare_later_files_and_other_days(lake: Lake, filled: list[Any], archive: Any):
@@ -132,7 +134,7 @@ def test_equality_deletes_spare_later_files_and_other_days(lake: Lake, filled: l
     lake.delete_equal(deletes, [11], partition=1)
     later = rows_of(archive, range(300, 310))
     lake.add(archive.rows, archive.batch(later), 300, 310)
-    assert replayed(lake.archive()) == [one for one in records_of(filled + later, 0) if one["offset"] != 5]
+    assert replayed(lake.archive()) == [record for record in records_of(filled + later, 0) if record["offset"] != 5]
 
 
 def test_equality_deletes_of_a_column_the_file_lacks_match_nulls(lake: Lake, filled: list[Any]):

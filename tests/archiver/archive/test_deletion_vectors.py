@@ -29,8 +29,8 @@ ROWS = [3, 5, 900, 5000, 70_000, *range(200_000, 200_100), (7 << 32) + 1]
 def entry(tmp_path: Path) -> DataFile:
     """The second vector of a file of three."""
     path = tmp_path / "v.puffin"
-    _, place, _ = write_vectors(path, {"file:///a": [1, 2], "file:///b": ROWS, "file:///c": [4]})
-    return vector_entry(path, place, 0)
+    _, position, _ = write_vectors(path, {"file:///a": [1, 2], "file:///b": ROWS, "file:///c": [4]})
+    return vector_entry(path, position, 0)
 
 
 def local(delete: DataFile) -> Path:
@@ -38,7 +38,7 @@ def local(delete: DataFile) -> Path:
 
 
 def positions(delete: DataFile) -> list[int]:
-    return DeletionVector.of(delete).positions(OBJECTS).tolist()
+    return DeletionVector.of_entry(delete).positions(OBJECTS).tolist()
 
 
 def test_a_vector_is_read_from_its_place(entry: DataFile):
@@ -50,19 +50,19 @@ def test_a_vector_is_read_from_its_place(entry: DataFile):
 def test_all_positions_are_read(tmp_path: Path, some: set[int], run: int):
     path = tmp_path / "any.puffin"
     rows = sorted(some | set(range(3 << 20, (3 << 20) + run)))
-    (place,) = write_vectors(path, {"file:///a": rows})
-    assert positions(vector_entry(path, place, 0)) == rows
+    (position,) = write_vectors(path, {"file:///a": rows})
+    assert positions(vector_entry(path, position, 0)) == rows
 
 
 def test_every_flipped_bit_is_told(entry: DataFile):
-    found, path = DeletionVector.of(entry), local(entry)
+    result, path = DeletionVector.of_entry(entry), local(entry)
     sound = path.read_bytes()
-    for bit in range(8 * found.offset, 8 * (found.offset + found.size)):
+    for bit in range(8 * result.offset, 8 * (result.offset + result.size)):
         damaged = bytearray(sound)
         damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         with pytest.raises(BadSegment, match="aren't those that were written") as raised:
-            found.positions(OBJECTS)
+            result.positions(OBJECTS)
     assert raised.value.context["file"] == entry.file_path
     assert raised.value.context["data_file"] == "file:///b"
     path.write_bytes(sound)
@@ -72,18 +72,18 @@ def test_every_flipped_bit_is_told(entry: DataFile):
 def test_bytes_of_another_kind_are_told(tmp_path: Path):
     path, blob = tmp_path / "v.puffin", framed(vector([1])[8:-4], magic=b"\xd1\xd3\x39\x65")
     path.write_bytes(blob)
-    found = DeletionVector(path=path.as_uri(), data_file="file:///a", offset=0, size=len(blob), rows=1)
+    result = DeletionVector(path=path.as_uri(), data_file="file:///a", offset=0, size=len(blob), rows=1)
     with pytest.raises(BadSegment, match="aren't those that were written"):
-        found.positions(OBJECTS)
+        result.positions(OBJECTS)
 
 
 @pytest.mark.parametrize("size", [0, 30, -1])
 def test_a_file_that_was_cut_short_is_told(entry: DataFile, size: int):
-    found = DeletionVector.of(entry)
+    result = DeletionVector.of_entry(entry)
     with local(entry).open("r+b") as file:
-        file.truncate(size if size >= 0 else found.offset + found.size - 1)
+        file.truncate(size if size >= 0 else result.offset + result.size - 1)
     with pytest.raises(BadSegment, match="cut short"):
-        found.positions(OBJECTS)
+        result.positions(OBJECTS)
 
 
 def test_an_answer_that_is_cut_short_is_no_damage(entry: DataFile, monkeypatch: pytest.MonkeyPatch):
@@ -121,7 +121,7 @@ class _Short:
 @pytest.mark.parametrize("rows", [len(ROWS) - 1, len(ROWS) + 1, 0])
 def test_a_vector_of_more_or_fewer_rows_than_its_manifest_says_is_told(entry: DataFile, rows: int):
     with pytest.raises(BadSegment, match=f"other rows than its manifest says.*found={len(ROWS)}"):
-        replace(DeletionVector.of(entry), rows=rows).positions(OBJECTS)
+        replace(DeletionVector.of_entry(entry), rows=rows).positions(OBJECTS)
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_a_vector_of_more_or_fewer_rows_than_its_manifest_says_is_told(entry: Da
 def test_bytes_that_are_no_bitmap_are_told(tmp_path: Path, bitmap: bytes):
     path, blob = tmp_path / "v.puffin", framed(bitmap)
     path.write_bytes(blob)
-    found = DeletionVector(path=path.as_uri(), data_file="file:///a", offset=0, size=len(blob), rows=1)
+    vector = DeletionVector(path=path.as_uri(), data_file="file:///a", offset=0, size=len(blob), rows=1)
     with pytest.raises(BadSegment, match="don't read as a bitmap"):
-        found.positions(OBJECTS)
+        vector.positions(OBJECTS)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_a_manifest_that_names_no_place_is_told(lake: Lake, filled: list[Any], t
 def test_each_vector_of_a_file_deletes_rows_of_its_own_data_file(lake: Lake, filled: list[Any]):
     first, second, *_ = sorted(lake.files(), key=lambda file: file.file_path)
     path = lake.delete_by_vectors({"file:///elsewhere": [1], second.file_path: [7], first.file_path: [0, 2, 91]})
-    found = ManifestReader().files(lake.load("orders"))
+    files = ManifestReader().files(lake.load("orders"))
     deletes = DeleteFiles(OBJECTS, FORMATS)
-    assert {file.path: deletes.of(file).positions.tolist() for file in found if file.has_deletes} == {
+    assert {file.path: deletes.read(file).positions.tolist() for file in files if file.has_deletes} == {
         first.file_path: [0, 2, 91],
         second.file_path: [7],
     }
-    assert not {1, 3, 99} & {one["offset"] for one in replayed(lake.archive())}
+    assert not {1, 3, 99} & {value["offset"] for value in replayed(lake.archive())}
     sound = path.read_bytes()
     at = sound.find(vector([0, 2, 91])) + 30
     path.write_bytes(sound[:at] + bytes((sound[at] ^ 1,)) + sound[at + 1 :])

@@ -43,12 +43,12 @@ VERSIONS = (
 
 def versions() -> list[tuple[RowMapping, Any]]:
     state = LedgerState()
-    found = []
-    for each in VERSIONS:
-        assignment = assign(state, key=None, value=each, options=MappingOptions())
+    result = []
+    for value in VERSIONS:
+        assignment = assign(state, key=None, value=value, options=MappingOptions())
         state = assignment.state
-        found.append((assignment.row, assignment.iceberg_schema))
-    return found
+        result.append((assignment.row, assignment.iceberg_schema))
+    return result
 
 
 def values_of(version: int, offset: int) -> bytes | None:
@@ -80,9 +80,9 @@ def batch(archive: Any, rows: RowMapping, version: int, start: int) -> pa.Record
 @pytest.fixture
 def evolved(tmp_path: Path, archive: Any) -> Lake:
     """Twenty rows of each version, each in a file of its own."""
-    found = versions()
-    lake = Lake(tmp_path / "lake", found[0][0])
-    for version, (rows, schema) in enumerate(found):
+    result = versions()
+    lake = Lake(tmp_path / "lake", result[0][0])
+    for version, (rows, schema) in enumerate(result):
         if version:
             lake.evolve(schema)
         lake.add(rows, batch(archive, rows, version, version * 20), version * 20, version * 20 + 20)
@@ -90,7 +90,7 @@ def evolved(tmp_path: Path, archive: Any) -> Lake:
 
 
 def replayed(lake: Lake, **options: Any) -> list[bytes | None]:
-    return [value for each in lake.archive(**options).records(0) for value in each.column("value").to_pylist()]
+    return [value for record in lake.archive(**options).records(0) for value in record.column("value").to_pylist()]
 
 
 EXPECTED = [values_of(version, offset) for version in range(4) for offset in range(version * 20, version * 20 + 20)]
@@ -121,7 +121,7 @@ def test_a_rewrite_into_the_present_columns_changes_nothing(evolved: Lake, optio
 
 def test_rows_of_many_versions_in_one_batch(evolved: Lake):
     rows = as_the_table_is(evolved)
-    order = [each for start in range(20) for each in range(start, rows.num_rows, 20)]
+    order = [value for start in range(20) for value in range(start, rows.num_rows, 20)]
     evolved.replace([rows.take(pa.array(order))])
     assert replayed(evolved, registry=lambda *_: Ledger()) == EXPECTED
 

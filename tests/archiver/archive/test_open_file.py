@@ -16,7 +16,7 @@ from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import AS_CONSUMED, RecordShape
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.errors import BadSegment
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
@@ -44,7 +44,7 @@ def local(archive: Any, tmp_path: Path) -> Path:
 
 
 def written(archive: Any, path: Path, rows: int) -> Path:
-    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, range(rows))))
     writer.close(origin=ORIGIN, path="x", partition_value=0)
     return path
@@ -65,8 +65,8 @@ def opened(archive: Any, path: Path, shape: RecordShape = AS_CONSUMED) -> OpenFi
         size_bytes=path.stat().st_size,
         spec_id=0,
         partition_values=(),
-        partitions=Bounds(0, 0),
-        offsets=Bounds(0, ROWS - 1),
+        partitions=ValueBounds(0, 0),
+        offsets=ValueBounds(0, ROWS - 1),
         latest=None,
     )
     return OpenFile.open(storage, file, shape)
@@ -75,15 +75,15 @@ def opened(archive: Any, path: Path, shape: RecordShape = AS_CONSUMED) -> OpenFi
 def records_of(archive: Any, path: Path) -> pa.Table:
     """All records that a replay of the file gives."""
     with closing(opened(archive, path)) as file:
-        found = [each for block in file.reader.blocks(WANTED) for each in file.records(block, WANTED)]
-    return pa.concat_tables([pa.Table.from_batches(found)]) if found else pa.table({})
+        result = [record for block in file.reader.blocks(WANTED) for record in file.records(block, WANTED)]
+    return pa.concat_tables([pa.Table.from_batches(result)]) if result else pa.table({})
 
 
 def kafka_of(archive: Any, path: Path) -> pa.Table:
     """The column `kafka` of all rows, read alone."""
     with closing(opened(archive, path)) as file:
-        found = [each for block in file.reader.blocks(WANTED) for each in file.kafka(block, WANTED)]
-    return pa.table({"kafka": pa.chunked_array(found)}) if found else pa.table({})
+        result = [value for block in file.reader.blocks(WANTED) for value in file.kafka(block, WANTED)]
+    return pa.table({"kafka": pa.chunked_array(result)}) if result else pa.table({})
 
 
 def judge_of(
@@ -105,19 +105,19 @@ def judge_of(
 def test_a_flipped_bit_in_a_footer_is_told_and_changes_no_record(archive: Any, local: Path):
     """All of them, from the checksum to the end of the file. A bit of the mark in it takes only the checksum away."""
     flips = all_flips(local.read_bytes())
-    found = judged(local, flips, judge_of(archive, local))
-    assert [flip for flip, one in zip(flips, found, strict=True) if one == OTHER] == []
+    result = judged(local, flips, judge_of(archive, local))
+    assert [flip for flip, value in zip(flips, result, strict=True) if value == OTHER] == []
     start = footer_start(local.read_bytes())
-    assert {at for (at, _), one in zip(flips, found, strict=True) if one == EQUAL} == set(range(start - 8, start))
+    assert {at for (at, _), value in zip(flips, result, strict=True) if value == EQUAL} == set(range(start - 8, start))
 
 
 def test_a_flipped_bit_in_a_footer_without_a_checksum_ends_no_process(archive: Any, local: Path):
     """As others write files. What is told is an error of this file; bounds and ids that are wrong aren't noticed."""
     local.write_bytes(without_checksum(local.read_bytes()))
     flips = some_flips(local.read_bytes(), 1_500)
-    found = judged(local, flips, judge_of(archive, local))
-    assert {EQUAL, TOLD} <= {*found}
-    assert sum(one == OTHER for one in found) < len(found) // 20
+    result = judged(local, flips, judge_of(archive, local))
+    assert {EQUAL, TOLD} <= {*result}
+    assert sum(value == OTHER for value in result) < len(result) // 20
 
 
 @pytest.mark.parametrize("read", [records_of, kafka_of])
@@ -125,11 +125,11 @@ def test_a_flipped_bit_in_a_page_header_is_told_or_changes_no_record(
     archive: Any, local: Path, read: Callable[[Any, Path], pa.Table]
 ):
     """No checksum covers it. Of the columns that say how many rows there are, and of two beside them."""
-    pages = [each for each in page_headers(local.read_bytes()) if each.column in NEEDED]
-    flips = [(at, bit) for each in pages for at in range(each.start, each.end) for bit in range(8)]
-    found = judged(local, flips, judge_of(archive, local, read))
-    assert [flip for flip, one in zip(flips, found, strict=True) if one == OTHER] == []
-    assert {EQUAL, TOLD} == {*found}
+    pages = [header for header in page_headers(local.read_bytes()) if header.column in NEEDED]
+    flips = [(at, bit) for page in pages for at in range(page.start, page.end) for bit in range(8)]
+    result = judged(local, flips, judge_of(archive, local, read))
+    assert [flip for flip, value in zip(flips, result, strict=True) if value == OTHER] == []
+    assert {EQUAL, TOLD} == {*result}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_page_that_pyarrow_leaves_out_is_told(
     path = written(archive, tmp_path / "many.parquet", MANY)
     whole = path.read_bytes()
     judge = judge_of(archive, path, read, MANY)
-    pages = [each for each in page_headers(whole) if each.is_data and each.column in needed]
+    pages = [header for header in page_headers(whole) if header.is_data and header.column in needed]
     assert len(pages) >= 2 * len(needed)
     for page in pages:
         path.write_bytes(without_page(whole, page))
@@ -160,7 +160,7 @@ def test_another_number_of_values_in_a_page_header_is_told(archive: Any, local: 
     pq.write_table(table.replace_schema_metadata(about), local, **small)
     whole = local.read_bytes()
     judge = judge_of(archive, local)
-    pages = [each for each in page_headers(whole) if each.is_data and each.column in NEEDED]
+    pages = [header for header in page_headers(whole) if header.is_data and header.column in NEEDED]
     assert len(pages) > 2 * len(NEEDED)
     for page in pages:
         for bit in range(6):
@@ -210,10 +210,10 @@ def test_damage_in_a_footer_says_what_to_do(archive: Any, local: Path):
 @pytest.mark.parametrize("start", [0, 1, 20_000, MANY - 1])
 def test_a_server_reads_from_a_blocks_begin_in_larger_pieces(archive: Any, tmp_path: Path, start: int) -> None:
     path = written(archive, tmp_path / "many.parquet", MANY)
-    wanted = RowRange(partition=0, start_offset=start, end_offset=MANY)
+    expected = RowRange(partition=0, start_offset=start, end_offset=MANY)
     with closing(opened(archive, path, ON_THE_WIRE)) as file:
         (block,) = file.reader.blocks()
-        found = list(file.records(block, wanted))
-    assert [offset for each in found for offset in each.column("offset").to_pylist()] == list(range(start, MANY))
-    assert max(each.num_rows for each in found) <= (STREAM_ROWS if start == 0 else BATCH_ROWS)
-    assert (found[0].num_rows == STREAM_ROWS) is (start == 0)
+        records = list(file.records(block, expected))
+    assert [offset for item in records for offset in item.column("offset").to_pylist()] == list(range(start, MANY))
+    assert max(batch.num_rows for batch in records) <= (STREAM_ROWS if start == 0 else BATCH_ROWS)
+    assert (records[0].num_rows == STREAM_ROWS) is (start == 0)

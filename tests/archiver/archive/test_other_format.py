@@ -44,7 +44,7 @@ def batch(archive: Any, row: RowMapping, start: int) -> pa.RecordBatch:
         for offset in range(start, start + 20)
     ]
     plain = archive.batch(raw)
-    val = row.value.decode(pa.array([each.value for each in raw], pa.binary()))
+    val = row.value.decode(pa.array([record.value for record in raw], pa.binary()))
     assert val.field("__raw__").null_count >= 17
     keys = row.key.decode(pa.array([None] * 20, pa.binary()))
     return pa.RecordBatch.from_arrays(
@@ -64,12 +64,12 @@ def evolved(tmp_path: Path, archive: Any) -> Lake:
 
 class Ledger:
     def row_mapping(self, version: int) -> RowMapping | None:
-        return {each.version: each.row for each in assigned()}.get(version)
+        return {item.version: item.row for item in assigned()}.get(version)
 
 
 def replayed(lake: Lake) -> list[bytes | None]:
     archive = lake.archive(registry=lambda *_: Ledger())
-    return [value for each in archive.records(0) for value in each.column("value").to_pylist()]
+    return [value for record in archive.records(0) for value in record.column("value").to_pylist()]
 
 
 def test_every_byte_comes_back(evolved: Lake) -> None:

@@ -45,8 +45,8 @@ def test_every_field_of_a_record(lake: Lake, archive: Any):
         archive.row(offset=6, timestamp=None, raw_timestamp=-(2**63)),
     ]
     lake.add(archive.rows, archive.batch(rows), 0, 10)
-    found = replayed(lake.archive())
-    assert [(one["timestamp_type"], one["timestamp"]) for one in found] == [
+    result = replayed(lake.archive())
+    assert [(value["timestamp_type"], value["timestamp"]) for value in result] == [
         (0, rows[0].timestamp),
         (-1, -1),
         (0, -5),
@@ -54,8 +54,8 @@ def test_every_field_of_a_record(lake: Lake, archive: Any):
         (0, 2**62),
         (0, -(2**63)),
     ]
-    assert [one["headers"] for one in found] == [each["headers"] for each in expected(rows)]
-    assert [(one["key"], one["value"]) for one in found] == [(row.key, row.value) for row in rows]
+    assert [value["headers"] for value in result] == [value["headers"] for value in expected(rows)]
+    assert [(value["key"], value["value"]) for value in result] == [(row.key, row.value) for row in rows]
 
 
 REWRITES = {
@@ -98,13 +98,13 @@ HELD = 1 << 20
 
 
 def scanned(archive: TopicArchive) -> PartitionScan:
-    snapshot, wanted = archive.snapshot, RowRange(partition=0)
-    return PartitionScan(snapshot.storage, select_files(snapshot.files, wanted), wanted, held_bytes=HELD)
+    snapshot, expected = archive.snapshot, RowRange(partition=0)
+    return PartitionScan(snapshot.storage, select_files(snapshot.files, expected), expected, held_bytes=HELD)
 
 
 DEALT = {
     "shuffled": REWRITES["shuffled"],
-    "in twenty files": lambda table: [table.take(pa.array(range(each, table.num_rows, 20))) for each in range(20)],
+    "in twenty files": lambda table: [table.take(pa.array(range(value, table.num_rows, 20))) for value in range(20)],
 }
 
 
@@ -124,19 +124,19 @@ def test_records_that_have_to_wait_are_put_aside(scattered: TopicArchive, tmp_pa
     before = pa.total_allocated_bytes()
     most, offsets = 0, []
     for batch in scanned(scattered):
-        assert offsets or any("spill" in str(each) for each in open_files())
+        assert offsets or any("spill" in str(file) for file in open_files())
         most = max(most, pa.total_allocated_bytes() - before)
         offsets += batch["offset"].to_pylist()
         assert not list((tmp_path / "spill").iterdir()), "nobody else can open it, and a kill leaves nothing"
     assert offsets == list(range(2_500))
     assert most < 16 << 20
-    assert not any("spill" in str(each) for each in open_files())
+    assert not any("spill" in str(file) for file in open_files())
 
 
 def open_files() -> Iterator[Path]:
-    for each in Path("/proc/self/fd").iterdir():
+    for item in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
-            yield each.readlink()
+            yield item.readlink()
 
 
 @pytest.mark.parametrize("scattered", ["shuffled"], indirect=True)
@@ -207,11 +207,11 @@ def test_columns_dropped_from_the_file_are_an_error(lake: Lake, filled: list[Any
 def test_a_rewrite_while_reading_is_followed(lake: Lake, filled: list[Any], archive: Any):
     opened = lake.archive(registry=lambda *_: KnownMapping(archive.rows))
     stream = opened.records(0)
-    found = next(stream).to_pylist()
+    pylist = next(stream).to_pylist()
     lake.rewrite(drop=True)
     for batch in stream:
-        found += batch.to_pylist()
-    assert [one["offset"] for one in found] == [one["offset"] for one in records_of(filled, 0)]
+        pylist += batch.to_pylist()
+    assert [value["offset"] for value in pylist] == [record["offset"] for record in records_of(filled, 0)]
 
 
 def test_a_lost_file_is_an_error(lake: Lake, filled: list[Any]):

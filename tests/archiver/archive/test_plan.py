@@ -27,7 +27,7 @@ FILES = st.lists(st.tuples(st.none() | PAIRS, st.none() | PAIRS, st.none() | st.
 
 
 def files_of(told: Sequence[Told]) -> TableFiles:
-    entries = [entry(f"file:///{number}", *one) for number, one in enumerate(told)]
+    entries = [entry(f"file:///{number}", *value) for number, value in enumerate(told)]
     return TableFiles(in_columns(entries, frozenset()), COLUMNS, DeleteIndex((), {}))
 
 
@@ -59,10 +59,10 @@ def may_hold(told: Told, wanted: RowRange) -> bool:
 def test_files_that_may_hold_rows_come_by_their_least_offset(
     told: list[Told], offsets: tuple[int, int], partition: int, since: int | None
 ) -> None:
-    wanted = RowRange(partition=partition, start_offset=offsets[0], end_offset=offsets[1], min_timestamp=since)
-    found = [int(file.path.removeprefix("file:///")) for file in select_files(files_of(told), wanted)]
-    held = [number for number, one in enumerate(told) if may_hold(one, wanted)]
-    assert found == sorted(held, key=lambda number: -1 if told[number][1] is None else told[number][1][0])
+    expected = RowRange(partition=partition, start_offset=offsets[0], end_offset=offsets[1], min_timestamp=since)
+    result = [int(file.path.removeprefix("file:///")) for file in select_files(files_of(told), expected)]
+    kept = [number for number, value in enumerate(told) if may_hold(value, expected)]
+    assert result == sorted(kept, key=lambda number: -1 if told[number][1] is None else told[number][1][0])
 
 
 def test_the_table_s_property_says_where_a_partition_ends() -> None:

@@ -18,23 +18,26 @@ FILES = LEAST_FILES + 10
 
 @pytest.fixture
 def listed(tmp_path: Path) -> ListedTable:
-    found = ListedTable(tmp_path)
-    found.add(
+    table = ListedTable(tmp_path)
+    table.add(
         [
             data_file(
-                f"file:///data/{each}", [each % 3], partitions=(0, each) if each % 5 else None, offsets=(each, each)
+                f"file:///data/{value}",
+                [value % 3],
+                partitions=(0, value) if value % 5 else None,
+                offsets=(value, value),
             )
-            for each in range(FILES)
+            for value in range(FILES)
         ]
     )
-    return found
+    return table
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> PlanCache:
-    found = PlanCache.below(tmp_path / "spool")
-    assert found is not None
-    return found
+    result = PlanCache.below(tmp_path / "spool")
+    assert result is not None
+    return result
 
 
 def planned(listed: ListedTable, cache: PlanCache | None, counted: frozenset[int] = frozenset()) -> list[TableFile]:
@@ -71,8 +74,8 @@ def test_a_damaged_cache_costs_only_time(listed: ListedTable, cache: PlanCache) 
     (file,) = kept(cache)
     whole = file.read_bytes()
     noise = random.Random(5)
-    for place in [0, 31, 32, len(whole) - 1, *noise.sample(range(len(whole)), 40)]:
-        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << noise.randrange(8)]) + whole[place + 1 :])
+    for position in [0, 31, 32, len(whole) - 1, *noise.sample(range(len(whole)), 40)]:
+        file.write_bytes(whole[:position] + bytes([whole[position] ^ 1 << noise.randrange(8)]) + whole[position + 1 :])
         assert cache.find(listed.manifests[0], frozenset()) is None
     for length in (0, 10, 32, len(whole) // 2, len(whole) - 1):
         file.write_bytes(whole[:length])
@@ -85,7 +88,7 @@ def test_another_manifest_s_columns_are_not_believed(listed: ListedTable, cache:
     planned(listed, cache)
     (first,) = kept(cache)
     listed.manifests.clear()
-    listed.add([data_file(f"file:///data/other-{each}", [1]) for each in range(FILES)])
+    listed.add([data_file(f"file:///data/other-{value}", [1]) for value in range(FILES)])
     expected = planned(listed, cache)
     (second,) = set(kept(cache)) - {first}
     second.write_bytes(first.read_bytes())
@@ -146,8 +149,8 @@ def test_what_nobody_asks_for_goes(listed: ListedTable, cache: PlanCache) -> Non
     unused = cache.folder / "unused.columns"
     unused.write_bytes(b"")
     month_ago = time.time() - UNUSED_SECONDS - 60
-    for each in (used, unused):
-        os.utime(each, (month_ago, month_ago))
+    for value in (used, unused):
+        os.utime(value, (month_ago, month_ago))
     planned(listed, cache)
     assert kept(cache) == [used]
 

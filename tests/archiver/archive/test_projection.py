@@ -57,8 +57,8 @@ def written(order: Any) -> Any:
     number, lines, notes = order
     return {
         "id": number,
-        "lines": None if lines is None else [line(each) for each in lines],
-        "notes": None if notes is None else [(key, line(each)) for key, each in notes],
+        "lines": None if lines is None else [line(value) for value in lines],
+        "notes": None if notes is None else [(key, line(value)) for key, value in notes],
     }
 
 
@@ -72,20 +72,20 @@ def found(order: Any) -> Any:
         return None
     number, lines, notes = order
     return {
-        "Notes": None if notes is None else [(key, line(each)) for key, each in notes],
+        "Notes": None if notes is None else [(key, line(value)) for key, value in notes],
         "number": number,
-        "Lines": None if lines is None else [line(each) for each in lines],
+        "Lines": None if lines is None else [line(value) for value in lines],
     }
 
 
 @given(st.lists(ORDERS, max_size=8), st.integers(0, 8), st.integers(0, 8))
 def test_rows_come_back_whatever_another_engine_made_of_the_columns(orders: list[Any], start: int, rows: int) -> None:
     projection = compile_projection(FOUND, WRITTEN, "val")
-    column = pa.array([found(each) for each in orders], FOUND).slice(start, rows)
+    column = pa.array([found(order) for order in orders], FOUND).slice(start, rows)
     projected = projection(column)
     projected.validate(full=True)
     assert projected.type == WRITTEN
-    assert projected.to_pylist() == [written(each) for each in orders[start : start + rows]]
+    assert projected.to_pylist() == [written(order) for order in orders[start : start + rows]]
     assert projection.missing == ()
 
 
@@ -122,7 +122,7 @@ def test_names_say_nothing() -> None:
     ],
 )
 def test_a_column_of_another_kind_is_an_error_that_names_it(source: pa.DataType, target: pa.DataType) -> None:
-    outer, inner = (pa.struct([field("x", each, 30)]) for each in (source, target))
+    outer, inner = (pa.struct([field("x", value, 30)]) for value in (source, target))
     with pytest.raises(ReplayError, match="type its rows were written with") as error:
         compile_projection(outer, inner, "val")
     assert error.value.context["column"] == "val.x"

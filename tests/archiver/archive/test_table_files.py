@@ -30,10 +30,10 @@ class CountingIO(PyArrowFileIO):
 
 @pytest.fixture
 def listed(tmp_path: Path) -> ListedTable:
-    found = ListedTable(tmp_path)
+    table = ListedTable(tmp_path)
     for number in range(3):
-        found.add([data_file(f"file:///data/{number}-{each}", [1], offsets=(each, each)) for each in range(50)])
-    return found
+        table.add([data_file(f"file:///data/{number}-{value}", [1], offsets=(value, value)) for value in range(50)])
+    return table
 
 
 def read_by(reader: ManifestReader, listed: ListedTable) -> list[str]:
@@ -66,7 +66,7 @@ def test_a_file_takes_some_two_hundred_bytes(tmp_path: Path) -> None:
     long = (
         "s3://lake/warehouse/kafka/orders/data/ingest_day=2026-01-31/orders-7-1000-01HXXXXXXXXXXXXXXXXXXXXXXX.parquet"
     )
-    listed.add([data_file(long + str(each), [1], partitions=(0, 0), offsets=(0, 9)) for each in range(1_000)])
+    listed.add([data_file(long + str(value), [1], partitions=(0, 0), offsets=(0, 9)) for value in range(1_000)])
     files = ManifestReader().files(listed.table())
     assert files.columns.get_total_buffer_size() < 300 * len(files)
 
@@ -81,7 +81,7 @@ def cut(manifest: Path, place: str) -> None:
 
 @pytest.fixture(params=["between entries", "in an entry"])
 def cut_short(listed: ListedTable, request: pytest.FixtureRequest) -> Path:
-    manifest = listed.add([data_file(f"file:///data/cut-{each}", [1]) for each in range(50)])
+    manifest = listed.add([data_file(f"file:///data/cut-{value}", [1]) for value in range(50)])
     cut(manifest, request.param)
     return manifest
 
@@ -109,16 +109,16 @@ def test_a_damaged_manifest_is_an_error_of_its_table_alone(tmp_path: Path) -> No
     """Any other error would end the run of all topics."""
     listed = ListedTable(tmp_path)
     manifest = listed.add([data_file("file:///data/1", [1])])
-    whole, told, unknown = manifest.read_bytes(), 0, list[str]()
-    for place in range(0, len(whole), 31):
-        manifest.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+    whole, events, unknown = manifest.read_bytes(), 0, list[str]()
+    for position in range(0, len(whole), 31):
+        manifest.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
         try:
             list(live_entries(listed.io, listed.manifests[0]))
         except StorageError:
-            told += 1
+            events += 1
         except Exception as error:  # noqa: BLE001 - none may come
             unknown.append(repr(error))
-    assert told
+    assert events
     assert not unknown
 
 

@@ -27,7 +27,7 @@ class Catalog:
     def list_tables(self, namespace: str) -> list[tuple[str, str]]:
         gone = self.dropped if self.listings else ()
         self.listings += 1
-        return [(namespace, each) for each in self.tables if each not in gone]
+        return [(namespace, table) for table in self.tables if table not in gone]
 
     def load_table(self, name: str) -> SimpleNamespace:
         topic = name.removeprefix("kafka.")

@@ -18,15 +18,15 @@ from tests.support.archive.lake import Lake
 
 
 def fill(lake: Lake, archive: Any, offsets: range, value: bytes) -> None:
-    rows = [archive.row(offset=each, value=value) for each in offsets]
+    rows = [archive.row(offset=offset, value=value) for offset in offsets]
     lake.add(archive.rows, archive.batch(rows), offsets.start, offsets.stop)
 
 
 def make_anew(lake: Lake, archive: Any, folder: Path, *, drop: bool = False) -> None:
     """Drop the table and archive other records in a new one under its name."""
     if drop:
-        for each in lake.files():
-            Path(each.file_path.removeprefix("file://")).unlink()
+        for file in lake.files():
+            Path(file.file_path.removeprefix("file://")).unlink()
     other = Lake(folder, archive.rows)
     fill(other, archive, range(20), b"other")
     lake.metadata = other.metadata
@@ -66,12 +66,12 @@ def test_records_that_were_retired_meanwhile_are_no_silent_gap(lake: Lake, archi
     seen = offsets(next(records))
     lake.retire(80)
     with pytest.raises(RecordsRetired, match="retired before they were read") as caught:
-        seen.extend(each for batch in records for each in offsets(batch))
+        seen.extend(offset for batch in records for offset in offsets(batch))
     assert seen == list(range(len(seen)))
     assert caught.value.context == {"topic": "orders", "partition": 0, "position": len(seen), "first_offset": 80}
     assert not caught.value.retryable
-    assert [each for batch in opened.records(0) for each in offsets(batch)] == list(range(80, 100))
-    assert [each for batch in opened.records(0, 80) for each in offsets(batch)] == list(range(80, 100))
+    assert [offset for batch in opened.records(0) for offset in offsets(batch)] == list(range(80, 100))
+    assert [offset for batch in opened.records(0, 80) for offset in offsets(batch)] == list(range(80, 100))
     with pytest.raises(RecordsRetired, match="position=20"):
         list(opened.records(0, 20))
 
@@ -83,19 +83,19 @@ def test_records_that_were_read_may_be_retired(lake: Lake, archive: Any) -> None
     seen = offsets(next(records))
     lake.rewrite(drop=True)
     lake.set(**{"archiver.first-offsets": '{"0": 10}'})
-    assert seen + [each for batch in records for each in offsets(batch)] == list(range(30))
+    assert seen + [offset for batch in records for offset in offsets(batch)] == list(range(30))
 
 
 def offsets(batch: pa.RecordBatch) -> list[int]:
-    found: list[int] = batch.column("offset").to_pylist()
-    return found
+    pylist: list[int] = batch.column("offset").to_pylist()
+    return pylist
 
 
 def test_a_table_that_was_set_back_is_not_read_with_silent_gaps(lake: Lake, archive: Any) -> None:
     fill(lake, archive, range(10), b"v")
     opened = lake.archive()
     fill(lake, archive, range(10, 20), b"w")
-    first, second = (each.snapshot_id for each in lake.metadata.snapshots)
+    first, second = (snapshot.snapshot_id for snapshot in lake.metadata.snapshots)
     whole = opened.refresh()
     lake.set_main(first)
     for read in (lake.archive, opened.refresh):
@@ -117,21 +117,21 @@ def test_registry_and_journal_are_asked_about_the_table_that_is_read(
         f'[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n[archive]\njournal = "{(tmp_path / "kept").as_uri()}"\n'
         "[topics.orders]\n"
     )
-    asked: list[UUID | str | None] = []
+    requests: list[UUID | str | None] = []
 
     class Registry:
         def __init__(self, *, table_uuid: UUID, **_: Any) -> None:
             self._uuid = table_uuid
 
         def row_mapping(self, version: int) -> None:
-            asked.append(self._uuid)
+            requests.append(self._uuid)
 
     class Journal:
         def __init__(self, journal: Any) -> None:
             self._journal = journal
 
         def row_mapping(self, version: int) -> Any:
-            asked.append(self._journal().folder.rpartition("/")[2])
+            requests.append(self._journal().folder.rpartition("/")[2])
             return archive.rows
 
     monkeypatch.setattr(topic_archive, "RegistryMappings", Registry)
@@ -143,4 +143,4 @@ def test_registry_and_journal_are_asked_about_the_table_that_is_read(
     make_anew(lake, archive, tmp_path / "anew")
 
     assert sum(batch.num_rows for batch in opened.records(0)) == 10
-    assert asked == [before, str(before)]
+    assert requests == [before, str(before)]

@@ -25,7 +25,7 @@ def written(tmp_path: Path) -> Written:
 
 
 def kinds(written: Written, *keys: SigningKey) -> list[str]:
-    return [str(each.kind) for each in checked(written.path, [key.public for key in keys]).problems]
+    return [str(problem.kind) for problem in checked(written.path, [key.public for key in keys]).problems]
 
 
 def test_entries_after_the_checkpoint_are_counted_as_unsigned(written: Written) -> None:
@@ -96,9 +96,9 @@ def test_the_digest_of_the_table_follows_rewrites(tmp_path: Path) -> None:
 
 def test_files_without_digests_leave_the_tables_unknown(tmp_path: Path) -> None:
     trail = Written.begin(tmp_path / "made")
-    known = appended(1)
-    nameless = replace(known.ranges[0], files=(replace(known.ranges[0].files[0], digest=None),))
-    trail.add(Began(is_new=True), Appended(ranges=(nameless,), commit_id=new_id()), known)
+    existing = appended(1)
+    nameless = replace(existing.ranges[0], files=(replace(existing.ranges[0].files[0], digest=None),))
+    trail.add(Began(is_new=True), Appended(ranges=(nameless,), commit_id=new_id()), existing)
     assert trail.head.digest is None
     assert checked(trail.path, []).is_whole
 

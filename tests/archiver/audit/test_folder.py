@@ -26,7 +26,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
 
 
 def lines(written: Written) -> dict[int, bytes]:
-    return {one.place: one.data for one in written.folder.lines()}
+    return {line.place: line.data for line in written.folder.lines()}
 
 
 def test_packs_have_the_same_bytes(written: Written) -> None:
@@ -47,7 +47,7 @@ def test_a_pack_that_was_cut_short_reads_the_same(written: Written, monkeypatch:
         path.write_bytes(singles[path])
     assert lines(written) == before
     assert checked(written.path, [written.signing.public]).is_whole
-    assert [one.place for one in written.folder.lines(first=20)] == [20]
+    assert [line.place for line in written.folder.lines(first=20)] == [20]
 
 
 def test_what_is_left_of_packed_entries_is_removed(written: Written) -> None:
@@ -59,7 +59,7 @@ def test_what_is_left_of_packed_entries_is_removed(written: Written) -> None:
     changed.write_bytes(singles[changed].replace(b"orders", b"others"))
     assert written.folder.pack(through=17) == 0
     assert written.files("entry-*") == [changed, *list(singles)[17:]], "another entry with that number is evidence"
-    assert [str(each.kind) for each in checked(written.path, []).problems] == ["conflict"]
+    assert [str(problem.kind) for problem in checked(written.path, []).problems] == ["conflict"]
     changed.unlink()
     assert lines(written) == before
 
@@ -119,11 +119,11 @@ def test_an_entry_is_written_again_but_never_replaced(written: Written) -> None:
 def test_a_copy_keeps_places_where_entries_are_missing(written: Written, tmp_path: Path) -> None:
     written.files("entry-*")[7].unlink()
     assert export(written.folder, tmp_path / "copy") == 19
-    assert [each.name[:29] for each in sorted((tmp_path / "copy").glob("entries-*"))] == [
+    assert [entry.name[:29] for entry in sorted((tmp_path / "copy").glob("entries-*"))] == [
         "entries-0000000001-0000000007",
         "entries-0000000009-0000000020",
     ]
     problems = checked(tmp_path / "copy", [written.signing.public]).problems
-    assert [(each.kind, each.entry) for each in problems] == [("missing", 8)]
+    assert [(problem.kind, problem.entry) for problem in problems] == [("missing", 8)]
     with pytest.raises(ConfigError, match="isn't empty"):
         export(written.folder, tmp_path / "copy")

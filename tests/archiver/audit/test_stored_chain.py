@@ -12,8 +12,8 @@ from tests.support.archive.audit_trails import UUID_, Written, appended
 def test_the_last_schema_version_and_the_last_hold_of_the_configuration_are_known(tmp_path: Path) -> None:
     trail = Written.begin(tmp_path / "made")
     trail.add(Began(is_new=True), Evolved(version=2, fingerprint="f"), ConfiguredHold(change=1), appended(1))
-    held = StoredChain.read(trail.folder, UUID_)
-    assert (held.broken_at, held.head.schema_version, held.head.is_held_by_config) == (None, 2, True)
+    kept = StoredChain.read(trail.folder, UUID_)
+    assert (kept.broken_at, kept.head.schema_version, kept.head.is_held_by_config) == (None, 2, True)
     trail.add(Noted(kind="release", id="release-1", details={"hold": "01J", "reason": "closed"}))
     assert StoredChain.read(trail.folder, UUID_).head.is_held_by_config, "that was another one"
     trail.add(ConfiguredHold(change=2))
@@ -23,5 +23,5 @@ def test_the_last_schema_version_and_the_last_hold_of_the_configuration_are_know
 
 def test_each_change_of_a_hold_in_the_configuration_has_a_name_of_its_own() -> None:
     changes = [ConfiguredHold(change=number) for number in (1, 2, 3)]
-    assert [each.kind for each in changes] == ["hold", "release", "hold"]
-    assert [each.id for each in changes] == ["hold-config-1", "release-config-2", "hold-config-3"]
+    assert [change.kind for change in changes] == ["hold", "release", "hold"]
+    assert [change.id for change in changes] == ["hold-config-1", "release-config-2", "hold-config-3"]

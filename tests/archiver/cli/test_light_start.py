@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.light_start import quick_imports, with_roomy_stack
+from archiver.light_start import quick_imports
 
 HEAVY = (
     "archiver.audit", "archiver.files", "archiver.ingest.task", "archiver.records.where", "archiver.schemas",
@@ -139,34 +138,6 @@ pyarrow.array([1])
 assert "pandas" not in sys.modules
 import pandas"""
     assert "pandas" in loaded(run)
-
-
-def test_a_roomy_stack_asks_the_system_for_no_memory_again_and_again() -> None:
-    """Calls at every depth: without it, those over the end of a piece of stack ask each time."""
-
-    def nothing() -> None:
-        pass
-
-    def deeper(depth: int) -> None:
-        for _ in range(100):
-            nothing()
-        if depth:
-            deeper(depth - 1)
-
-    def faults() -> int:
-        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-        with_roomy_stack(lambda: deeper(500))
-        return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
-
-    assert min(faults() for _ in range(3)) < 100
-
-
-def test_what_is_called_with_a_roomy_stack_is_called_once_and_raises() -> None:
-    called = []
-    with_roomy_stack(lambda: called.append(1))
-    assert called == [1]
-    with pytest.raises(ZeroDivisionError), quick_imports():
-        with_roomy_stack(lambda: called.append(1 // 0))
 
 
 def test_imports_are_not_collected_in_between_and_count_as_old_then() -> None:

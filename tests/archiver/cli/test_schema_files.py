@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from archiver.cli.app import app
-from schema_mapping.columns.compatibility import Rule
+from schema_mapping.columns.compatibility import CompatibilityRule
 from tests.support.schemas.proto_text import compile_text
 from tests.support.terminal.pseudo_terminal import ARCHIVER, run
 
@@ -64,7 +64,7 @@ def test_the_rules_are_those_of_a_table(files: tuple[Path, Path], fields: str, r
 def test_a_rule_may_be_allowed(files: tuple[Path, Path]) -> None:
     removed = FIRST.replace("string name = 2;", "")
     assert broken(*files, removed, "--allow", "removed") == []
-    assert broken(*files, removed.replace("id", "key"), "--allow", "removed") == [Rule.RENAMED]
+    assert broken(*files, removed.replace("id", "key"), "--allow", "removed") == [CompatibilityRule.RENAMED]
 
 
 def test_a_message_that_is_cut_from_now_on(files: tuple[Path, Path]) -> None:

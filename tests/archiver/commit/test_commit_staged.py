@@ -44,8 +44,8 @@ def test_a_partition_ahead_keeps_no_other_back(tmp_path: Path, memory: MemoryCat
     assert done.is_new
     assert {partition: error.context["staged_from"] for partition, error in done.ahead.items()} == {0: 5}
     assert done.ahead[0].context["table_has_until"] == 2
-    assert names(memory) == {one.id for one in (*first, *later)}
-    assert {partition: each.next_offset for partition, each in memory.load().offsets.items()} == {0: 2, 1: 10, 2: 5}
+    assert names(memory) == {item.id for item in (*first, *later)}
+    assert {partition: item.next_offset for partition, item in memory.load().offsets.items()} == {0: 2, 1: 10, 2: 5}
     assert staged.pending(None) == (ahead,)
 
 
@@ -59,7 +59,7 @@ def test_it_is_committed_once_it_fits(tmp_path: Path, memory: MemoryCatalog, sta
     set_offset(memory, 0, 5)
     done = commit_staged(memory, staged)
     assert (done.is_new, done.ahead) == (True, {})
-    assert {one.id for one in ahead} < names(memory)
+    assert {item.id for item in ahead} < names(memory)
     assert staged.pending(None) == ()
 
 
@@ -88,9 +88,9 @@ def test_an_offset_that_a_person_repairs_before_a_slow_commit_stays_repaired(
 
     class Repaired(CatalogOfOne):
         def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange], **options: bool) -> Settled:
-            found = super().settle(table, ranges, **options)
+            result = super().settle(table, ranges, **options)
             set_offset(memory, 1, 2)
-            return found
+            return result
 
     for partition in (0, 1):
         staged.stage(tmp_path, partition, 5)
@@ -100,4 +100,4 @@ def test_an_offset_that_a_person_repairs_before_a_slow_commit_stays_repaired(
     opened = StagedTopic(topic=TOPIC, table=memory.load(), change=change(), journal=TableJournal())
     registry = SimpleNamespace(files=staged, missing=NoneMissing())
     commit_pending(opened, cast("Any", registry), cast("Any", Repaired(memory, memory.apply)), lambda _: None)
-    assert {partition: each.next_offset for partition, each in memory.load().offsets.items()} == {0: 10, 1: 2}
+    assert {partition: item.next_offset for partition, item in memory.load().offsets.items()} == {0: 10, 1: 2}

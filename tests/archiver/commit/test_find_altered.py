@@ -18,7 +18,7 @@ from archiver.commit import compare_rows as comparing
 from archiver.commit import find_altered as judged
 from archiver.commit.check_rows import check_rows
 from archiver.commit.compare_rows import Allowance, compare_rows
-from archiver.commit.overlaps import Place, overlapping
+from archiver.commit.overlaps import RowBounds, overlapping
 from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS
 from catalog.iceberg.archive_table import ArchiveTable
@@ -413,12 +413,12 @@ def test_ranges_overlap_files_as_their_bounds_say() -> None:
         for start in range(0, 100, 10)
     ]
 
-    def found(*places: Place) -> list[str]:
+    def found(*places: RowBounds) -> list[str]:
         return [one.id for one, hit in zip(ranges, overlapping(ranges, places), strict=True) if hit]
 
     assert found() == []
-    assert found(Place(1, 1, 9, 9)) == ["1-0"]
-    assert found(Place(1, 1, 10, 10)) == ["1-10"]
-    assert found(Place(1, 2, 95, 200), Place(0, 0, 0, 0)) == ["0-0", "1-90", "2-90"]
-    assert found(Place(0, 0, 0, 99), Place(0, 0, 40, 41)) == [f"0-{start}" for start in range(0, 100, 10)]
-    assert found(Place(0, 5, 100, 900), Place(3, 5, 0, 900)) == []
+    assert found(RowBounds(1, 1, 9, 9)) == ["1-0"]
+    assert found(RowBounds(1, 1, 10, 10)) == ["1-10"]
+    assert found(RowBounds(1, 2, 95, 200), RowBounds(0, 0, 0, 0)) == ["0-0", "1-90", "2-90"]
+    assert found(RowBounds(0, 0, 0, 99), RowBounds(0, 0, 40, 41)) == [f"0-{start}" for start in range(0, 100, 10)]
+    assert found(RowBounds(0, 5, 100, 900), RowBounds(3, 5, 0, 900)) == []

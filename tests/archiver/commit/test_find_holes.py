@@ -31,12 +31,12 @@ def lake(tmp_path: Path, archive: Any) -> Lake:
 @pytest.fixture
 def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
     """Five files, those of partition 1 with every third offset only, and what the registry says of them."""
-    found = []
+    result = []
     for partition, start, end in RANGES:
         rows = [archive.row(offset=offset, partition=partition) for offset in range(start, end, 3 if partition else 1)]
         path = lake.add(archive.rows, archive.batch(rows), start, end, partition=partition)
         assert path is not None
-        found.append(
+        result.append(
             ExpectedRange(
                 id=f"{partition}-{start}",
                 partition=partition,
@@ -48,13 +48,13 @@ def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
                 digest=None,
             )
         )
-    return sorted(found, key=lambda each: (each.partition, each.start_offset))
+    return sorted(result, key=lambda each: (each.partition, each.start_offset))
 
 
 def missing(lake: Lake, expected: Iterable[ExpectedRange], **options: Any) -> list[tuple[int, int, int, int]]:
     table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
     holes = search(table, tuple(expected), **options)
-    return [(each.partition, each.start_offset, each.end_offset, each.rows) for each in holes]
+    return [(hole.partition, hole.start_offset, hole.end_offset, hole.rows) for hole in holes]
 
 
 def offsets(table: pa.Table) -> Any:
@@ -90,13 +90,13 @@ def test_rows_that_others_add_do_not_stand_for_those_that_are_gone(lake: Lake, e
         return pa.concat_tables([kept, kept.slice(0, table.num_rows - kept.num_rows)])
 
     lake.rewrite(swapped)
-    assert sum(one.record_count for one in lake.files()) == sum(each.rows for each in expected)
+    assert sum(file.record_count for file in lake.files()) == sum(file.rows for file in expected)
     assert missing(lake, expected) == [(1, 0, 50, 4)]
 
 
 def test_a_table_that_was_emptied_lacks_everything(lake: Lake, expected: list[ExpectedRange]) -> None:
     lake.replace([])
-    assert [rows for *_, rows in missing(lake, expected)] == [each.rows for each in expected]
+    assert [rows for *_, rows in missing(lake, expected)] == [file.rows for file in expected]
 
 
 def test_merge_on_read_deletes_count(lake: Lake, expected: list[ExpectedRange]) -> None:
@@ -108,10 +108,10 @@ def test_what_was_accepted_is_not_missing(lake: Lake, expected: list[ExpectedRan
     lake.rewrite(lambda table: table.filter(pc.not_equal(offsets(table), 12)))
     assert missing(lake, expected) == [(0, 12, 13, 1), (1, 1, 50, 1)]
     accepted = [
-        ExpectedRange(**{name: getattr(each, name) for name in each.__slots__} | {"rows": each.rows - 1})
-        if each.start_offset <= 12 < each.end_offset
-        else each
-        for each in expected
+        ExpectedRange(**{name: getattr(file, name) for name in file.__slots__} | {"rows": file.rows - 1})
+        if file.start_offset <= 12 < file.end_offset
+        else file
+        for file in expected
     ]
     assert missing(lake, accepted) == []
 
@@ -153,7 +153,7 @@ def test_who_shares_a_file_with_a_range_that_lacks_rows_is_looked_at_too(
     together = shared(lake, expected)
     assert live.suspects(together) == together[:3]
     assert missing(lake, together) == [], "all rows are there, whichever file holds them"
-    assert live.rows_beside(together, together[:3]) == sum(each.rows for each in expected[:3])
+    assert live.rows_beside(together, together[:3]) == sum(file.rows for file in expected[:3])
 
 
 def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected: list[ExpectedRange]) -> None:
@@ -161,5 +161,5 @@ def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected:
     one, *others = expected
     lake.rewrite(lambda table: table.filter(pc.not_equal(offsets(table), one.start_offset + 3)))
     parts = (ExpectedFile(path="file:///gone.parquet", rows=5), ExpectedFile(path=one.files[0].path, rows=one.rows - 5))
-    found = missing(lake, [replace(one, files=parts), *others])
-    assert (one.partition, one.start_offset + 3, one.start_offset + 4, 1) in found
+    result = missing(lake, [replace(one, files=parts), *others])
+    assert (one.partition, one.start_offset + 3, one.start_offset + 4, 1) in result

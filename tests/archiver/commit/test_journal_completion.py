@@ -45,17 +45,17 @@ def complete(lake: Lake, journal: TableJournal) -> list[tuple[int, int, int]]:
     """The ranges in the entries that were written: start, end and rows."""
     table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
     return sorted(
-        (one.range.start_offset, one.range.end_offset, one.range.rows)
-        for one in complete_journal(table, journal, FORMATS).landed
+        (item.range.start_offset, item.range.end_offset, item.range.rows)
+        for item in complete_journal(table, journal, FORMATS).landed
     )
 
 
 def journaled(journal: TableJournal) -> list[tuple[int, int]]:
-    return [one.offsets for one in journal.read().ranges]
+    return [item.offsets for item in journal.read().ranges]
 
 
 def commit_ids(lake: Lake) -> list[str]:
-    return [each.summary[keys.COMMIT_ID] for each in lake.metadata.snapshots if each.summary]
+    return [snapshot.summary[keys.COMMIT_ID] for snapshot in lake.metadata.snapshots if snapshot.summary]
 
 
 def test_every_commit_gets_its_entry_once(lake: Lake, journal: TableJournal) -> None:
@@ -70,7 +70,7 @@ def test_entries_are_those_that_the_job_writes(lake: Lake, journal: TableJournal
     (first, second, _) = journal.read().ranges
     assert (first.files[0].commit_id, second.files[0].commit_id) == tuple(commit_ids(lake)[:2])
     assert [first.digest, second.digest] == [f"{1:032x}", f"{11:032x}"]
-    assert [one.paths for one in (first, second)] == [(file.file_path,) for file in sorted_files(lake)]
+    assert [item.paths for item in (first, second)] == [(file.file_path,) for file in sorted_files(lake)]
 
 
 def sorted_files(lake: Lake) -> list[Any]:

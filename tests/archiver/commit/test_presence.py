@@ -58,8 +58,8 @@ def local(one: TranslatedRange) -> Path:
 
 
 def presence(lake: MemoryCatalog) -> tuple[Presence, Rejections]:
-    told = Rejections()
-    return Presence(topic=TOPIC, objects=ObjectStore(), missing=cast("Any", told), load=lake.load), told
+    rejections = Rejections()
+    return Presence(topic=TOPIC, objects=ObjectStore(), missing=cast("Any", rejections), load=lake.load), rejections
 
 
 def test_an_empty_mount_says_nothing_of_the_files(lake: MemoryCatalog, mount: Path) -> None:
@@ -68,11 +68,11 @@ def test_an_empty_mount_says_nothing_of_the_files(lake: MemoryCatalog, mount: Pa
     mount.rename(mount.with_name("away"))
     (mount / "data").mkdir(parents=True)
     later = written(mount / "data", 20, 30)  # the mount fills with new files, and is the wrong one all the same
-    looks, told = presence(lake)
+    looks, events = presence(lake)
     with pytest.raises(StorageUnavailable, match="nor are the table's own files") as error:
         looks.check((staged, later))
     assert error.value.context["also_missing"].endswith(".avro")
-    assert told.ids == []
+    assert events.ids == []
 
 
 def test_a_file_that_is_gone_takes_what_follows_with_it(lake: MemoryCatalog, mount: Path) -> None:
@@ -80,18 +80,18 @@ def test_a_file_that_is_gone_takes_what_follows_with_it(lake: MemoryCatalog, mou
     first, second, third = (written(mount / "data", start, start + 5) for start in (10, 15, 20))
     other = written(mount / "data", 0, 5, partition=1)
     local(second).unlink()
-    looks, told = presence(lake)
+    looks, events = presence(lake)
     assert looks.check((first, second, third, other)) == (first, other)
-    assert told.ids == [second.id, third.id]
+    assert events.ids == [second.id, third.id]
 
 
 def test_a_file_of_another_size_is_not_the_one_that_was_staged(lake: MemoryCatalog, mount: Path) -> None:
     append(lake, written(mount / "data", 0, 10))
     one = written(mount / "data", 10, 20)
     local(one).write_bytes(b"cut")
-    looks, told = presence(lake)
+    looks, events = presence(lake)
     assert looks.check((one,)) == ()
-    assert told.ids == [one.id]
+    assert events.ids == [one.id]
 
 
 @pytest.mark.parametrize("has_files", [False, True])
@@ -104,23 +104,23 @@ def test_metadata_elsewhere_says_nothing_of_the_data(lake: MemoryCatalog, tmp_pa
     if has_files:
         append(lake, first)
     local(gone).unlink()
-    looks, told = presence(lake)
+    looks, events = presence(lake)
     if has_files:
         assert looks.check((gone,)) == ()
-        assert told.ids == [gone.id]
+        assert events.ids == [gone.id]
         local(first).unlink()
-        told.ids.clear()
+        events.ids.clear()
     with pytest.raises(StorageUnavailable):
         looks.check((gone,))
-    assert told.ids == []
+    assert events.ids == []
 
 
 def test_a_range_lacks_what_one_of_its_files_lacks(lake: MemoryCatalog, mount: Path) -> None:
-    first, second, third = (written(mount / "data", *each) for each in ((10, 20), (10, 20), (20, 30)))
+    first, second, third = (written(mount / "data", *value) for value in ((10, 20), (10, 20), (20, 30)))
     whole = replace(first, files=(*first.files, *second.files))
     append(lake, written(mount / "data", 0, 10))
-    looks, told = presence(lake)
+    looks, events = presence(lake)
     assert looks.check((whole, third)) == (whole, third)
     local(second).unlink()
     assert looks.check((whole, third)) == ()
-    assert told.ids == [whole.id, third.id]
+    assert events.ids == [whole.id, third.id]

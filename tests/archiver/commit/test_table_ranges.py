@@ -56,8 +56,8 @@ def found(tmp_path: Path) -> Any:
     def look(
         journaled: list[StoredRange], files: list[str], footers: dict[str, SegmentMetadata]
     ) -> list[tuple[Any, ...]]:
-        there = {where: table_file(where, footers[where].rows if where in footers else 5) for where in files}
-        return [(*one.offsets, one.paths) for one in table_ranges(table, journaled, there, footers)]
+        present = {where: table_file(where, footers[where].rows if where in footers else 5) for where in files}
+        return [(*item.offsets, item.paths) for item in table_ranges(table, journaled, present, footers)]
 
     return look
 
@@ -97,25 +97,25 @@ def test_ranges_of_which_the_found_files_have_only_a_part_stay_expected(found: A
     """The other rows are in files of other engines, without a footer."""
     old = [StoredRange.of(span(0, start, start + 10)) for start in (0, 10)]
     copy, stray = path(), path()
-    known = [(0, 10, old[0].paths), (10, 20, old[1].paths)]
-    assert found(old, [copy], {copy: footer(0, 6)}) == known
+    existing = [(0, 10, old[0].paths), (10, 20, old[1].paths)]
+    assert found(old, [copy], {copy: footer(0, 6)}) == existing
     assert found(old, [copy, stray], {copy: footer(0, 6), stray: footer(6, 20)}) == [(0, 6, (copy,)), (6, 20, (stray,))]
     for start in (5, 8):  # as many rows, but of other offsets
         others = {copy: footer(0, 6), stray: replace(footer(start, 20), rows=14)}
-        assert found(old, [copy, stray], others) == known
+        assert found(old, [copy, stray], others) == existing
 
 
 def test_rows_that_are_accepted_to_be_gone_stay_so_in_other_files(tmp_path: Path) -> None:
     """A refill's copy of the whole range, of which others erased two rows since: none of them may come back."""
     table = MemoryCatalog(tmp_path).load()
-    known = StoredRange.of(span(0, 0, 10)).without(left=8, erased=2, lost=0)
+    existing = StoredRange.of(span(0, 0, 10)).without(left=8, erased=2, lost=0)
     copy = path()
-    (one,) = table_ranges(table, [known], {copy: table_file(copy, 10)}, {copy: footer(0, 10)})
+    (one,) = table_ranges(table, [existing], {copy: table_file(copy, 10)}, {copy: footer(0, 10)})
     assert (one.paths, one.rows, one.expected, one.files[0].erased) == ((copy,), 10, 8, 2)
     parts = [path(), path()]
     footers = {parts[0]: footer(0, 6), parts[1]: footer(6, 10)}
     files = {where: table_file(where, about.rows) for where, about in footers.items()}
-    assert table_ranges(table, [known], files, footers) == [known]
+    assert table_ranges(table, [existing], files, footers) == [existing]
 
 
 def test_rows_that_a_rewrite_did_not_find_stay_expected(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_files_are_one_range_only_with_all_of_them() -> None:
         for name, about in footers.items()
     }
     ranges = ranges_of(described)
-    assert [(one.id, tuple(file.path for file in one.files)) for one in ranges.partial] == [(other, (names[2],))]
-    assert {(one.start_offset, tuple(file.path for file in one.files)) for one in ranges.whole} == {
+    assert [(item.id, tuple(file.path for file in item.files)) for item in ranges.partial] == [(other, (names[2],))]
+    assert {(item.start_offset, tuple(file.path for file in item.files)) for item in ranges.whole} == {
         (0, (names[0], names[1])),
         (10, (names[3],)),
         (10, (names[4],)),

@@ -247,7 +247,7 @@ def test_a_start_time_keeps_its_zone(tmp_path: Path) -> None:
 def test_defaults_keep_the_limits_of_their_keys(tmp_path: Path, name: str, section: type[BaseModel]) -> None:
     texts: dict[str, str] = {}
     for key, field in section.model_fields.items():
-        parsers = {each.func for each in field.metadata if isinstance(each, BeforeValidator)}
+        parsers = {item.func for item in field.metadata if isinstance(item, BeforeValidator)}
         if field.default is not None and parsers & {parse_bytes, parse_seconds}:
             texts[key] = bytes_text(field.default) if parse_bytes in parsers else seconds_text(field.default)
     assert texts

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from archiver.engine.class_archive import FOLDER, class_archive_options, ready_archive_options
+from archiver.engine.class_archive import FOLDER, class_archive_options
 
 COMPLETE = bytes.fromhex("a8ab0bf0") + b"classes"
 
@@ -25,14 +25,14 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def folder(java: Path) -> Path:
-    (found,) = java.parent.glob(f"cache/*/{FOLDER}")
-    return found
+    (result,) = java.parent.glob(f"cache/*/{FOLDER}")
+    return result
 
 
 def options(java: Path, version: int = 17, **settings: str) -> list[str]:
     """The options but those that keep Java quiet."""
-    found = class_archive_options(java, version, {f"spark.driver.{key}": value for key, value in settings.items()})
-    return [each for each in found if not each.startswith("-Xlog")]
+    options = class_archive_options(java, version, {f"spark.driver.{key}": value for key, value in settings.items()})
+    return [item for item in options if not item.startswith("-Xlog")]
 
 
 def written_by(java: Path) -> Path:
@@ -77,7 +77,7 @@ def test_another_java_has_its_own(java: Path) -> None:
     other = java.with_name("other")
     other.touch()
     written_by(other)
-    assert len({each.stem for each in folder(java).glob("*.seen")}) == 2
+    assert len({item.stem for item in folder(java).glob("*.seen")}) == 2
 
 
 def test_other_jars_have_their_own(java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,15 +102,15 @@ def test_archives_that_no_start_asks_for_are_removed(java: Path) -> None:
 
 def test_java_says_nothing_of_an_archive_it_cannot_use(java: Path) -> None:
     """A second start's terminal shows what the first one's shows."""
-    if (found := shutil.which("java")) is None:
+    if (result := shutil.which("java")) is None:
         pytest.skip("Java isn't on the path")
     (jar,) = Path(pyspark.__path__[0], "jars").glob("py4j-*.jar")
     archive, moved = java.with_name("classes.jsa"), java.with_name("moved.jar")
     shutil.copy(jar, moved)
-    quiet = [each for each in class_archive_options(java, 21, {}) if each.startswith("-Xlog")]
+    quiet = [option for option in class_archive_options(java, 21, {}) if option.startswith("-Xlog")]
 
     def said(*options: str | Path, jar: Path) -> str:
-        command = [found, *options, "-cp", jar, "py4j.GatewayServer", "--help"]
+        command = [result, *options, "-cp", jar, "py4j.GatewayServer", "--help"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert "usage" in ended.stdout + ended.stderr
         return "".join(line for line in (ended.stdout + ended.stderr).splitlines() if "usage" not in line)
@@ -121,7 +121,7 @@ def test_java_says_nothing_of_an_archive_it_cannot_use(java: Path) -> None:
 
 
 def test_newer_java_keeps_it_itself(java: Path) -> None:
-    assert [each.partition("=")[0] for each in options(java, 21)] == [
+    assert [option.partition("=")[0] for option in options(java, 21)] == [
         "-XX:+AutoCreateSharedArchive",
         "-XX:SharedArchiveFile",
     ]
@@ -142,56 +142,3 @@ def test_who_chooses_is_left_alone(java: Path, settings: dict[str, str]) -> None
 def test_a_home_that_cannot_be_written_has_none(java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(java))  # a file, so no folder can be made in it
     assert options(java, 21) == []
-
-
-def ready(java: Path, **settings: str) -> list[str] | None:
-    found = ready_archive_options(java, {f"spark.driver.{key}": value for key, value in settings.items()})
-    return None if found is None else [each for each in found if not each.startswith("-Xlog")]
-
-
-def test_a_jvm_that_may_have_nothing_to_do_writes_none_and_claims_none(java: Path) -> None:
-    assert ready(java) == [], "the first start of all"
-    assert ready(java) is None, "a session is to write it"
-    (option,) = options(java)
-    writing = Path(option.partition("=")[2])
-    assert option.startswith("-XX:ArchiveClassesAtExit=")
-    writing.write_bytes(COMPLETE)
-    assert ready(java) is None, "it may still be written"
-    make_old(writing, 31)
-    (option,) = ready(java) or [""]
-    archive = Path(option.removeprefix("-XX:SharedArchiveFile="))
-    assert archive.read_bytes() == COMPLETE
-    assert options(java) == [option]
-
-
-def test_such_a_jvm_leaves_an_archive_that_is_cut_short_to_a_session(java: Path) -> None:
-    assert ready(java) == []
-    (seen,) = folder(java).glob("*.seen")
-    seen.with_suffix(".jsa").write_bytes(bytes(len(COMPLETE)))
-    assert ready(java) is None
-
-
-def test_such_a_jvm_also_removes_what_nobody_asked_for_in_a_month(java: Path) -> None:
-    old = folder_of(java) / "0123456789abcdef.jsa"
-    old.write_bytes(COMPLETE)
-    old.with_suffix(".seen").touch()
-    make_old(old.with_suffix(".seen"), 31 * 24 * 3600)
-    assert ready(java) == []
-    assert not old.exists()
-
-
-def folder_of(java: Path) -> Path:
-    assert ready(java) == []
-    found = folder(java)
-    for each in found.iterdir():
-        each.unlink()
-    return found
-
-
-def test_such_a_jvm_has_none_where_settings_choose_or_nothing_can_be_written(
-    java: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert ready(java, extraJavaOptions="-Xshare:off") == []
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert ready(java) == []

@@ -12,7 +12,7 @@ import pytest
 
 from archiver.engine import grouped
 from archiver.engine.grouped import run_grouped
-from archiver.engine.runner import Outcome, Result, Task
+from archiver.engine.runner import Result, Task, TaskOutcome
 from archiver.errors import TaskInterrupted, UpkeepError, WorkerLost
 from tests.support.engine.inline_engine import InlineEngine
 
@@ -34,20 +34,20 @@ class Losing(InlineEngine):
         self.calls: list[list[object]] = []
         self._error = error
 
-    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+    def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         self.calls.append(list(tasks))
-        dies = [index for index, each in enumerate(tasks) if each == 1 or (isinstance(each, tuple) and 1 in each)]
+        dies = [index for index, value in enumerate(tasks) if value == 1 or (isinstance(value, tuple) and 1 in value)]
         return self._some(super().run_tasks(tasks, run), dies)
 
-    def _some(self, outcomes: Iterator[Outcome[Result]], dies: Sequence[int]) -> Iterator[Outcome[Result]]:
-        for each in outcomes:
-            yield Outcome(index=each.index, error=self._error("gone")) if each.index in dies else each
+    def _some(self, outcomes: Iterator[TaskOutcome[Result]], dies: Sequence[int]) -> Iterator[TaskOutcome[Result]]:
+        for outcome in outcomes:
+            yield TaskOutcome(index=outcome.index, error=self._error("gone")) if outcome.index in dies else outcome
 
 
 def found(engine: InlineEngine, groups: Sequence[Sequence[int]], **more: Any) -> dict[int, object]:
     outcomes = list(run_grouped(engine, range(6), doubled, groups, **{"is_stopped": lambda: False} | more))
-    assert sorted(each.index for each in outcomes) == list(range(6)), "each task has one outcome"
-    return {each.index: each.error.message if each.error else each.result for each in outcomes}
+    assert sorted(outcome.index for outcome in outcomes) == list(range(6)), "each task has one outcome"
+    return {outcome.index: outcome.error.message if outcome.error else outcome.result for outcome in outcomes}
 
 
 def test_each_task_of_a_group_has_its_own_outcome() -> None:
@@ -69,7 +69,7 @@ def test_the_tasks_of_a_group_run_in_a_context_of_their_own() -> None:
     engine = InlineEngine()
     assert found(engine, [(0, 1, 2), (4, 5), (3,)], around=noted)[5] == "no five"
     assert {tasks for way, tasks, _ in ENTERED if way == "in"} == {(0, 1, 2), (4, 5), (3,)}
-    assert {each[1:] for each in ENTERED if each[0] == "in"} == {each[1:] for each in ENTERED if each[0] == "out"}
+    assert {value[1:] for value in ENTERED if value[0] == "in"} == {value[1:] for value in ENTERED if value[0] == "out"}
     ENTERED.clear()
     assert found(engine, [(index,) for index in range(6)], around=noted)[5] == "no five"
     assert not ENTERED
@@ -114,5 +114,5 @@ def test_nothing_begins_again_once_the_job_stops() -> None:
     """Whenever the stop comes: the engine forgets an interrupt that came before its second call."""
     engine = Losing()
     outcomes = run_grouped(engine, range(6), doubled, GROUPS, is_stopped=lambda: True)
-    stopped = {each.index for each in outcomes if isinstance(each.error, TaskInterrupted)}
+    stopped = {outcome.index for outcome in outcomes if isinstance(outcome.error, TaskInterrupted)}
     assert stopped == {0, 2}, "1 is lost even then"

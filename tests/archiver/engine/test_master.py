@@ -52,10 +52,10 @@ def silent_port() -> int:
 
 @pytest.mark.parametrize("form", ["spark://127.0.0.1:{}", "sc://127.0.0.1:{}", "sc://127.0.0.1:{}/;user_id=a"])
 def test_nobody_at_the_address_is_an_error_at_once(form: str, silent_port: int) -> None:
-    place = form.format(silent_port)
+    position = form.format(silent_port)
     with pytest.raises(EngineError, match="Spark doesn't answer") as raised:
-        require_answer(place)
-    assert raised.value.context["spark"] == place
+        require_answer(position)
+    assert raised.value.context["spark"] == position
     assert f"127.0.0.1:{silent_port}" in raised.value.context["addresses"]
 
 

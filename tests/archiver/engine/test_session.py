@@ -31,7 +31,7 @@ def test_a_cluster_keeps_its_own_addresses():
 def test_java_options_of_the_operator_are_kept_and_win(master: str):
     given = {"master": master, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
     options = classic_settings(given)["spark.driver.extraJavaOptions"].split()
-    levels = [each for each in options if each.startswith("-XX:TieredStopAtLevel=")]
+    levels = [option for option in options if option.startswith("-XX:TieredStopAtLevel=")]
     assert levels[-1] == "-XX:TieredStopAtLevel=4"
     assert (len(levels) == 2) == master.startswith("local")
     assert options[-1].startswith("-Dlog4j2.configurationFile=")
@@ -40,7 +40,7 @@ def test_java_options_of_the_operator_are_kept_and_win(master: str):
 def test_a_collector_of_the_operator_is_the_only_one():
     def collectors(options: str) -> list[str]:
         settings = classic_settings({"master": "local[1]", "spark.driver.extraJavaOptions": options})
-        return [each for each in settings["spark.driver.extraJavaOptions"].split() if each.endswith("GC")]
+        return [item for item in settings["spark.driver.extraJavaOptions"].split() if item.endswith("GC")]
 
     assert collectors("-Dx=y") == ["-XX:+UseSerialGC"]
     assert collectors("-XX:+UseZGC -Dx=y") == ["-XX:+UseZGC"]

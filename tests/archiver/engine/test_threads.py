@@ -14,12 +14,12 @@ def test_results_and_errors_come_with_the_index_of_their_task() -> None:
             raise UpkeepError("no three", file="f")
         return 10 // (task - 4)
 
-    found = {each.index: each for each in ThreadEngine(3).run_tasks([2, 3, 4, 5], run)}
-    assert sorted(found) == [0, 1, 2, 3]
-    assert (found[0].result, found[3].result) == (-5, 10)
-    assert isinstance(found[1].error, UpkeepError)
-    assert isinstance(found[2].error, EngineError)
-    assert "ZeroDivisionError" in found[2].error.message
+    result = {task.index: task for task in ThreadEngine(3).run_tasks([2, 3, 4, 5], run)}
+    assert sorted(result) == [0, 1, 2, 3]
+    assert (result[0].result, result[3].result) == (-5, 10)
+    assert isinstance(result[1].error, UpkeepError)
+    assert isinstance(result[2].error, EngineError)
+    assert "ZeroDivisionError" in result[2].error.message
 
 
 def test_an_interrupt_stops_what_has_not_begun() -> None:
@@ -32,9 +32,9 @@ def test_an_interrupt_stops_what_has_not_begun() -> None:
 
     outcomes = list(engine.run_tasks([1, 2, 3], run))
     assert begun.is_set()
-    assert [each.result for each in outcomes if each.error is None] == [1]
-    assert {type(each.error) for each in outcomes if each.error} == {TaskInterrupted}
-    assert [each.result for each in engine.run_tasks([], run)] == []
+    assert [outcome.result for outcome in outcomes if outcome.error is None] == [1]
+    assert {type(outcome.error) for outcome in outcomes if outcome.error} == {TaskInterrupted}
+    assert [task.result for task in engine.run_tasks([], run)] == []
 
 
 def test_nothing_more_begins_when_nobody_listens() -> None:

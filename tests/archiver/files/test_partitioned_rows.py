@@ -63,14 +63,14 @@ def records(count: int, keys: int, *, size: int = 1) -> list[bytes]:
 
 def seen(result: TaskResult) -> list[list[tuple[bytes | None, list[int]]]]:
     """Of each range its files: the key that all of its rows have, and their offsets."""
-    found = []
-    for one in result.ranges:
+    outcome = []
+    for item in result.ranges:
         files = []
-        for file in one.files:
+        for file in item.files:
             assert file.partition is not None
             files.append((file.partition.values[-1], [row["offset"] for row in rows_of(file)]))
-        found.append(files)
-    return found
+        outcome.append(files)
+    return outcome
 
 
 def test_a_range_has_a_file_for_each_partition_and_all_of_its_records(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_spilled_or_not_the_files_are_the_same(
         result = translate_range(task)
     assert result.error is None
     places = {}
-    for one in result.ranges:
-        for file in one.files:
+    for item in result.ranges:
+        for file in item.files:
             assert file.partition is not None
             offsets = [row["offset"] for row in rows_of(file)]
             assert offsets == sorted(offsets)
@@ -128,7 +128,7 @@ def test_spilled_or_not_the_files_are_the_same(
     assert sorted(places) == list(range(len(keys)))
     for n, key in enumerate(keys):
         assert places[n] == places[keys.index(key)]
-    assert not [each for each in (folder / "spool").rglob("*") if each.is_file()]
+    assert not [element for element in (folder / "spool").rglob("*") if element.is_file()]
 
 
 def test_memory_is_bounded_with_hundreds_of_partitions(tmp_path: Path) -> None:
@@ -142,15 +142,15 @@ def test_memory_is_bounded_with_hundreds_of_partitions(tmp_path: Path) -> None:
     def add(self: Any, *given: Any) -> None:
         nonlocal most
         original(self, *given)
-        most = max(most, sum(each.rows.nbytes + each.records.nbytes for each in self._waiting))
+        most = max(most, sum(file.rows.nbytes + file.records.nbytes for file in self._waiting))
 
     with pytest.MonkeyPatch.context() as watched:
         watched.setattr(partitioned_rows.PartitionedRows, "add", add)
         before = pa.total_allocated_bytes()
         result = translate_range(task)
     assert result.error is None
-    assert [len(one.files) for one in result.ranges] == [400] * len(result.ranges)
-    assert sum(one.rows for one in result.ranges) == 8_000
+    assert [len(item.files) for item in result.ranges] == [400] * len(result.ranges)
+    assert sum(file.rows for file in result.ranges) == 8_000
     assert most < 20 << 20  # one group may be as large as this before it is put aside
     assert pa.total_allocated_bytes() - before < 4 << 20
 
@@ -158,8 +158,8 @@ def test_memory_is_bounded_with_hundreds_of_partitions(tmp_path: Path) -> None:
 def test_a_range_ends_with_very_many_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitioned_rows, "MOST_FILES", 3)
     result = translate_range(task_of(tmp_path, records(200, 5), 200))
-    assert [one.rows for one in result.ranges] == [200]  # a group isn't taken apart
-    assert [len(one.files) for one in result.ranges] == [5]
+    assert [file.rows for file in result.ranges] == [200]  # a group isn't taken apart
+    assert [len(item.files) for item in result.ranges] == [5]
 
 
 def test_a_range_ends_by_the_largest_file_and_the_next_goes_on(tmp_path: Path) -> None:
@@ -167,10 +167,10 @@ def test_a_range_ends_by_the_largest_file_and_the_next_goes_on(tmp_path: Path) -
     result = translate_range(task_of(tmp_path, log, 9, target_file_size=1 << 20))
     assert result.error is None
     assert len(result.ranges) > 1
-    edges = [(one.start_offset, one.end_offset) for one in result.ranges]
+    edges = [(item.start_offset, item.end_offset) for item in result.ranges]
     assert edges[0][0] == 0
     assert edges[-1][1] == 9
-    assert all(one[1] == after[0] for one, after in pairwise(edges))
+    assert all(value[1] == after[0] for value, after in pairwise(edges))
     assert sorted(n for files in seen(result) for _, offsets in files for n in offsets) == list(range(9))
 
 
@@ -198,8 +198,8 @@ def test_a_range_with_a_file_that_failed_is_none(tmp_path: Path, number: int, ki
     result = translate_range(replace(task, target=replace(task.target, objects=Store())))
     assert isinstance(result.error, kind)
     assert len(result.ranges) == (1 if number >= 3 else 0)
-    assert all(len(one.files) == 3 for one in result.ranges)
-    left = [each for each in (tmp_path / "spool").rglob("*") if each.is_file()]
+    assert all(len(item.files) == 3 for item in result.ranges)
+    left = [item for item in (tmp_path / "spool").rglob("*") if item.is_file()]
     assert len(left) == (kind is StorageDenied)
 
 

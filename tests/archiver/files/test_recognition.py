@@ -75,10 +75,10 @@ UNKNOWN = ("top", "blank", "below", "in a list", "in a map")
 def test_what_a_schema_does_not_know_is_found_at_any_depth(row: RowMapping, values: dict[str, bytes | None]) -> None:
     rows, records = decoded(row, list(values.values()))
     recognizer = Recognizer(row)
-    found = recognizer.unknown(rows.column("val"), "val")
-    assert found is not None
-    assert [name for name, is_unknown in zip(values, found, strict=True) if is_unknown] == list(UNKNOWN)
-    whole = sum(len(each) for each in values.values() if each)
+    result = recognizer.unknown(rows.column("val"), "val")
+    assert result is not None
+    assert [name for name, is_unknown in zip(values, result, strict=True) if is_unknown] == list(UNKNOWN)
+    whole = sum(len(value) for value in values.values() if value)
     assert recognizer.count(rows, records) == Recognition(
         value=Fit(values=10, size_bytes=whole, failed=1, raw=2, unknown=5, unknown_bytes=5 + 7 + 3 + 3 + 4, blank=1)
     )
@@ -102,8 +102,8 @@ def test_raw_keys_and_values_are_not_counted() -> None:
 def test_excluded_fields_are_known() -> None:
     hiding = descriptor_of(HIDING)
     row = RowMapping(key=RawMapping(raw_id=9_000), value=compile_mapping(hiding), schema_version=1)
-    found = Recognizer(row).count(*decoded(row, [GetMessageClass(hiding)(id="a", blob=b"zz").SerializeToString()]))
-    assert (found.value.values, found.value.unknown) == (1, 0)
+    result = Recognizer(row).count(*decoded(row, [GetMessageClass(hiding)(id="a", blob=b"zz").SerializeToString()]))
+    assert (result.value.values, result.value.unknown) == (1, 0)
 
 
 def test_unknown_fields_beside_excluded_ones_do_not_count_nor_halt_and_those_below_do() -> None:
@@ -157,6 +157,6 @@ def test_a_majority_is_doubted(fit: Fit, doubt: Doubt | None) -> None:
 
 
 def test_json_leaves_out_zeros_and_newer_counts() -> None:
-    found = Recognition(value=Fit(values=3, unknown=1))
-    assert found.to_json() == {"value": {"values": 3, "unknown": 1}}
-    assert Recognition.from_json({"value": {"values": 3, "unknown": 1, "later": 9}}) == found
+    recognition = Recognition(value=Fit(values=3, unknown=1))
+    assert recognition.to_json() == {"value": {"values": 3, "unknown": 1}}
+    assert Recognition.from_json({"value": {"values": 3, "unknown": 1, "later": 9}}) == recognition

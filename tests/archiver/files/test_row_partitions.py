@@ -70,9 +70,9 @@ def test_every_value_is_what_pyiceberg_computes(kind: str, transform: str, data:
     column = column.slice(1, len(given_values))  # a slice, as rows of a group are
     judge = parse_transform(transform)
     result = judge.result_type(iceberg)
-    wanted = [judge.transform(iceberg)(each) for each in given_values]
-    got = [None if each is None else from_bytes(result, each) for each in in_bytes(transformed(transform, column))]
-    assert got == wanted
+    expected = [judge.transform(iceberg)(value) for value in given_values]
+    got = [None if byte is None else from_bytes(result, byte) for byte in in_bytes(transformed(transform, column))]
+    assert got == expected
 
 
 def schema() -> pa.Schema:
@@ -109,19 +109,19 @@ ROWS = st.lists(
 def test_rows_are_sorted_by_partition_and_keep_their_order_within(rows: list[Any], day: int) -> None:
     by = partitioning(("day", 30), ("identity", 101), ("bucket[3]", 5), ("truncate[2]", 102), ("identity", 999))
     batch = pa.RecordBatch.from_pylist([{"key": {"__raw__": key}, "val": val} for key, val in rows], schema())
-    found = RowPartitions(by, schema()).sort(batch, day)
-    order = np.arange(len(rows)) if found.order is None else found.order
+    result = RowPartitions(by, schema()).sort(batch, day)
+    order = np.arange(len(rows)) if result.order is None else result.order
     assert sorted(order.tolist()) == list(range(len(rows)))
-    assert len(set(found.values)) == len(found.values) == len(found.starts) - 1
+    assert len(set(result.values)) == len(result.values) == len(result.starts) - 1
     bucket, truncate = parse_transform("bucket[3]"), parse_transform("truncate[2]")
-    for values, start, end in zip(found.values, found.starts[:-1], found.starts[1:], strict=True):
+    for values, start, end in zip(result.values, result.starts[:-1], result.starts[1:], strict=True):
         places = order[start:end].tolist()
         assert places == sorted(places)
         assert places
-        for place in places:
-            key, val = rows[place]
+        for position in places:
+            key, val = rows[position]
             customer = (val or {}).get("customer") or {}
-            wanted = (
+            expected = (
                 day,
                 customer.get("region"),
                 bucket.transform(BinaryType())(key),
@@ -129,8 +129,8 @@ def test_rows_are_sorted_by_partition_and_keep_their_order_within(rows: list[Any
                 None,  # a column that the rows lack
             )
             kinds = (DateType(), StringType(), IntegerType(), IntegerType(), StringType())
-            assert wanted == tuple(
-                None if each is None else from_bytes(kind, each) for kind, each in zip(kinds, values, strict=True)
+            assert expected == tuple(
+                None if value is None else from_bytes(kind, value) for kind, value in zip(kinds, values, strict=True)
             )
 
 
@@ -139,11 +139,11 @@ def test_many_columns_of_many_values_do_not_overflow() -> None:
     kind = pa.schema([arrow_field("val", pa.struct(fields), 2)])
     count = 20_000
     texts = np.random.default_rng(3).integers(0, 10_000, (8, count)).astype(str)
-    columns = [pa.array(each) for each in texts]
+    columns = [pa.array(text) for text in texts]
     rows = pa.RecordBatch.from_arrays([pa.StructArray.from_arrays(columns, fields=fields)], schema=kind)
     by = partitioning(*(("identity", 200 + n) for n in range(8)))
-    found = RowPartitions(by, kind).sort(rows, 0)
-    assert len(found.values) == len({*zip(*texts.tolist(), strict=True)})
+    result = RowPartitions(by, kind).sort(rows, 0)
+    assert len(result.values) == len({*zip(*texts.tolist(), strict=True)})
 
 
 def test_times_of_a_clock_are_those_that_people_know() -> None:

@@ -176,4 +176,4 @@ def test_rows_too_large_for_one_column_are_split():
     parts = translated(row, sent)
     (whole,) = translated(RAW, sent)
     assert len(parts) > 1
-    assert [each for part in parts for each in part.to_pylist()] == whole.to_pylist()
+    assert [value for part in parts for value in part.to_pylist()] == whole.to_pylist()

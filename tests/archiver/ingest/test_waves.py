@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from archiver.config.model import ArchiveSection
-from archiver.engine.runner import Engine, Outcome, Result, Task
+from archiver.engine.runner import Engine, Result, Task, TaskOutcome
 from archiver.errors import BrokerUnavailable, StorageError, TaskInterrupted
 from archiver.ingest.plan.backlog import Backlog
 from archiver.ingest.plan.ranges import PlannedRange
@@ -173,7 +173,7 @@ def test_if_tasks_break_off_no_other_commit_begins(target: TopicTarget, settings
             super().commit(catalog)
 
     class Breaking(InlineEngine):
-        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
             yield from super().run_tasks(tasks, run)
             busy.wait()
             threading.Timer(0.1, broken.set).start()
@@ -189,7 +189,7 @@ def test_a_defect_ends_the_tasks_that_still_run(target: TopicTarget, settings: A
     ended: list[str] = []
 
     class Watched(InlineEngine):
-        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
             try:
                 yield from super().run_tasks(tasks, run)
             finally:
@@ -295,11 +295,11 @@ def test_a_stop_while_tasks_are_made_ends_them_all(target: TopicTarget, settings
             super().interrupt()
             interrupted.set()
 
-        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[Outcome[Result]]:
+        def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
             outcomes = super().run_tasks(tasks, run)
             stop.set()
 
-            def late() -> Iterator[Outcome[Result]]:
+            def late() -> Iterator[TaskOutcome[Result]]:
                 assert interrupted.wait(30)
                 yield from outcomes
 

@@ -31,9 +31,9 @@ def test_java_home_comes_first(tmp_path: Path, nowhere: pytest.MonkeyPatch):
     other = fake_java(tmp_path / "other", 'openjdk version "21.0.1"')
     nowhere.setenv("JAVA_HOME", str(home))
     nowhere.setenv("PATH", f"{other / 'bin'}:/bin:/usr/bin")
-    found = java.find_java()
-    assert (found.home, found.major) == (home, 17)
-    assert found.executable == str(home / "bin" / "java")
+    result = java.find_java()
+    assert (result.home, result.major) == (home, 17)
+    assert result.executable == str(home / "bin" / "java")
 
 
 def test_one_that_does_not_fit_is_passed_over(tmp_path: Path, nowhere: pytest.MonkeyPatch):

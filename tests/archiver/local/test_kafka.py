@@ -34,11 +34,11 @@ def test_one_node_is_named_and_placed_as_ever():
 
 
 def test_three_nodes_keep_three_copies_and_need_two():
-    known = state_of(3)
+    state = state_of(3)
     assert [part.name for part in parts_of(3)] == ["kafka-1", "kafka-2", "kafka-3", "seaweedfs", "postgres"]
-    assert bootstrap_servers(known) == "127.0.0.1:15000,127.0.0.1:15002,127.0.0.1:15004"
+    assert bootstrap_servers(state) == "127.0.0.1:15000,127.0.0.1:15002,127.0.0.1:15004"
     for node in (1, 2, 3):
-        settings = broker_settings(known, node)
+        settings = broker_settings(state, node)
         assert settings["node.id"] == node
         assert settings["controller.quorum.voters"] == "1@127.0.0.1:15001,2@127.0.0.1:15003,3@127.0.0.1:15005"
         assert settings["transaction.state.log.replication.factor"] == 3
@@ -48,13 +48,13 @@ def test_three_nodes_keep_three_copies_and_need_two():
 
 
 def test_a_node_is_started_again_where_another_moved(tmp_path: Path):
-    known, part = state_of(3), Kafka(node=2, nodes=3)
-    context = PartContext(folder=tmp_path, log=tmp_path / "log", state=known)
+    existing, part = state_of(3), Kafka(node=2, nodes=3)
+    context = PartContext(folder=tmp_path, log=tmp_path / "log", state=existing)
     assert not part.suits(context)
-    text = "".join(f"{key}={value}\n" for key, value in broker_settings(known, 2).items())
+    text = "".join(f"{key}={value}\n" for key, value in broker_settings(existing, 2).items())
     (tmp_path / "server.properties").write_text(text)
     assert part.suits(context)
-    moved = known.with_ports({"kafka-3-controller": 15_999})
+    moved = existing.with_ports({"kafka-3-controller": 15_999})
     assert not part.suits(PartContext(folder=tmp_path, log=tmp_path / "log", state=moved))
 
 
@@ -75,6 +75,6 @@ def test_a_stack_of_before_has_one_broker(tmp_path: Path):
     path = tmp_path / state.FILE_NAME
     path.write_text(path.read_text().replace(',\n  "brokers": 1', ""))
     assert '"brokers"' not in path.read_text()
-    found = state.load(tmp_path)
-    assert found is not None
-    assert found.brokers == 1
+    result = state.load(tmp_path)
+    assert result is not None
+    assert result.brokers == 1

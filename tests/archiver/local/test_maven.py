@@ -66,17 +66,17 @@ def test_a_set_with_a_missing_jar_is_fetched_again(tmp_path: Path):
 
 def test_many_at_once_fetch_once(tmp_path: Path):
     java = fake_java(tmp_path / "jdk", FETCHES)
-    found: list[Path] = []
+    result: list[Path] = []
     threads = [
-        threading.Thread(target=lambda: found.append(maven.jars("thing", ARTIFACTS, java, lambda _: None)))
+        threading.Thread(target=lambda: result.append(maven.jars("thing", ARTIFACTS, java, lambda _: None)))
         for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == 1
-    assert len(found) == 4
+    assert len(set(result)) == 1
+    assert len(result) == 4
     assert runs(java) == 1
 
 

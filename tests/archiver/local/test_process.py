@@ -60,18 +60,18 @@ def test_what_ignores_the_signal_is_ended_by_force(tmp_path: Path):
 
 @pytest.mark.parametrize("change", [{"started": 1.0}, {"program": "postgres"}])
 def test_a_reused_pid_is_not_ours(tmp_path: Path, change: dict[str, object]):
-    with subprocess.Popen(["/bin/sleep", "60"]) as other:
-        while not psutil.Process(other.pid).cmdline():  # the kernel hasn't set it up yet
+    with subprocess.Popen(["/bin/sleep", "60"]) as second:
+        while not psutil.Process(second.pid).cmdline():  # the kernel hasn't set it up yet
             time.sleep(0.01)
-        mark = ProcessMark(pid=other.pid, started=psutil.Process(other.pid).create_time(), program="sleep")
+        mark = ProcessMark(pid=second.pid, started=psutil.Process(second.pid).create_time(), program="sleep")
         stale = replace(mark, **change)
         try:
             assert process.is_running(mark)
             assert not process.is_running(stale)
             assert not process.stop(stale, with_signal=signal.SIGKILL, timeout=1)
-            assert other.poll() is None
+            assert second.poll() is None
         finally:
-            other.kill()
+            second.kill()
 
 
 def test_secrets_of_the_callers_environment_stay_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -23,8 +23,8 @@ def bound(path: Path) -> socket.socket:
 
 @pytest.fixture
 def context(tmp_path: Path) -> PartContext:
-    known = state.draw().with_ports(ports.choose(SeaweedFS().port_names))
-    return PartContext(folder=tmp_path, log=tmp_path / "log", state=known)
+    existing = state.draw().with_ports(ports.choose(SeaweedFS().port_names))
+    return PartContext(folder=tmp_path, log=tmp_path / "log", state=existing)
 
 
 def test_only_dead_sockets_of_its_own_ports_are_removed(context: PartContext):
@@ -33,8 +33,8 @@ def test_only_dead_sockets_of_its_own_ports_are_removed(context: PartContext):
     dead, dead_grpc, living = (Path("/tmp") / f"{name}.sock" for name in names)
     foreign = Path(tempfile.gettempdir()) / f"seaweedfs-s3-{os.getpid()}99999.sock"
     with bound(living), bound(dead) as first, bound(dead_grpc) as second, bound(foreign) as third:
-        for one in (first, second, third):
-            one.close()
+        for item in (first, second, third):
+            item.close()
         try:
             SeaweedFS().tidy(context)
             assert [path.exists() for path in (dead, dead_grpc, living, foreign)] == [False, False, True, True]

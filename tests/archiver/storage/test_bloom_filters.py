@@ -47,17 +47,17 @@ def rows(start: int, count: int) -> pa.RecordBatch:
     numbers = range(start, start + count)
     val = pa.StructArray.from_arrays(
         [
-            pa.array([f"id-{each}" for each in numbers]),
-            pa.array([float(each) for each in numbers]),
-            pa.array([each % 2 == 0 for each in numbers]),
+            pa.array([f"id-{number}" for number in numbers]),
+            pa.array([float(number) for number in numbers]),
+            pa.array([number % 2 == 0 for number in numbers]),
         ],
         fields=list(SCHEMA.field("val").type),
     )
-    many = pa.array([[str(each)] for each in numbers], SCHEMA.field("many").type)
-    money = pa.array([Decimal(each * 1_000_003 % 999_983) for each in numbers], pa.decimal128(20, 0))
-    spread = pa.array([each * 1_000_003 % 999_983 for each in numbers], pa.int64())
-    uuids = pa.array([each.to_bytes(16, "big") for each in numbers], pa.uuid())
-    octets = pa.array([b"\xff" + each.to_bytes(7, "big") for each in numbers], pa.binary())
+    many = pa.array([[str(number)] for number in numbers], SCHEMA.field("many").type)
+    money = pa.array([Decimal(number * 1_000_003 % 999_983) for number in numbers], pa.decimal128(20, 0))
+    spread = pa.array([number * 1_000_003 % 999_983 for number in numbers], pa.int64())
+    uuids = pa.array([number.to_bytes(16, "big") for number in numbers], pa.uuid())
+    octets = pa.array([b"\xff" + number.to_bytes(7, "big") for number in numbers], pa.binary())
     columns = [spread, money, val, many, spread.cast(pa.int32()), uuids, octets, octets.cast(pa.binary(8))]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -87,18 +87,18 @@ def metadata(path: Path) -> list[tuple[Any, ...]]:
 
 
 def test_only_columns_that_can_have_one_get_one(written: tuple[Path, Path]) -> None:
-    found = {(group, name) for group, name, offset, _ in metadata(written[0]) if offset is not None}
-    assert found == {(group, name) for group in (0, 1) for name in ("val, text", "top", "money", "uuid")}
+    result = {(group, name) for group, name, offset, _ in metadata(written[0]) if offset is not None}
+    assert result == {(group, name) for group in (0, 1) for name in ("val, text", "top", "money", "uuid")}
     assert all(offset is None for _, _, offset, _ in metadata(written[1]))
 
 
 def test_a_filter_is_as_large_as_its_values_ask_for(written: tuple[Path, Path]) -> None:
     sizes = {length for _, _, offset, length in metadata(written[0]) if offset is not None}
     first = pa.Table.from_batches([rows(0, GROUP_ROWS // 2)])
-    leaf = next(each for each in leaves_of(SCHEMA) if each.name == "val.text")
-    found = filter_sizes([leaf], {7: 0.01}, first)
-    assert found == {leaf.index: FilterSize(GROUP_ROWS // 2, 0.01)}
-    assert all(0 < size - found[leaf.index].size < 64 for size in sizes)  # a header comes before the bits
+    leaf = next(leave for leave in leaves_of(SCHEMA) if leave.name == "val.text")
+    result = filter_sizes([leaf], {7: 0.01}, first)
+    assert result == {leaf.index: FilterSize(GROUP_ROWS // 2, 0.01)}
+    assert all(0 < size - result[leaf.index].size < 64 for size in sizes)  # a header comes before the bits
     few = filter_sizes([leaf], {7: 0.01}, first.slice(0, 10))[leaf.index]
     assert (few.values, few.size) == (FEWEST, 2048)
 
@@ -106,13 +106,13 @@ def test_a_filter_is_as_large_as_its_values_ask_for(written: tuple[Path, Path]) 
 def excluded(path: Path, value: int) -> list[bool]:
     """Of which row groups the filter says that they don't have the value."""
     probed = duckdb.sql(f"select bloom_filter_excludes from parquet_bloom_probe('{path}', 'top', {value})")
-    return [each for (each,) in probed.fetchall()]
+    return [value for (value,) in probed.fetchall()]
 
 
 def test_no_value_that_is_there_is_excluded_and_most_that_are_not_are(written: tuple[Path, Path]) -> None:
     present = duckdb.sql(f"select top from '{written[0]}' using sample 50 rows (reservoir, 5)").fetchall()
     assert not any(all(excluded(written[0], value)) for (value,) in present)
-    absent = [each for value in range(2_000_000, 2_000_200) for each in excluded(written[0], value)]
+    absent = [item for value in range(2_000_000, 2_000_200) for item in excluded(written[0], value)]
     assert sum(absent) >= 0.96 * len(absent)
 
 
@@ -125,23 +125,23 @@ def test_duckdb_finds_bytes_that_are_no_ascii(written: tuple[Path, Path], name: 
 
 def test_filters_change_no_row(written: tuple[Path, Path]) -> None:
     with_filters, without = written
-    for one, other in ((with_filters, without), (without, with_filters)):
-        assert duckdb.sql(f"from '{one}' except all from '{other}'").fetchall() == []
+    for value, second in ((with_filters, without), (without, with_filters)):
+        assert duckdb.sql(f"from '{value}' except all from '{second}'").fetchall() == []
 
 
 def test_the_writer_gives_files_the_layouts_filters_and_counts_them(archive: Any, tmp_path: Path) -> None:
     sizes, filters = [], {OFFSET_ID: 0.01, 999: 0.01}
-    for wanted in ({}, filters):
-        path = tmp_path / f"{len(wanted)}.parquet"
-        layout = SegmentLayout.of(archive.rows, archive.properties, wanted)
+    for expected in ({}, filters):
+        path = tmp_path / f"{len(expected)}.parquet"
+        layout = SegmentLayout.of_mapping(archive.rows, archive.properties, expected)
         writer = ParquetFormat().start(SpoolFile.create(path), layout)
         for start in range(0, 2 * GROUP_ROWS, GROUP_ROWS):
             writer.write(rows_of(archive, GROUP_ROWS, start=start))
         writer.write(rows_of(archive, 1))
-        told = writer.size_bytes
+        events = writer.size_bytes
         info = writer.close(origin=None, path="a", partition_value=0)
-        assert {name for _, name, offset, _ in metadata(path) if offset} == ({"kafka, offset"} if wanted else set())
-        sizes.append((told, info.size_bytes))
+        assert {name for _, name, offset, _ in metadata(path) if offset} == ({"kafka, offset"} if expected else set())
+        sizes.append((events, info.size_bytes))
     filters_of_two = 2 * FilterSize(GROUP_ROWS, 0.01).size
     assert 0 <= sizes[1][0] - sizes[0][0] - filters_of_two < 1_000
     assert sizes[1][1] > sizes[0][1]

@@ -21,7 +21,7 @@ def spans_of_runs(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
 @given(spans)
 def test_each_chunk_is_in_one_run_that_holds_it(found: list[tuple[int, int]]) -> None:
     grouped = list(runs(found, lambda each: each, most=MOST))
-    assert sorted(each for run in grouped for each in run.chunks) == sorted(found)
+    assert sorted(chunk for run in grouped for chunk in run.chunks) == sorted(found)
     for run in grouped:
         assert run.start == min(start for start, _ in run.chunks)
         assert run.end == max(end for _, end in run.chunks)

@@ -40,7 +40,7 @@ def judged(
     writer: WriterClass, schema: pa.Schema, groups: Groups, how: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()
 ) -> Layout:
     """Write with a writer and with Arrow's, and judge the file."""
-    ours, arrows = (written(each, schema, groups, how, sorted_by) for each in (writer, ArrowWriter))
+    ours, arrows = (written(value, schema, groups, how, sorted_by) for value in (writer, ArrowWriter))
     tables = [pa.Table.from_batches(batches, schema) for batches in groups]
     judge(ours, arrows, tables, how, by_arrow=writer is ArrowWriter)
     judge_reads(ours, arrows, tables)
@@ -157,8 +157,8 @@ def test_differences_of_each_width_and_those_that_overflow(writer: WriterClass) 
 def test_dictionaries_are_given_up_after_a_mebibyte_and_begun_anew_in_each_row_group(writer: WriterClass) -> None:
     batch = large.with_dictionaries_given_up(np.random.default_rng(5))
     groups = [[batch], [batch.slice(0, 200)]]
-    found = judged(writer, batch.schema, groups, large.plans_of(batch.schema, Encoding.DICTIONARY))
-    encodings = [[{page.details[2] for page in chunk.data_pages} for chunk in chunks] for chunks in found.chunks]
+    result = judged(writer, batch.schema, groups, large.plans_of(batch.schema, Encoding.DICTIONARY))
+    encodings = [[{page.details[2] for page in chunk.data_pages} for chunk in chunks] for chunks in result.chunks]
     assert encodings[0] == [{0, 8}] * 5 + [{8}]
     assert encodings[1][:4] == [{8}] * 4
 
@@ -174,8 +174,8 @@ def test_a_dictionary_of_just_a_mebibyte(writer: WriterClass, more: int) -> None
 @pytest.mark.parametrize("encoding", [Encoding.DICTIONARY, Encoding.PLAIN])
 def test_pages_end_by_rows_and_by_bytes_and_are_ordered_as_they_say(writer: WriterClass, encoding: Encoding) -> None:
     batch = large.in_many_pages(np.random.default_rng(6))
-    found = judged(writer, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
-    assert all(len(chunk.data_pages) > 2 for chunk in found.chunks[0])
+    result = judged(writer, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
+    assert all(len(chunk.data_pages) > 2 for chunk in result.chunks[0])
 
 
 @writers
@@ -214,13 +214,13 @@ def test_more_columns_row_groups_and_pages_than_have_short_lists_in_thrift() -> 
     wide = large.batch({name: pa.array([at, None, -at]) for at, name in enumerate(names)})
     judged(FileWriter, wide.schema, [[wide]], large.plans_of(wide.schema, Encoding.DICTIONARY))
     many = large.batch({"texts": pa.array([f"{at:0300000}" for at in range(70)])})
-    found = judged(
+    result = judged(
         FileWriter,
         many.schema,
         [[many], *([many.slice(at, 1)] for at in range(20))],
         large.plans_of(many.schema, Encoding.PLAIN),
     )
-    assert len(found.chunks[0][0].data_pages) > 20
+    assert len(result.chunks[0][0].data_pages) > 20
 
 
 def test_each_kind_of_nan_and_zero_keeps_its_bits() -> None:
@@ -270,9 +270,9 @@ def test_a_chunk_with_nan_has_no_bounds(encoding: Encoding) -> None:
 def test_a_long_bound_is_cut_to_the_next_value(first: bytes, low: bytes, high: bytes) -> None:
     batch = large.batch({"octets": pa.array([first + (b"\x80" if first[:1] == b"\x80" else b"z") * 5000], pa.binary())})
     (chunks,) = judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.PLAIN)).chunks
-    found = chunks[0].metadata[at.STATISTICS]
-    assert (found[6], found[5]) == (low, high)
-    assert (found[7], found[8]) == (False, False)
+    result = chunks[0].metadata[at.STATISTICS]
+    assert (result[6], result[5]) == (low, high)
+    assert (result[7], result[8]) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -287,9 +287,9 @@ def test_a_long_bound_is_cut_to_the_next_value(first: bytes, low: bytes, high: b
 def test_no_bound_is_below_a_value_of_the_highest_bytes(value: bytes, bound: bytes | None) -> None:
     batch = large.batch({"octets": pa.array([value], pa.binary())})
     data = written(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.PLAIN))
-    found = Layout(data).chunks[0][0].metadata[at.STATISTICS]
-    assert found.get(5) == bound
-    assert value.startswith(found[6])
+    result = Layout(data).chunks[0][0].metadata[at.STATISTICS]
+    assert result.get(5) == bound
+    assert value.startswith(result[6])
 
 
 @given(st.data())
@@ -297,7 +297,7 @@ def test_bounds_of_long_texts_hold(data: st.DataObject) -> None:
     """Texts of any characters, and bytes that aren't text, around the longest bound."""
     text = st.text(min_size=1, max_size=70).map(lambda text: text * (1 + 5000 // len(text)))
     texts = data.draw(st.lists(text | st.text(), min_size=1, max_size=3))
-    octets = [each.encode()[data.draw(st.integers(0, 3)) :] for each in texts]
+    octets = [text.encode()[data.draw(st.integers(0, 3)) :] for text in texts]
     batch = large.batch({"texts": pa.array(texts), "octets": pa.array(octets, pa.binary())})
     judged(FileWriter, batch.schema, [[batch]], large.plans_of(batch.schema, Encoding.PLAIN))
 

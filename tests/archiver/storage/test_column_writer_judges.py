@@ -59,10 +59,10 @@ def test_what_is_right_is_called_right() -> None:
 def opened(value: Any) -> Any:
     """What `read_struct` gives, as something that can be changed and packed."""
     if isinstance(value, dict):
-        return {field: opened(each) for field, each in value.items()}
+        return {field: opened(item) for field, item in value.items()}
     if isinstance(value, tuple):
         kind, listed = value
-        return kind, [opened(listed[place]) for place in range(len(listed))]
+        return kind, [opened(listed[position]) for position in range(len(listed))]
     return bytes(value) if isinstance(value, memoryview) else value
 
 
@@ -72,7 +72,7 @@ def with_footer(data: bytes, change: Callable[[Fields], object]) -> bytes:
     assert end.footer_start is not None
     footer = opened(read_struct(end.footer)[0])
     change(footer)
-    return data[: end.footer_start - 12] + FileEnd.of(packed(footer)).with_checksum
+    return data[: end.footer_start - 12] + FileEnd.of_footer(packed(footer)).with_checksum
 
 
 def with_struct(data: bytes, start: int, change: Callable[[Fields], None]) -> bytes:
@@ -88,26 +88,26 @@ def with_struct(data: bytes, start: int, change: Callable[[Fields], None]) -> by
 
 def chunk(fields: Fields, column: int) -> Fields:
     """What a footer says of a column chunk."""
-    found: Fields = fields[4, LIST][1][0][1, LIST][1][column]
-    return found
+    result: Fields = fields[4, LIST][1][0][1, LIST][1][column]
+    return result
 
 
 def metadata(column: int, field: tuple[int, int], value: Any) -> Callable[[Fields], None]:
     """A change of one field of a column chunk; the value is one, or made of the one before."""
 
     def change(footer: Fields) -> None:
-        found = chunk(footer, column)[3, STRUCT]
-        assert found[field] != _new(value, found[field])
-        found[field] = _new(value, found[field])
+        result = chunk(footer, column)[3, STRUCT]
+        assert result[field] != _new(value, result[field])
+        result[field] = _new(value, result[field])
 
     return change
 
 
 def statistics(column: int, field: tuple[int, int], value: Any) -> Callable[[Fields], None]:
     def change(footer: Fields) -> None:
-        found = chunk(footer, column)[3, STRUCT][12, STRUCT]
-        assert found[field] != _new(value, found[field])
-        found[field] = _new(value, found[field])
+        result = chunk(footer, column)[3, STRUCT][12, STRUCT]
+        assert result[field] != _new(value, result[field])
+        result[field] = _new(value, result[field])
 
     return change
 
@@ -118,8 +118,8 @@ def _new(value: Any, before: Any) -> Any:
 
 def group(field: tuple[int, int], value: Any) -> Callable[[Fields], None]:
     def change(footer: Fields) -> None:
-        found = footer[4, LIST][1][0]
-        found[field] = _new(value, found[field])
+        result = footer[4, LIST][1][0]
+        result[field] = _new(value, result[field])
 
     return change
 
@@ -139,7 +139,7 @@ def listed(place: int, value: Any) -> Callable[[tuple[int, list[Any]]], tuple[in
 
     def change(before: tuple[int, list[Any]]) -> tuple[int, list[Any]]:
         kind, values = before
-        return kind, [_new(value, each) if number == place else each for number, each in enumerate(values)]
+        return kind, [_new(value, item) if number == place else item for number, item in enumerate(values)]
 
     return change
 
@@ -168,9 +168,9 @@ FOOTERS: Final[dict[str, Callable[[Fields], object]]] = {
     "bytes of texts": metadata(TEXT, (16, STRUCT), lambda one: one | {(1, I64): 5}),
     "place of the filter": metadata(NUMBER, (14, I64), more),
     "size of the filter": metadata(NUMBER, (15, I32), lambda size: size - 1),
-    "no filter": lambda footer: [chunk(footer, TEXT)[3, STRUCT].pop(each) for each in ((14, I64), (15, I32))],
+    "no filter": lambda footer: [chunk(footer, TEXT)[3, STRUCT].pop(value) for value in ((14, I64), (15, I32))],
     "no dictionary": lambda footer: chunk(footer, TEXT)[3, STRUCT].pop((11, I64)),
-    "no column index": lambda footer: [chunk(footer, TEXT).pop(each) for each in ((6, I64), (7, I32))],
+    "no column index": lambda footer: [chunk(footer, TEXT).pop(value) for value in ((6, I64), (7, I32))],
     "rows of a group": group((3, I64), more),
     "bytes of a group": group((2, I64), more),
     "start of a group": group((5, I64), more),
@@ -259,16 +259,16 @@ def flipped(place: int) -> bytes:
 
 def places(chunks: Sequence[Chunk]) -> dict[str, int]:
     """A byte of each page, of each filter's bits and of the first bytes."""
-    pages = {f"{each.name}, page {n}": page.end - 2 for each in chunks for n, page in enumerate(each.pages)}
+    pages = {f"{chunk.name}, page {n}": page.end - 2 for chunk in chunks for n, page in enumerate(chunk.pages)}
     filters = {
-        f"filter of {each.name}": each.metadata[at.FILTER_OFFSET] + each.metadata[at.FILTER_LENGTH] - 5
-        for each in chunks
-        if each.filter
+        f"filter of {chunk.name}": chunk.metadata[at.FILTER_OFFSET] + chunk.metadata[at.FILTER_LENGTH] - 5
+        for chunk in chunks
+        if chunk.filter
     }
     return pages | filters | {"first byte": 0}
 
 
-@pytest.mark.parametrize("place", (found := places(Layout(RIGHT).chunks[0])).values(), ids=found)
+@pytest.mark.parametrize("place", (result := places(Layout(RIGHT).chunks[0])).values(), ids=result)
 def test_the_judge_notices_another_byte(place: int) -> None:
     with pytest.raises(WRONG):
         judged(flipped(place))
@@ -296,8 +296,8 @@ def test_the_judges_notice_another_value_in_the_rows(name: str, row: int) -> Non
 
 def test_the_judges_notice_other_batches_in_a_row_group_and_nulls_for_what_is_empty() -> None:
     empty = pa.array([[n % 50, None][: n % 3] or None for n in range(ROWS)], pa.list_(pa.int32()))
-    for others in ([BATCH.slice(0, ROWS - 1)], [BATCH, BATCH.slice(0, 1)], [batch(COLUMNS | {"listed": empty})]):
-        ours = written(FileWriter, BATCH.schema, [others], PLANS, [NUMBER])
+    for rest in ([BATCH.slice(0, ROWS - 1)], [BATCH, BATCH.slice(0, 1)], [batch(COLUMNS | {"listed": empty})]):
+        ours = written(FileWriter, BATCH.schema, [rest], PLANS, [NUMBER])
         with pytest.raises(AssertionError):
             judge_reads(ours, ARROWS, [pa.Table.from_batches([BATCH])])
         with pytest.raises(AssertionError):
@@ -321,12 +321,12 @@ def test_negative_zero_and_nan_are_told_from_others() -> None:
     kinds = ([0.0, float("nan")], [-0.0, float("nan")], [0.0, 1.0])
     leaves = leaves_of(pa.schema([("a", pa.float64())]))
     plans = [ColumnPlan(leaf=leaf, encoding=Encoding.PLAIN, level=None, has_statistics=False) for leaf in leaves]
-    batches = [pa.record_batch({"a": pa.array(each)}) for each in kinds]
-    files = [written(FileWriter, each.schema, [[each]], plans) for each in batches]
-    for place, file in enumerate(files):
-        for other, rows in enumerate(batches):
+    batches = [pa.record_batch({"a": pa.array(kind)}) for kind in kinds]
+    files = [written(FileWriter, batch.schema, [[batch]], plans) for batch in batches]
+    for position, file in enumerate(files):
+        for value, rows in enumerate(batches):
             table = pa.Table.from_batches([rows])
-            if place == other:
+            if position == value:
                 judge_reads(file, file, [table])
             else:
                 with pytest.raises(AssertionError):

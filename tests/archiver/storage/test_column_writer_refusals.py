@@ -46,7 +46,7 @@ def loose(field: pa.Field, values: list[Any]) -> pa.RecordBatch:
     """A batch whose values don't keep to the field: Arrow doesn't look."""
     kind = field.type
     if pa.types.is_struct(kind):
-        kind = pa.struct([pa.field(each.name, each.type) for each in kind])
+        kind = pa.struct([pa.field(entry.name, entry.type) for entry in kind])
     elif pa.types.is_list(kind):
         kind = pa.list_(pa.field("element", pa.string()))
     array = pa.array(values, kind)
@@ -147,7 +147,7 @@ def test_a_sink_that_keeps_what_it_was_given() -> None:
     writer = FileWriter(sink, schema, plans(schema))
     writer.write([pa.record_batch({"a": [1, 2]})])
     with pytest.raises(ValueError, match="released"):
-        bytes(next(each for each in kept if isinstance(each, memoryview)))
+        bytes(next(value for value in kept if isinstance(value, memoryview)))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_batches_may_come_from_a_generator() -> None:
     batch = pa.record_batch({"a": [1, 2, 3]})
     sink = pa.BufferOutputStream()
     writer = FileWriter(sink, batch.schema, plans(batch.schema))
-    writer.write(each for each in (batch, batch))
+    writer.write(value for value in (batch, batch))
     assert writer.close({}).num_rows == 6
 
 
@@ -194,7 +194,7 @@ def test_values_chosen_for_one_hash_are_found_as_fast_as_others() -> None:
     """A multiplication without a key, folded by xor, sends all of these to one slot: a table would walk for seconds."""
     count = 60_000
     inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
-    chosen = [(place << 32 | place) * inverse % (1 << 64) for place in range(count)]
+    chosen = [(position << 32 | position) * inverse % (1 << 64) for position in range(count)]
     usual = seconds(pa.array(range(count)))
     assert seconds(pa.array([value - (value >> 63 << 64) for value in chosen])) < 20 * usual + 0.1
     assert seconds(pa.array([float(value) for value in range(count)])) < 20 * usual + 0.1

@@ -55,9 +55,9 @@ def plain(value: Any) -> Any:
         case memoryview():
             return bytes(value)
         case dict():
-            return {field: plain(each) for field, each in value.items()}
+            return {field: plain(item) for field, item in value.items()}
         case (int() as kind, each):
-            return kind, [plain(one) for one in (each[at] for at in range(len(each)))]
+            return kind, [plain(value) for value in (each[at] for at in range(len(each)))]
         case _:
             return value
 
@@ -66,8 +66,8 @@ def plain(value: Any) -> Any:
 def test_what_is_packed_is_read(fields: Fields) -> None:
     data = memoryview(packed(fields))
     for read in (read_struct, plain_thrift.read_struct):
-        found, end = read(data)
-        assert (plain(found), end) == (fields, len(data))
+        result, end = read(data)
+        assert (plain(result), end) == (fields, len(data))
 
 
 def test_structs_may_be_packed_before() -> None:

@@ -58,7 +58,7 @@ def denying(*tokens: dict[str, str]) -> Callable[[FileIO], str]:
     """Storage that gives its client's token, and denies these."""
 
     def read(io: FileIO) -> str:
-        if io.properties[TOKEN] in {each[TOKEN] for each in tokens}:
+        if io.properties[TOKEN] in {token[TOKEN] for token in tokens}:
             raise PermissionError("ExpiredToken")
         return str(io.properties[TOKEN])
 
@@ -76,8 +76,8 @@ def test_a_denial_is_tried_again_with_new_ones(tmp_path: Path) -> None:
 def test_new_ones_run_out_too(tmp_path: Path) -> None:
     tokens = [token() for _ in range(5)]
     objects, catalog = store(*tokens)
-    for number, each in enumerate(tokens[1:], start=1):
-        assert objects.reading(tmp_path.as_uri(), denying(*tokens[:number])) == each[TOKEN]
+    for number, value in enumerate(tokens[1:], start=1):
+        assert objects.reading(tmp_path.as_uri(), denying(*tokens[:number])) == value[TOKEN]
     assert len(catalog.asked) == 4
 
 
@@ -147,7 +147,7 @@ def test_credentials_that_take_turns_lead_in_no_circle(tmp_path: Path) -> None:
     for _ in range(3):
         assert objects.reading(tmp_path.as_uri(), denying(first)) == second[TOKEN]
         assert objects.reading(tmp_path.as_uri(), denying(second)) == first[TOKEN]
-    assert latest(objects.properties) in {tuple(sorted(each.items())) for each in (first, second)}
+    assert latest(objects.properties) in {tuple(sorted(item.items())) for item in (first, second)}
 
 
 def test_a_store_of_its_own_credentials_asks_nobody(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ FIELDS = st.recursive(
 def _told(kind: pa.DataType) -> object:
     """All that there is to a type, as plain values: what two types have to be equal in."""
     below = _below(kind)
-    parts = [(each.name, each.nullable, each.metadata, _told(each.type)) for each in below]
+    parts = [(entry.name, entry.nullable, entry.metadata, _told(entry.type)) for entry in below]
     return (type(kind), "" if below else str(kind), getattr(kind, "keys_sorted", None), parts)
 
 

@@ -34,9 +34,9 @@ class CutShort(io.BytesIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read."""
-        found = super().read(size)
+        result = super().read(size)
         self._at -= 1
-        return found[: -self._missing] if self._at == -1 else found
+        return result[: -self._missing] if self._at == -1 else result
 
 
 @pytest.mark.parametrize("columns", [2, 600], ids=["small", "larger than the first read"])

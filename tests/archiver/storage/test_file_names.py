@@ -13,9 +13,9 @@ KAFKA_NAMES = st.text("abcXYZ019._-", min_size=1, max_size=60)
 
 @given(topic=KAFKA_NAMES, partition=st.integers(0, 2**31 - 1), start=st.integers(0, 2**63 - 1))
 def test_a_name_says_what_it_was_made_of(topic: str, partition: int, start: int) -> None:
-    for place in ({"partition": partition, "start_offset": start}, {}):
-        name = DataFileName(topic=topic, ulid=new_id(), extension="parquet", **place)
-        assert DataFileName.of(str(name)) == name
+    for position in ({"partition": partition, "start_offset": start}, {}):
+        name = DataFileName(topic=topic, ulid=new_id(), extension="parquet", **position)
+        assert DataFileName.parse(str(name)) == name
 
 
 def test_it_says_when_it_was_given() -> None:
@@ -30,7 +30,7 @@ def test_a_long_topic_is_cut(length: int) -> None:
         DataFileName(topic=topic, ulid=new_id(), extension="parquet", partition=2**31 - 1, start_offset=2**63 - 1)
         for topic in topics
     ]
-    parsed = [DataFileName.of(str(name)) for name in names]
+    parsed = [DataFileName.parse(str(name)) for name in names]
     assert [len(str(name)) for name in names] == [LONGEST_TOPIC + len("-2147483647-.parquet-") + 20 + 26] * 2
     assert [name and name.topic for name in parsed] == [topic_part(topic) for topic in topics]
     assert [[bool(name and name.is_of(topic)) for topic in topics] for name in parsed] == [[True, False], [False, True]]
@@ -38,7 +38,7 @@ def test_a_long_topic_is_cut(length: int) -> None:
 
 def test_names_with_whole_topics_stay_readable() -> None:
     topic = "x" * 249
-    name = DataFileName.of(f"{topic}-0-00000000000000000012-01jz0000000000000000000000.parquet")
+    name = DataFileName.parse(f"{topic}-0-00000000000000000012-01jz0000000000000000000000.parquet")
     assert name is not None
     assert name.is_of(topic)
     assert not name.is_of(topic[:-1])
@@ -58,4 +58,4 @@ def test_names_with_whole_topics_stay_readable() -> None:
     ],
 )
 def test_names_that_others_give(name: str) -> None:
-    assert DataFileName.of(name) is None
+    assert DataFileName.parse(name) is None

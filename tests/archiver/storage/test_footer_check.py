@@ -80,9 +80,9 @@ def asked(path: Path) -> int:
         return 0
     if len(answers) != footer.num_row_groups * footer.num_columns:
         return 0
-    for place, answer in enumerate(answers):
+    for position, answer in enumerate(answers):
         if answer:
-            chunk = footer.row_group(place // footer.num_columns).column(place % footer.num_columns)
+            chunk = footer.row_group(position // footer.num_columns).column(position % footer.num_columns)
             if chunk.statistics is not None and chunk.statistics.has_min_max:
                 assert chunk.statistics.min_raw is not None
     return any(answers)
@@ -102,8 +102,8 @@ def test_whatever_bit_flips_pyarrow_can_be_asked_for_the_others(tmp_path: Path):
     path = tmp_path / "flipped.parquet"
     path.write_bytes(written())
     flips = some_flips(path.read_bytes(), 4_000)
-    found = judged(path, flips, lambda: asked(path))
-    assert sum(found) > len(flips) // 3
+    result = judged(path, flips, lambda: asked(path))
+    assert sum(result) > len(flips) // 3
 
 
 def fixed() -> pa.Table:
@@ -114,7 +114,7 @@ def fixed() -> pa.Table:
         "name": pa.array(["ä"] * 20),
     }
     kinds = zip(columns.items(), range(101, 104), strict=True)
-    fields = [pa.field(name, each.type, metadata={"PARQUET:field_id": str(n)}) for (name, each), n in kinds]
+    fields = [pa.field(name, item.type, metadata={"PARQUET:field_id": str(n)}) for (name, item), n in kinds]
     return pa.table(columns, pa.schema(fields))
 
 
@@ -128,17 +128,17 @@ def test_whatever_bit_flips_beside_values_of_a_fixed_size_ends_no_process(tmp_pa
     """pyarrow throws where a bound is shorter than the schema says."""
     path = tmp_path / "flipped.parquet"
     path.write_bytes(written(fixed(), store_schema=False))
-    found = judged(path, every_footer_bit(path.read_bytes()), lambda: judge(path))
-    assert set(found) == {0, 1}
+    result = judged(path, every_footer_bit(path.read_bytes()), lambda: judge(path))
+    assert set(result) == {0, 1}
 
 
 def test_a_bound_of_another_size_than_the_schema_says_is_refused():
     data = bytes(footer_of(written(fixed().select(["id"]), store_schema=False)))
     size = b"\x15\x0e\x15\x20"
     assert data.count(size) == 1
-    for other in (15, 17):
-        flipped = data.replace(size, size[:3] + bytes((2 * other,)))
-        assert askable_chunks(memoryview(flipped)) == b"\0", other
+    for value in (15, 17):
+        flipped = data.replace(size, size[:3] + bytes((2 * value,)))
+        assert askable_chunks(memoryview(flipped)) == b"\0", value
 
 
 def test_ids_are_cut_to_16_bits_as_in_thrift():

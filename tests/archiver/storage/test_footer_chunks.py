@@ -50,14 +50,14 @@ def test_it_says_what_pyarrow_says():
     assert footer.num_row_groups > 1
     for group in range(footer.num_row_groups):
         for index in range(footer.num_columns):
-            found, told = chunks.column(group, index), footer.row_group(group).column(index)
-            assert found.rows == footer.row_group(group).num_rows
-            assert found.physical_type == told.physical_type
-            assert (found.values, found.size) == (told.num_values, told.total_compressed_size)
-            assert found.unpacked_size == told.total_uncompressed_size
-            assert found.start == (told.dictionary_page_offset or told.data_page_offset)
-            assert len(found.encodings) == len(set(told.encodings))
-            assert found.is_of(footer.schema.column(index))
+            result, events = chunks.column(group, index), footer.row_group(group).column(index)
+            assert result.rows == footer.row_group(group).num_rows
+            assert result.physical_type == events.physical_type
+            assert (result.values, result.size) == (events.num_values, events.total_compressed_size)
+            assert result.unpacked_size == events.total_uncompressed_size
+            assert result.start == (events.dictionary_page_offset or events.data_page_offset)
+            assert len(result.encodings) == len(set(events.encodings))
+            assert result.is_of(footer.schema.column(index))
 
 
 def test_a_footer_larger_than_the_first_read_is_read_whole():

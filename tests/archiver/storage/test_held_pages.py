@@ -41,8 +41,8 @@ def written(**options: Any) -> bytes:
 
 def spans_of(data: bytes, group: int = 0) -> dict[str, ChunkSpan]:
     about = pq.read_metadata(io.BytesIO(data)).row_group(group)
-    chunks = [about.column(each) for each in range(about.num_columns)]
-    return {chunk.path_in_schema: ChunkSpan.of(chunk) for chunk in chunks}
+    chunks = [about.column(value) for value in range(about.num_columns)]
+    return {chunk.path_in_schema: ChunkSpan.of_chunk(chunk) for chunk in chunks}
 
 
 def counted(data: bytes, span: ChunkSpan) -> int | None:
@@ -77,9 +77,9 @@ def test_a_page_that_pyarrow_leaves_out_is_missing(options: dict[str, Any]):
     pages = [page for page in page_headers(data) if page.is_data and page.start < max(x.end for x in spans.values())]
     for header in pages:
         span = spans[header.column]
-        found = counted(without_page(data, header), span)
-        assert found is not None
-        assert found < span.values
+        result = counted(without_page(data, header), span)
+        assert result is not None
+        assert result < span.values
 
 
 def page(values: int, kind: int = 0) -> bytes:
@@ -113,17 +113,17 @@ def test_what_is_no_header_has_no_count(data: bytes):
 def test_chunks_that_lie_together_come_by_one_request_and_are_let_go():
     data = written()
     stream = Counting(data)
-    held = HeldPages(stream)
+    pages = HeldPages(stream)
     spans = spans_of(data)
-    with held.holding(spans.values()):
+    with pages.holding(spans.values()):
         assert len(stream.asked) == 1
         for span in spans.values():
-            assert held.of(span) == data[span.start : span.end]
+            assert pages.chunk(span) == data[span.start : span.end]
         assert len(stream.asked) == 1
-        held.seek(-4, os.SEEK_END)
-        assert (bytes(held.read(4)), held.tell()) == (b"PAR1", len(data))
+        pages.seek(-4, os.SEEK_END)
+        assert (bytes(pages.read(4)), pages.tell()) == (b"PAR1", len(data))
         assert len(stream.asked) == 2
-    assert held.of(spans["number"]) == data[spans["number"].start : spans["number"].end]
+    assert pages.chunk(spans["number"]) == data[spans["number"].start : spans["number"].end]
     assert len(stream.asked) == 3
 
 
@@ -134,14 +134,14 @@ def test_chunks_far_from_each_other_come_by_themselves():
 
 
 FAR = [ChunkSpan(start, start + 1_000, 1) for start in range(0, 2 << 20, 256 << 10)]
-PLACES = bytes(each for place in range(2 << 16) for each in place.to_bytes(16, "big"))
+PLACES = bytes(byte for position in range(2 << 16) for byte in position.to_bytes(16, "big"))
 
 
 @pytest.mark.parametrize("make", [io.BytesIO, pa.BufferReader], ids=["one by one", "at once"])
 def test_chunks_far_from_each_other_are_those_of_their_places(make: Callable[[bytes], Any]):
-    held = HeldPages(make(PLACES))
-    with held.holding(FAR):
-        assert [bytes(held.of(each)) for each in FAR] == [PLACES[each.start : each.end] for each in FAR]
+    pages = HeldPages(make(PLACES))
+    with pages.holding(FAR):
+        assert [bytes(pages.chunk(value)) for value in FAR] == [PLACES[item.start : item.end] for item in FAR]
 
 
 class Short(pa.PythonFile):
@@ -173,44 +173,44 @@ class ShortReads(io.BytesIO):
 
 @pytest.mark.parametrize("stream", [ShortBuffers(io.BytesIO(PLACES), mode="r"), ShortReads(PLACES)])
 def test_so_may_one_of_what_is_not_held(stream: Any):
-    held = HeldPages(stream)
-    held.seek(100)
+    pages = HeldPages(stream)
+    pages.seek(100)
     with pytest.raises(ConnectionError, match="the store gave 49 bytes of the 50 from 100 on"):
-        held.read(50)
-    assert held.tell() == 100
+        pages.read(50)
+    assert pages.tell() == 100
 
 
 def test_at_the_end_there_is_no_more():
-    held = HeldPages(io.BytesIO(PLACES[:500]))
+    pages = HeldPages(io.BytesIO(PLACES[:500]))
     for at, left in ((460, 40), (500, 0), (700, 0)):
-        held.seek(at)
-        assert len(held.read(50)) == left
+        pages.seek(at)
+        assert len(pages.read(50)) == left
 
 
 def test_each_thread_has_a_position_of_its_own():
-    held = HeldPages(pa.BufferReader(PLACES))
+    pages = HeldPages(pa.BufferReader(PLACES))
     barrier = threading.Barrier(len(FAR))
 
     def read(one: ChunkSpan) -> bytes:
-        held.seek(one.start)
+        pages.seek(one.start)
         barrier.wait(20)
-        return bytes(held.read(100)) + bytes(held.read(100))
+        return bytes(pages.read(100)) + bytes(pages.read(100))
 
     with ThreadPoolExecutor(len(FAR)) as threads:
-        assert list(threads.map(read, FAR)) == [PLACES[one.start : one.start + 200] for one in FAR]
+        assert list(threads.map(read, FAR)) == [PLACES[item.start : item.start + 200] for item in FAR]
 
 
 @pytest.mark.parametrize("use_threads", [False, True])
 def test_pyarrow_reads_what_is_held(*, use_threads: bool):
     data = written()
     stream = Counting(data)
-    held = HeldPages(stream)
-    file = pq.ParquetFile(held, metadata=pq.read_metadata(io.BytesIO(data)), pre_buffer=False)
-    found = []
+    pages = HeldPages(stream)
+    file = pq.ParquetFile(pages, metadata=pq.read_metadata(io.BytesIO(data)), pre_buffer=False)
+    result = []
     for group in range(file.num_row_groups):
-        with held.holding(spans_of(data, group).values()):
-            found += file.iter_batches(row_groups=[group], batch_size=500, use_threads=use_threads)
-    assert pa.Table.from_batches(found) == TABLE
+        with pages.holding(spans_of(data, group).values()):
+            result += file.iter_batches(row_groups=[group], batch_size=500, use_threads=use_threads)
+    assert pa.Table.from_batches(result) == TABLE
     assert len(stream.asked) == file.num_row_groups
-    held.close()
+    pages.close()
     assert not stream.closed

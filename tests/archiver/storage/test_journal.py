@@ -45,12 +45,12 @@ def journal(tmp_path: Path) -> TableJournal:
 
 
 def settled(commit_id: str | None, *ranges: TranslatedRange) -> Settled:
-    landed = tuple(Landed(range=one, commit_id=commit_id) for one in ranges)
+    landed = tuple(Landed(range=value, commit_id=commit_id) for value in ranges)
     return Settled(landed=landed, refused=(), waiting=())
 
 
 def starts(journal: TableJournal) -> list[tuple[int, int]]:
-    return sorted((one.partition, one.start_offset) for one in journal.read().ranges)
+    return sorted((item.partition, item.start_offset) for item in journal.read().ranges)
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["commit known", "its snapshot expired"])
@@ -129,12 +129,12 @@ def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> Non
         path = change.new_paths[0]
         at = len(commits) * 10
         commits.append((name * 2, JournaledCommit(commit_id=name * 2, ranges=(span(0, at, at + 10),))))
-    wanted = current_ranges(commits).ranges
+    expected = current_ranges(commits).ranges
     shuffled = commits + commits[:twice]
     random.shuffle(shuffled)
-    found = current_ranges(shuffled).ranges
-    assert found == wanted
-    assert path in {path for one in found for path in one.paths}
+    result = current_ranges(shuffled).ranges
+    assert result == expected
+    assert path in {path for item in result for path in item.paths}
 
 
 class Paged:
@@ -149,9 +149,9 @@ class Paged:
         return getattr(self._store, name)
 
     def list(self, folder: str) -> tuple[ListedObject, ...]:
-        first = [each for each in self._store.list(folder) if each.name < self._split]
+        first = [entry for entry in self._store.list(folder) if entry.name < self._split]
         self._befall()
-        return (*first, *(each for each in self._store.list(folder) if each.name >= self._split))
+        return (*first, *(entry for entry in self._store.list(folder) if entry.name >= self._split))
 
 
 def test_a_list_misses_nothing_of_what_is_summed_up_meanwhile(journal: TableJournal) -> None:
@@ -159,9 +159,9 @@ def test_a_list_misses_nothing_of_what_is_summed_up_meanwhile(journal: TableJour
     before = held(journal)
     folder = str(journal.folder)
     store = cast("ObjectStore", Paged(names(journal)[0], lambda: journal.sum_up(least=2)))
-    found = current_ranges(agreeing(JournalCommits(folder=folder, objects=store).read())).ranges
+    result = current_ranges(agreeing(JournalCommits(folder=folder, objects=store).read())).ranges
     assert len(names(journal)) == 1, "it was summed up while the list was read"
-    assert held_files(found) == before
+    assert held_files(result) == before
 
 
 def test_commits_that_come_meanwhile_do_not_end_the_looks(journal: TableJournal) -> None:
@@ -200,23 +200,25 @@ class Versions:
         self.reads += 1
         versions = range(1, self.newest + 1)
         return LedgerState(
-            versions=tuple(SchemaVersion(version=each, fingerprint=f"f{each}", mapping="{}") for each in versions)
+            versions=tuple(
+                SchemaVersion(version=version, fingerprint=f"f{version}", mapping="{}") for version in versions
+            )
         )
 
     def history(self, topic: TopicRow) -> tuple[VersionRecord, ...]:
         now = datetime.now(UTC)
         return tuple(
-            VersionRecord(version=each, created=now, fingerprint=f"f{each}", changes=())
-            for each in range(1, self.newest + 1)
+            VersionRecord(version=value, created=now, fingerprint=f"f{value}", changes=())
+            for value in range(1, self.newest + 1)
         )
 
 
 def test_schema_versions_are_read_only_where_the_journal_lacks_some(tmp_path: Path) -> None:
     journal = empty_journal(tmp_path)
-    known = Versions(newest=2)
-    registry, topic = cast("Registry", SimpleNamespace(ledger=known)), cast("TopicRow", None)
+    versions = Versions(newest=2)
+    registry, topic = cast("Registry", SimpleNamespace(ledger=versions)), cast("TopicRow", None)
     for newest, reads in ((2, 1), (2, 1), (3, 2), (None, 3)):
-        known.newest = newest or known.newest
+        versions.newest = newest or versions.newest
         journal.keep_schemas(topic, registry, newest=newest)
-        assert (known.noted, known.reads) == (known.newest, reads)
+        assert (versions.noted, versions.reads) == (versions.newest, reads)
     assert len(list(tmp_path.glob("table/schema*"))) == 3

@@ -86,8 +86,8 @@ def test_every_byte_of_the_single_objects_is_in_the_summary(journal: TableJourna
     (name,) = names(journal)
     summary = json.loads(path(journal, name).read_bytes())
     lines = gzip.decompress(base64.b64decode(summary["lines"]))
-    found = dict(line.split(b" ", 1) for line in lines.splitlines())
-    assert {key.decode(): data for key, data in found.items()} == singles
+    result = dict(line.split(b" ", 1) for line in lines.splitlines())
+    assert {key.decode(): data for key, data in result.items()} == singles
     assert summary["entries"] == len(singles)
     assert (summary["first"], summary["last"]) == (min(singles), max(singles))
     assert hashlib.sha256(lines).hexdigest() == summary["sha256"]
@@ -190,7 +190,7 @@ def test_an_object_that_is_written_again_meanwhile_stays(journal: TableJournal) 
 
     sum_up(journal, Troubled(write_again))
     assert len(names(journal)) == 2
-    assert (3, 0, 10) in [each[:3] for each in held(journal)]
+    assert (3, 0, 10) in [value[:3] for value in held(journal)]
 
 
 def test_summaries_stay_small(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,9 +292,9 @@ def test_a_changed_summary_is_named_by_every_reader(journal: TableJournal) -> No
         journal.read()
     with pytest.raises(BadSegment, match="isn't what its name says"):
         journal.files_in_table({"a"})
-    found = survey(journal)
-    assert list(found.unreadable) == [path(journal, name).as_uri()]
-    assert not found.commits
+    result = survey(journal)
+    assert list(result.unreadable) == [path(journal, name).as_uri()]
+    assert not result.commits
 
 
 def test_a_summary_that_contradicts_a_single_object_is_named(journal: TableJournal) -> None:
@@ -331,8 +331,13 @@ def test_a_contradiction_is_not_summed_up(journal: TableJournal) -> None:
 
 
 def test_what_is_needed_is_what_is_in_the_table(journal: TableJournal) -> None:
-    ranges = [file_name(path) for one in journal.read().ranges for path in one.paths]
-    brought = [file_name(one.file.path) for each in journal.commits.read() for one in each.commit.ranges if one.file]
+    ranges = [file_name(path) for item in journal.read().ranges for path in item.paths]
+    brought = [
+        file_name(element.file.path)
+        for item in journal.commits.read()
+        for element in item.commit.ranges
+        if element.file
+    ]
     everything = {*ranges, *brought, "unknown.parquet"}
     assert len(everything) == len(ranges) + 2
     assert journal.files_in_table(everything) == set(ranges)
@@ -347,10 +352,10 @@ def test_it_reads_the_same_while_that_goes_on(journal: TableJournal, monkeypatch
     listed = JournalCommits.listed
 
     def list_then_sum(commits: JournalCommits) -> Any:
-        found = listed(commits)
+        result = listed(commits)
         monkeypatch.setattr(JournalCommits, "listed", listed)
         assert sum_up(journal).removed == COMMITS + 1
-        return found
+        return result
 
     monkeypatch.setattr(JournalCommits, "listed", list_then_sum)
     assert held(journal) == before
@@ -388,9 +393,9 @@ class Run:
 
     def restore(self, pick: int) -> None:
         """An object that was summed up comes back, as from a backup."""
-        found = [(name, *said) for name, said in sorted(self.said.items())]
-        if found:
-            name, text = found[pick % len(found)]
+        result = [(name, *said) for name, said in sorted(self.said.items())]
+        if result:
+            name, text = result[pick % len(result)]
             path(self.journal, f"{name}.json").write_text(
                 json.dumps(JournaledCommit.from_json(json.loads(text)).to_json(), separators=(",", ":"))
             )

@@ -91,7 +91,7 @@ def test_no_flipped_bit_is_vouched_for_that_a_reader_would_see(packing: str):
     table = pa.table(COLUMNS)
     data = written(table, **({} if packing == "as is" else {"data_page_size": 1 << 20}))
     schema, chunks = footer_of(data).schema, chunks_of(data)
-    told: Counter[tuple[str, bool]] = Counter()
+    counter: Counter[tuple[str, bool]] = Counter()
     for leaf in leaves_of(table.schema):
         path, chunk, column = leaf.path, chunks.column(0, leaf.index), schema.column(leaf.index)
         before = column_of(data, path)
@@ -100,13 +100,13 @@ def test_no_flipped_bit_is_vouched_for_that_a_reader_would_see(packing: str):
             hurt = bytearray(data)
             hurt[bit // 8] ^= 1 << bit % 8
             is_vouched = are_as_written(memoryview(pages_of(bytes(hurt), chunk)), chunk, column)
-            told[path, is_vouched] += 1
+            counter[path, is_vouched] += 1
             if is_vouched:
-                found = column_of(bytes(hurt), path)
-                assert isinstance(found, pa.Table), (path, bit)
-                assert found.equals(before), (path, bit)
+                result = column_of(bytes(hurt), path)
+                assert isinstance(result, pa.Table), (path, bit)
+                assert result.equals(before), (path, bit)
     for leaf in leaves_of(table.schema):
-        assert told[leaf.path, False] > 15 * told[leaf.path, True], leaf.path
+        assert counter[leaf.path, False] > 15 * counter[leaf.path, True], leaf.path
 
 
 def test_less_more_or_other_bytes_are_not_vouched_for():
@@ -118,8 +118,8 @@ def test_less_more_or_other_bytes_are_not_vouched_for():
         pages = pages_of(data, chunk)
         for _ in range(50):
             cut = dice.randrange(len(pages))
-            for other in (pages[:cut], pages[cut + 1 :], pages + pages[:cut] + b"\0"):
-                assert not are_as_written(memoryview(other), chunk, column)
+            for value in (pages[:cut], pages[cut + 1 :], pages + pages[:cut] + b"\0"):
+                assert not are_as_written(memoryview(value), chunk, column)
             assert not are_as_written(memoryview(dice.randbytes(len(pages))), chunk, column)
 
 

@@ -19,8 +19,8 @@ from archiver.storage.parquet.metrics import ColumnMetrics, column_metrics, metr
 from schema_mapping.columns.arrow import arrow_field
 
 DECIMAL = DecimalType(20, 0)
-UNSIGNED = [Decimal(each) for each in (127, 128, 0, 2**63, 2**64 - 1, 255)]
-SIGNED = [Decimal(each) for each in (5, -1, -128, -129, 10**19, -(10**19))]
+UNSIGNED = [Decimal(value) for value in (127, 128, 0, 2**63, 2**64 - 1, 255)]
+SIGNED = [Decimal(value) for value in (5, -1, -128, -129, 10**19, -(10**19))]
 TIMES = [
     datetime(1, 1, 1, tzinfo=UTC),
     datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
@@ -57,16 +57,16 @@ def metrics_of(values: list[Any], kind: pa.DataType, *, group: int) -> ColumnMet
 def test_bounds_are_what_pyiceberg_writes(
     values: list[Any], arrow: pa.DataType, iceberg: PrimitiveType, group: int
 ) -> None:
-    found = metrics_of([None, *values], arrow, group=group)
-    assert found.lower_bounds == {7: to_bytes(iceberg, min(values))}
-    assert found.upper_bounds == {7: to_bytes(iceberg, max(values))}
-    assert found.null_value_counts == {7: 1}
+    metrics = metrics_of([None, *values], arrow, group=group)
+    assert metrics.lower_bounds == {7: to_bytes(iceberg, min(values))}
+    assert metrics.upper_bounds == {7: to_bytes(iceberg, max(values))}
+    assert metrics.null_value_counts == {7: 1}
 
 
 @pytest.mark.parametrize("value", [*UNSIGNED, *SIGNED])
 def test_a_decimal_comes_back_from_its_bound(value: Decimal) -> None:
-    found = metrics_of([value], pa.decimal128(20, 0), group=1)
-    assert from_bytes(DECIMAL, found.lower_bounds[7]) == from_bytes(DECIMAL, found.upper_bounds[7]) == value
+    metrics = metrics_of([value], pa.decimal128(20, 0), group=1)
+    assert from_bytes(DECIMAL, metrics.lower_bounds[7]) == from_bytes(DECIMAL, metrics.upper_bounds[7]) == value
 
 
 def test_no_bounds_of_nulls_alone() -> None:
@@ -74,9 +74,9 @@ def test_no_bounds_of_nulls_alone() -> None:
 
 
 def test_values_of_fixed_width_have_counts_and_no_bounds() -> None:
-    found = metrics_of([bytes(16), None], pa.binary(16), group=1)
-    assert (found.value_counts, found.null_value_counts) == ({7: 2}, {7: 1})
-    assert found.lower_bounds == found.upper_bounds == {}
+    metrics = metrics_of([bytes(16), None], pa.binary(16), group=1)
+    assert (metrics.value_counts, metrics.null_value_counts) == ({7: 2}, {7: 1})
+    assert metrics.lower_bounds == metrics.upper_bounds == {}
 
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -94,8 +94,8 @@ NAN, INFINITY = float("nan"), float("inf")
     ],
 )
 def test_zero_as_a_bound_covers_both_zeros(values: list[float], low: float, high: float, group: int) -> None:
-    found = metrics_of(values, pa.float64(), group=group)
-    assert (found.lower_bounds[7], found.upper_bounds[7]) == (struct.pack("<d", low), struct.pack("<d", high))
+    metrics = metrics_of(values, pa.float64(), group=group)
+    assert (metrics.lower_bounds[7], metrics.upper_bounds[7]) == (struct.pack("<d", low), struct.pack("<d", high))
 
 
 def test_no_bound_is_nan_nor_leaves_rows_out_that_are_no_nan() -> None:
@@ -132,9 +132,9 @@ def test_nans_are_counted_and_those_below_null_structs_are_not() -> None:
     ],
 )
 def test_a_text_is_cut_by_characters_and_the_upper_bound_stays_above(text: str, above: str | None) -> None:
-    found = metrics_of(["", text], pa.string(), group=1)
-    assert found.lower_bounds == {7: b""}
-    assert found.upper_bounds == ({} if above is None else {7: above.encode()})
+    metrics = metrics_of(["", text], pa.string(), group=1)
+    assert metrics.lower_bounds == {7: b""}
+    assert metrics.upper_bounds == ({} if above is None else {7: above.encode()})
     assert above is None or above.encode() >= text.encode()
     assert metrics_of([text], pa.string(), group=1).lower_bounds[7] == text[:16].encode()
 
@@ -144,8 +144,8 @@ def test_a_text_is_cut_by_characters_and_the_upper_bound_stays_above(text: str, 
     [(b"x" * 17, b"x" * 15 + b"y"), (b"x" * 15 + b"\xff" * 2, b"x" * 14 + b"y"), (b"\xff" * 17, None)],
 )
 def test_bytes_are_cut_by_bytes_and_the_upper_bound_stays_above(value: bytes, above: bytes | None) -> None:
-    found = metrics_of([value], pa.binary(), group=1)
-    assert (found.lower_bounds, found.upper_bounds) == ({7: value[:16]}, {} if above is None else {7: above})
+    metrics = metrics_of([value], pa.binary(), group=1)
+    assert (metrics.lower_bounds, metrics.upper_bounds) == ({7: value[:16]}, {} if above is None else {7: above})
 
 
 def test_a_value_that_a_footer_does_not_keep_has_no_bound() -> None:

@@ -34,7 +34,7 @@ MANY = 20_000
 
 
 def finished(archive: Any, path: Path, *batches: pa.RecordBatch) -> str:
-    layout = SegmentLayout.of(archive.rows, {})
+    layout = SegmentLayout.of_mapping(archive.rows, {})
     writer = ParquetFormat().start(SpoolFile.create(path), layout)
     for batch in batches:
         writer.write(batch)
@@ -68,9 +68,9 @@ def without_null_counts(data: bytes) -> bytes:
     hurt = counts.sub(lambda found: bytes((found[0][0] ^ 2,)), data[start:])
     footer = pq.read_metadata(io.BytesIO(data[:start] + hurt))
     group = footer.row_group(0)
-    statistics = [group.column(each).statistics for each in range(footer.num_columns)]
-    assert not any(each.has_null_count for each in statistics)
-    assert any(each.has_min_max for each in statistics)
+    statistics = [group.column(value).statistics for value in range(footer.num_columns)]
+    assert not any(statistic.has_null_count for statistic in statistics)
+    assert any(statistic.has_min_max for statistic in statistics)
     return data[:start] + hurt
 
 
@@ -122,7 +122,7 @@ def test_without_statistics_every_block_is_kept(archive: Any, tmp_path: Path):
 def test_what_a_footer_does_not_say_of_nulls_is_not_told(archive: Any, tmp_path: Path):
     """Bounds without a count of nulls: rows aren't left out by them, and no count is made of them."""
     path = tmp_path / "uncounted.parquet"
-    rows = [archive.row(offset=each, timestamp=10, value=b"v" if each else None) for each in range(3)]
+    rows = [archive.row(offset=value, timestamp=10, value=b"v" if value else None) for value in range(3)]
     pq.write_table(pa.Table.from_batches([archive.batch(rows)]), path, store_schema=False)
     counted = described(path)
     assert (counted.raw_values, counted.null_value_counts[EVENT_TIMESTAMP_ID]) == (2, 0)
@@ -197,12 +197,12 @@ def test_a_closed_file_keeps_none_of_its_bytes(
     path = finished(archive, tmp_path / "a.parquet", archive.batch(rows))
     before = in_use()
     reader = ParquetFormat().open(OBJECTS, path, reads_all=reads_all)
-    held = found = 0
+    kept = result = 0
     for block in reader.blocks():
         for batch in reader.read(block):
-            found, held = found + batch.num_rows, max(held, in_use())
+            result, kept = result + batch.num_rows, max(kept, in_use())
         del batch
-    assert (found, held - before > 6 << 20) == (len(rows), True)
+    assert (result, kept - before > 6 << 20) == (len(rows), True)
     reader.close()
     assert in_use() - before < 1 << 20
     assert (reader.metadata.origin, [block.rows for block in reader.blocks()]) == (ORIGIN, [len(rows)])
@@ -310,9 +310,9 @@ def test_an_answer_that_is_cut_short_is_no_damage(archive: Any, tmp_path: Path, 
 def test_rows_that_are_fewer_than_the_footer_says_are_not_given(archive: Any, tmp_path: Path):
     """One column alone has no other to be compared with."""
     local = tmp_path / "fewer.parquet"
-    path = finished(archive, local, archive.batch([archive.row(offset=each) for each in range(50)]))
+    path = finished(archive, local, archive.batch([archive.row(offset=value) for value in range(50)]))
     data = local.read_bytes()
-    (page,) = [each for each in page_headers(data) if each.is_data and each.column == "kafka.offset"]
+    (page,) = [header for header in page_headers(data) if header.is_data and header.column == "kafka.offset"]
     fewer = data[page.start : page.end].replace(b"\x15\x64", b"\x15\x60")
     assert fewer != data[page.start : page.end]
     local.write_bytes(data[: page.start] + fewer + data[page.end :])
@@ -325,13 +325,13 @@ def test_rows_that_are_fewer_than_the_footer_says_are_not_given(archive: Any, tm
 @pytest.mark.parametrize("damaged", [without_page, partial(with_other_count, bit=0)], ids=["left out", "counted"])
 def test_pages_are_counted_beside_a_column_whose_name_looks_like_their_path(tmp_path: Path, damaged: Any):
     """`val.total` of others beside our `val` with its member `total`: the rows after the page had other totals."""
-    total, theirs = (pa.field(each, pa.int64()) for each in ("total", "val.total"))
+    total, theirs = (pa.field(value, pa.int64()) for value in ("total", "val.total"))
     values = pa.StructArray.from_arrays([pa.array(range(MANY))], fields=[total])
     table = pa.table([values, pa.array([7] * MANY)], pa.schema([pa.field("val", values.type), theirs]))
     out = io.BytesIO()
     pq.write_table(table, out, data_page_size=4096, write_batch_size=256, use_dictionary=False)
     data = out.getvalue()
-    pages = [each for each in page_headers(data) if each.is_data]
+    pages = [header for header in page_headers(data) if header.is_data]
     path = tmp_path / "theirs.parquet"
     path.write_bytes(damaged(data, pages[3]))
     with ParquetFormat().open(OBJECTS, path.as_uri()) as reader:

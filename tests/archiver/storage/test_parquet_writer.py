@@ -31,7 +31,7 @@ ORIGIN = SegmentOrigin(
 
 
 def layout_of(archive: Any) -> SegmentLayout:
-    return SegmentLayout.of(archive.rows, archive.properties)
+    return SegmentLayout.of_mapping(archive.rows, archive.properties)
 
 
 def write(archive: Any, folder: Path, *batches: pa.RecordBatch, name: str = "a") -> tuple[Path, DataFileInfo]:
@@ -85,7 +85,7 @@ def test_columns_are_compressed_indexed_sorted_and_encoded(archive: Any, tmp_pat
     assert "DELTA_BINARY_PACKED" in columns["kafka.offset"].encodings
     assert "RLE_DICTIONARY" in columns["kafka.partition"].encodings
     paths = list(columns)
-    assert [paths[one.column_index] for one in group.sorting_columns] == ["kafka.partition", "kafka.offset"]
+    assert [paths[column.column_index] for column in group.sorting_columns] == ["kafka.partition", "kafka.offset"]
     constant = sum(
         column.total_compressed_size
         for path, column in columns.items()

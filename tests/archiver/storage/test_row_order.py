@@ -40,7 +40,7 @@ def test_order_within_row_groups_and_of_all_rows(
     groups: list[list[Places]], among: list[bool], is_sorted: bool
 ) -> None:
     order = RowOrder()
-    assert [order.add([batch(each) for each in group]) for group in groups] == among
+    assert [order.add([batch(value) for value in group]) for group in groups] == among
     assert order.is_sorted is is_sorted
 
 
@@ -64,7 +64,7 @@ def test_rows_without_a_place_are_in_no_order(rows: pa.RecordBatch) -> None:
 def test_a_file_claims_the_order_that_its_rows_have(archive: Any, tmp_path: Path, offsets: list[int]) -> None:
     path = tmp_path / "file.parquet"
     with closing(SpoolFile.create(path)) as spooled:
-        writer = ParquetFormat().start(spooled, SegmentLayout.of(archive.rows, {}))
+        writer = ParquetFormat().start(spooled, SegmentLayout.of_mapping(archive.rows, {}))
         for offset in offsets:
             writer.write(archive.batch([archive.row(offset=offset)]))
         info = writer.close(origin=None, path=path.as_uri(), partition_value=0)

@@ -40,7 +40,9 @@ def message() -> MessageMapping:
     """The mapping of the type M, with field ids above those that every table has."""
     descriptor = descriptor_of(TEXT)
     counted = compile_mapping(descriptor).ids
-    ids = replace(counted, columns=tuple(replace(each, field_id=each.field_id + 1_000) for each in counted.columns))
+    ids = replace(
+        counted, columns=tuple(replace(column, field_id=column.field_id + 1_000) for column in counted.columns)
+    )
     return compile_mapping(descriptor, ids=ids)
 
 
@@ -80,7 +82,7 @@ def file_of(path: Path, values: pa.StructArray) -> str:
         schema=ROWS.arrow_schema,
     )
     rows = rows.set_column(rows.schema.get_field_index("val"), ROWS.arrow_schema.field("val"), values)
-    writer = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of(ROWS, {}))
+    writer = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(ROWS, {}))
     writer.write(rows)
     writer.close(origin=None, path="x", partition_value=0)
     return path.as_uri()
@@ -113,7 +115,7 @@ def _emptied(whole: pa.Table, identifiers: frozenset[int]) -> pa.Table:
         if int((field.metadata or {}).get(b"PARQUET:field_id", 0)) in identifiers:
             return pa.nulls(len(array), array.type)
         if pa.types.is_struct(field.type):
-            inside = [emptied(each, array.field(at)) for at, each in enumerate(field.type)]
+            inside = [emptied(value, array.field(at)) for at, value in enumerate(field.type)]
             return pa.StructArray.from_arrays(inside, fields=list(field.type), mask=array.is_null())
         if pa.types.is_map(field.type):
             items = emptied(field.type.item_field, array.items)
@@ -137,8 +139,8 @@ def _plain(field: pa.Field) -> Any:
 def _without(field: pa.Field, identifiers: frozenset[int]) -> Any:
     kind = field.type
     if pa.types.is_struct(kind):
-        kept = [each for each in kind if int((each.metadata or {}).get(b"PARQUET:field_id", 0)) not in identifiers]
-        return field.name, [_without(each, identifiers) for each in kept]
+        kept = [item for item in kind if int((item.metadata or {}).get(b"PARQUET:field_id", 0)) not in identifiers]
+        return field.name, [_without(value, identifiers) for value in kept]
     if pa.types.is_map(kind):
         return field.name, "map", _without(kind.key_field, identifiers)[1:], _without(kind.item_field, identifiers)[1:]
     if pa.types.is_list(kind):
@@ -163,9 +165,9 @@ def _records(
     assembler: Assembler, reader: SegmentReader, without: frozenset[int], *, in_dictionaries: bool = False
 ) -> pa.Table:
     (block,) = reader.blocks()
-    found = reader.read(block, assembler.field_ids, without=without, in_dictionaries=in_dictionaries)
+    result = reader.read(block, assembler.field_ids, without=without, in_dictionaries=in_dictionaries)
     return pa.Table.from_batches(
-        [assembler.records(rows, assembler.kafka(rows, without), without) for rows in found]
+        [assembler.records(rows, assembler.kafka(rows, without), without) for rows in result]
     ).combine_chunks()
 
 
@@ -242,8 +244,8 @@ def test_a_file_is_opened_again_where_credentials_end(large: str, renewals: int,
     kind = expected.schema.field("val").type
     assert (kind.field("s").type == IN_DICTIONARY) is in_dictionaries
     with ParquetFormat().open(cast("ObjectStore", objects), large) as reader:
-        found = pa.Table.from_batches(reader.read(block, in_dictionaries=in_dictionaries))
-    assert found.equals(expected)
+        batches = pa.Table.from_batches(reader.read(block, in_dictionaries=in_dictionaries))
+    assert batches.equals(expected)
     assert objects.renewals == renewals
 
 

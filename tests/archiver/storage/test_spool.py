@@ -54,7 +54,7 @@ def test_nobody_else_can_look_into_it(tmp_path: Path):
             kept = spool.keep(spool.create("b"), "b")
             assert rights(kept) == 0o600
             folders = {root.parent, root, file.path.parent, kept.parent}
-            assert {rights(each) for each in folders} == {0o700}
+            assert {rights(folder) for folder in folders} == {0o700}
     finally:
         os.umask(before)
 
@@ -142,15 +142,15 @@ def test_a_folder_that_is_being_made_is_left_alone(tmp_path: Path):
 
 
 def test_what_a_link_leads_to_is_not_cleaned(tmp_path: Path):
-    there = tmp_path / "there"
-    there.mkdir()
-    (there / "theirs").touch()
-    os.utime(there, (time.time() - 120,) * 2)
+    present = tmp_path / "there"
+    present.mkdir()
+    (present / "theirs").touch()
+    os.utime(present, (time.time() - 120,) * 2)
     root = tmp_path / "spool"
     root.mkdir()
-    (root / "task-link").symlink_to(there)
+    (root / "task-link").symlink_to(present)
     assert clean_spool(root) == 0
-    assert left(there) == ["theirs"]
+    assert left(present) == ["theirs"]
 
 
 def test_a_spool_that_can_not_be_used_is_named(tmp_path: Path):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.errors import StorageDenied
 from archiver.terminal.compact_json import compact_lines, note_lines
 from archiver.terminal.compact_screen import CompactNotes, CompactScreen
@@ -35,8 +35,8 @@ GROUP = FileGroup(
                 size_bytes=1_000_000,
                 spec_id=0,
                 partition_values=(1,),
-                partitions=Bounds(0, 0),
-                offsets=Bounds(number, number),
+                partitions=ValueBounds(0, 0),
+                offsets=ValueBounds(number, number),
                 latest=None,
             )
         )

@@ -18,7 +18,7 @@ from archiver.terminal.schema_screen import history_text, outline_tree, summary,
 from archiver.terminal.schema_words import describe, tell
 from catalog.model import VersionRecord
 from schema_mapping import LedgerState, MappingOptions, UnionSchema, assign
-from schema_mapping.columns.compatibility import Rule, broken_rules
+from schema_mapping.columns.compatibility import CompatibilityRule, broken_rules
 from schema_mapping.columns.evolution import Change, ChangeKind
 from schema_mapping.outline import ColumnOutline, outline
 from tests.support.schemas.proto_text import compile_text
@@ -177,11 +177,11 @@ def test_rules_of_compatibility(fields: str, broken: list[str]) -> None:
 def test_a_topic_that_would_become_raw_is_not_compatible() -> None:
     state = assign(LedgerState(), value=compile_text("message M { int32 a = 1; string b = 2; }")).state
     changes = compare(state, Schemas(key=None, value=None), TOPIC).changes
-    assert {each.rule for each in broken_rules(changes)} == {Rule.REMOVED}
+    assert {each.rule for each in broken_rules(changes)} == {CompatibilityRule.REMOVED}
 
 
 def test_dropped_and_cut_columns_break_rules_too() -> None:
-    kinds = {ChangeKind(str(rule)) for rule in Rule}
+    kinds = {ChangeKind(str(rule)) for rule in CompatibilityRule}
     assert kinds == {
         ChangeKind.RENAMED,
         ChangeKind.REMOVED,

@@ -81,4 +81,7 @@ def test_control_batches_of_any_kind_leave_no_rows() -> None:
 
 def test_transactions_still_open_are_given_back() -> None:
     decoded = decode(written(0, 1), aborted=((1, 0), (2, 50)))
-    assert [(each.producer_id, each.first_offset) for each in decoded.open_transactions] == [(1, 0), (2, 50)]
+    assert [(transaction.producer_id, transaction.first_offset) for transaction in decoded.open_transactions] == [
+        (1, 0),
+        (2, 50),
+    ]

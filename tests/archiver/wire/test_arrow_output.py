@@ -133,9 +133,9 @@ def memory_for_bytes() -> float:
     ]
     data = b"".join(build(records, base_offset=base) for base in range(0, 20_000, 200))
     before = in_use()
-    found = decode_batches(data, start_offset=0, end_offset=20_000).records
-    assert found.num_rows == 20_000
-    return (in_use() - before) / found.nbytes
+    result = decode_batches(data, start_offset=0, end_offset=20_000).records
+    assert result.num_rows == 20_000
+    return (in_use() - before) / result.nbytes
 
 
 def test_columns_take_little_more_memory_than_they_need() -> None:

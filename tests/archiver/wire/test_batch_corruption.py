@@ -59,15 +59,15 @@ def test_every_bit_flip_is_found_or_harmless() -> None:
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << (bit % 8)
         in_first = bit // 8 < len(FIRST)
-        place = bit // 8 if in_first else bit // 8 - len(FIRST)
+        position = bit // 8 if in_first else bit // 8 - len(FIRST)
         rows, error = outcome(bytes(flipped))
         if (
             error is None
         ):  # the checksum covers neither base offset nor leader epoch; a longer length makes a partial batch
-            assert place < 16
+            assert position < 16
             assert rows in (0, 2, 6)
         else:
-            assert place < 8 or error.context["base_offset"] == (5 if in_first else 20)
+            assert position < 8 or error.context["base_offset"] == (5 if in_first else 20)
 
 
 @pytest.mark.parametrize("batch", [FIRST, PLAIN, SECOND], ids=["first", "plain", "gzip"])
@@ -131,7 +131,7 @@ def test_each_contradiction_is_named(record: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("deltas", [(0, 0, 0), (2, 1, 0), (0, 2, 1), (-1, 0, 1), (0, 1, 3), (1, 2, 3), (5, 5, -7)])
 def test_offsets_that_do_not_rise_are_the_places_in_the_batch(deltas: tuple[int, ...]) -> None:
-    records = [raw_record(delta=delta, value=b"%d" % place) for place, delta in enumerate(deltas)]
+    records = [raw_record(delta=delta, value=b"%d" % position) for position, delta in enumerate(deltas)]
     decoded = decode(FIRST + raw_batch(records, base_offset=10) + SECOND)
     assert offsets(decoded) == [5, 6, 10, 11, 12, 20, 21, 22, 23]
     assert decoded.records.column("value").to_pylist()[2:5] == [b"0", b"1", b"2"]
@@ -140,7 +140,7 @@ def test_offsets_that_do_not_rise_are_the_places_in_the_batch(deltas: tuple[int,
 
 def test_offsets_that_do_not_rise_and_records_without_room() -> None:
     headers = [(b"name", b"x" * 3000), (b"", None)]
-    records = [raw_record(delta=7 - place, value=bytes(9000), headers=headers, key=None) for place in range(8)]
+    records = [raw_record(delta=7 - position, value=bytes(9000), headers=headers, key=None) for position in range(8)]
     decoded = decode(raw_batch(records))
     assert offsets(decoded) == list(range(8))
     assert decoded.records.column("key").null_count == 8
@@ -153,7 +153,7 @@ def test_more_records_than_offsets() -> None:
 
 
 def test_a_head_is_cut_by_offsets_as_given() -> None:
-    batch = raw_batch([raw_record(delta=0, value=b"%d" % place) for place in range(4)], base_offset=10)
+    batch = raw_batch([raw_record(delta=0, value=b"%d" % position) for position in range(4)], base_offset=10)
     decoded = decode_batches(batch, start_offset=12, end_offset=99, cut_head=True)
     assert offsets(decoded) == [12, 13]
     assert decoded.records.column("value").to_pylist() == [b"2", b"3"]

@@ -73,7 +73,7 @@ def test_work_stops_at_the_chunk_limit_and_goes_on_from_there() -> None:
     assert seen == ALL
     assert decoded.complete
     assert not data
-    assert [each.first_offset for each in aborted] == [500, 900]
+    assert [item.first_offset for item in aborted] == [500, 900]
 
 
 def test_limits_that_arrow_could_not_hold_are_refused() -> None:

@@ -22,7 +22,7 @@ RICH = [
     Record(timestamp=1_700_000_000_500, key=None, value=b""),
     Record(timestamp=1_699_999_999_000, key=b"", value=None),
     Record(timestamp=1_699_999_999_000, key=b"\xff\x00", value=b"x" * 70_000),
-    *(Record(timestamp=1_700_000_000_000 + place, value=b"%d" % place * 20) for place in range(300)),
+    *(Record(timestamp=1_700_000_000_000 + position, value=b"%d" % position * 20) for position in range(300)),
 ]
 
 
@@ -34,7 +34,7 @@ def columns(data: bytes, **options: Any) -> pa.RecordBatch:
 def read(batch: memoryview) -> list[tuple[Any, ...]]:
     reader = DefaultRecordBatch(bytes(batch))
     assert reader.validate_crc()
-    return [(each.offset, each.timestamp, each.key, each.value, each.headers) for each in reader]
+    return [(record.offset, record.timestamp, record.key, record.value, record.headers) for record in reader]
 
 
 @pytest.mark.parametrize("builder", ["kafka-python", "aiokafka"])
@@ -110,7 +110,7 @@ def test_lz4_blocks_that_would_grow_are_kept_plain() -> None:
     noise = random.Random(1).randbytes(150_000)
     encoded = encode_batches(columns(build([Record(value=noise)])), compression=Codec.LZ4)
     assert len(encoded.data) < len(noise) + 200
-    assert [each[3] for each in read(encoded.batch(0))] == [noise]
+    assert [value[3] for value in read(encoded.batch(0))] == [noise]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_timestamps_wrap_as_in_java(base: int, deltas: tuple[int, int]) -> None:
 
 
 def test_extremes_come_back() -> None:
-    headers = [(b"\xff\xfe%d" % place, None if place % 3 else b"") for place in range(10_000)]
+    headers = [(b"\xff\xfe%d" % position, None if position % 3 else b"") for position in range(10_000)]
     batch = raw_batch(
         [
             raw_record(headers=headers),
@@ -142,11 +142,11 @@ def test_extremes_come_back() -> None:
 
 def test_rows_that_were_removed_leave_a_valid_batch() -> None:
     records = columns(build(RICH, base_offset=10) + build(RICH, base_offset=1000))
-    kept = records.filter(pa.array([place not in (0, 1, 303, 310) for place in range(records.num_rows)]))
+    kept = records.filter(pa.array([position not in (0, 1, 303, 310) for position in range(records.num_rows)]))
     encoded = encode_batches(kept)
     assert encoded.last_offset.tolist() == [313, 1303]
     assert columns(encoded.data) == kept
-    assert [each[0] for each in read(encoded.batch(0))] == kept.column("offset").to_pylist()[:301]
+    assert [value[0] for value in read(encoded.batch(0))] == kept.column("offset").to_pylist()[:301]
 
 
 def test_slices_and_nothing() -> None:
@@ -176,8 +176,8 @@ def test_message_sets_become_batches() -> None:
 
 def changed(records: pa.RecordBatch, **values: list[int]) -> pa.RecordBatch:
     for name, given in values.items():
-        place = records.schema.get_field_index(name)
-        records = records.set_column(place, RECORDS.field(name), pa.array(given, RECORDS.field(name).type))
+        index = records.schema.get_field_index(name)
+        records = records.set_column(index, RECORDS.field(name), pa.array(given, RECORDS.field(name).type))
     return records
 
 

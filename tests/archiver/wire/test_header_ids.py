@@ -32,9 +32,9 @@ def test_against_reading_one_by_one(seed: int) -> None:
     ]
     first, end = sorted((draw.randrange(len(rows) + 1), draw.randrange(len(rows) + 1)))
     headers, chosen = column(rows).slice(first, end - first), rows[first:end]
-    found = header_ids(headers, VALUE_HEADER)
+    ids = header_ids(headers, VALUE_HEADER)
     expected = {at: value for at, row in enumerate(chosen) if (value := last(row)) is not None}
-    assert (dict(zip(found.rows.tolist(), found.values.to_pylist(), strict=True)) if found else {}) == expected
+    assert (dict(zip(ids.rows.tolist(), ids.values.to_pylist(), strict=True)) if ids else {}) == expected
     assert has_header_id(headers, VALUE_HEADER).tolist() == [at in expected for at in range(len(chosen))]
 
 

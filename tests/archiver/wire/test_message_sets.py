@@ -33,8 +33,8 @@ def columns(decoded: DecodedBatches, *names: str) -> list[tuple[Any, ...]]:
 def test_what_another_library_builds_and_reads(magic: int, codec: int) -> None:
     builder = LegacyRecordBatchBuilder(magic, codec, 1 << 30)
     given = [(None, b""), (b"", None), (b"key", b"value" * 30), (b"\xff\x00", b"x" * 70_000)]
-    for place, (key, value) in enumerate(given):
-        assert builder.append(place, timestamp=1000 + place, key=key, value=value)
+    for position, (key, value) in enumerate(given):
+        assert builder.append(position, timestamp=1000 + position, key=key, value=value)
     data = bytes(builder.build())
     if codec:  # as the broker does: the wrapper's offset is the last message's
         data = wrapper(3, [gzip.decompress(data[34 if magic else 26 :])], "gzip", magic=magic)
@@ -42,7 +42,7 @@ def test_what_another_library_builds_and_reads(magic: int, codec: int) -> None:
     read = []
     records = MemoryRecords(data)
     while (batch := records.next_batch()) is not None:
-        read += [(each.offset, each.key, each.value) for each in batch]
+        read += [(record.offset, record.key, record.value) for record in batch]
     assert columns(decoded, "offset", "key", "value") == [(at, *pair) for at, pair in enumerate(given)] == read
     times = [-1] * 4 if magic == 0 else [1000, 1001, 1002, 1003]
     assert decoded.records.column("timestamp").to_pylist() == times

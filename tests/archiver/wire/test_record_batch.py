@@ -38,8 +38,14 @@ def test_records_equal_what_was_built(builder: str, codec: str) -> None:
     ]
     decoded = decode(build(records, base_offset=1000, codec=codec, builder=builder))
     assert rows(decoded) == [
-        (1000 + place, each.timestamp, each.key, each.value, [(name.encode(), text) for name, text in each.headers])
-        for place, each in enumerate(records)
+        (
+            1000 + position,
+            record.timestamp,
+            record.key,
+            record.value,
+            [(name.encode(), text) for name, text in record.headers],
+        )
+        for position, record in enumerate(records)
     ]
     assert (decoded.start_offset, decoded.next_offset, decoded.complete) == (0, 1505, False)
 
@@ -110,7 +116,9 @@ def test_log_append_time_keeps_the_producers_time() -> None:
     [([5], 5), ([1, 2], 1), ([3, 1, 2], 2), ([9, 8, 7, 6], 7), ([-1, 5, 7], 5), ([-1, -1], NO_TIME), ([-9, -8], -9)],
 )
 def test_median_of_a_batch(times: list[int], median: int) -> None:
-    batch = raw_batch([raw_record(delta=place, time_delta=time) for place, time in enumerate(times)], base_timestamp=0)
+    batch = raw_batch(
+        [raw_record(delta=position, time_delta=time) for position, time in enumerate(times)], base_timestamp=0
+    )
     assert decode(batch).batches.median_timestamp.tolist() == [median]
 
 

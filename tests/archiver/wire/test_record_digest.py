@@ -58,14 +58,14 @@ def test_a_record_has_the_published_digest(vector: dict[str, Any]):
 
 def test_the_sum_is_the_published_one():
     batch = batch_of(*map(record_of, RECORDS))
-    assert RecordDigest.of_seen(batch).text == VECTORS["sum"] == add_digests(each["digest"] for each in RECORDS)
+    assert RecordDigest.of_seen(batch).text == VECTORS["sum"] == add_digests(value["digest"] for value in RECORDS)
 
 
 def test_the_documentation_shows_the_vectors():
     text = DIGEST_DOC.read_text()
     assert DIGEST_ALGORITHM in text
     assert VECTORS["sum"] in text
-    assert [each["digest"] in text for each in RECORDS] == [True] * len(RECORDS)
+    assert [value["digest"] in text for value in RECORDS] == [True] * len(RECORDS)
 
 
 @pytest.mark.parametrize("size", [*range(65), 1 << 16, (1 << 16) + 7])

@@ -14,9 +14,9 @@ from tests.support.kafka.record_batches import Record, build, headers_of
 
 HEADERS = 10_000
 SHAPES: dict[str, Callable[[int], bytes]] = {
-    "headers of one record": lambda n: build([Record(headers=tuple(("h", b"%d" % each) for each in range(n)))]),
+    "headers of one record": lambda n: build([Record(headers=tuple(("h", b"%d" % value) for value in range(n)))]),
     "records of one batch": lambda n: build([Record(headers=(("h", b"v"),))] * n),
-    "batches": lambda n: b"".join(build([Record()], base_offset=each) for each in range(n // 10)),
+    "batches": lambda n: b"".join(build([Record()], base_offset=value) for value in range(n // 10)),
     "one long value": lambda n: build([Record(value=b"x" * (100 * n))], builder="aiokafka"),
     "headers without a value": lambda n: build([Record(headers=(("", None),) * n)], codec="gzip"),
 }
@@ -36,7 +36,7 @@ def grows_faster(run: Callable[[Any], object], small: Any, large: Any) -> bool:
 
 
 def test_ten_thousand_headers() -> None:
-    headers = tuple((f"key-{each % 7}", None if each % 3 == 0 else b"%d" % each) for each in range(HEADERS))
+    headers = tuple((f"key-{value % 7}", None if value % 3 == 0 else b"%d" % value) for value in range(HEADERS))
     data = build([Record(), Record(headers=headers), Record()])
     decoded = decode_batches(data, start_offset=0, end_offset=1 << 40)
     assert headers_of(decoded)[1] == [(key.encode(), value) for key, value in headers]

@@ -29,11 +29,11 @@ def text() -> bytes:
 
 def frames(*parts: bytes) -> list[bytes]:
     zstd = Zstd()
-    found = [deflate(Codec.ZSTD, memoryview(each), zstd) for each in parts]
-    for frame, part in zip(found, parts, strict=True):
+    result = [deflate(Codec.ZSTD, memoryview(part), zstd) for part in parts]
+    for frame, part in zip(result, parts, strict=True):
         assert zstandard.frame_content_size(frame) == len(part)
         assert zstandard.ZstdDecompressor().decompress(frame) == part
-    return found
+    return result
 
 
 def small(part: bytes) -> bytes:
@@ -49,7 +49,7 @@ def test_what_costs_few_bytes_is_quick_for_all_batches() -> None:
 
 def test_text_is_never_quick() -> None:
     parts = [text() for _ in range(80)]
-    assert frames(*parts) == [small(each) for each in parts]
+    assert frames(*parts) == [small(part) for part in parts]
 
 
 @pytest.mark.parametrize(("before", "after"), [(numbers, text), (text, numbers)])
@@ -76,7 +76,7 @@ def test_encoded_batches_have_the_same_records(of: Callable[[], bytes]) -> None:
     again = decode_batches(bytes(encoded.data), start_offset=0, end_offset=3).records
     assert again == records
     assert again.column("value").to_pylist() == values
-    assert {each & CODEC for each in again.column("attributes").to_pylist()} == {Codec.ZSTD}
+    assert {value & CODEC for value in again.column("attributes").to_pylist()} == {Codec.ZSTD}
     sizes = [len(encoded.batch(index)) for index in range(3)]
     plain = [len(batch) for batch in (build([Record(value=value)], codec="none") for value in values)]
     assert all(size < most for size, most in zip(sizes, plain, strict=True))

@@ -36,8 +36,8 @@ FRAMES = {
 
 
 def inflated(frame: bytes, room: int = 1 << 20) -> bytes | None:
-    found = inflate_frame(memoryview(frame), memoryview(bytearray(room)))
-    return None if found is None else bytes(found)
+    result = inflate_frame(memoryview(frame), memoryview(bytearray(room)))
+    return None if result is None else bytes(result)
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -76,18 +76,18 @@ def test_frames_that_lie_or_need_much_memory() -> None:
 
 
 def test_each_thread_has_its_own_decompressor() -> None:
-    found: dict[int, set[bytes | None]] = {}
+    result: dict[int, set[bytes | None]] = {}
 
     def read(number: int) -> None:
         name = list(FRAMES)[number % len(FRAMES)]
-        found[number] = {inflated(FRAMES[name][1]) for _ in range(20)} - {FRAMES[name][0]}
+        result[number] = {inflated(FRAMES[name][1]) for _ in range(20)} - {FRAMES[name][0]}
 
     threads = [threading.Thread(target=read, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {number: set() for number in range(12)}
+    assert result == {number: set() for number in range(12)}
 
 
 @given(
@@ -102,9 +102,9 @@ def test_whatever_is_read_is_what_the_other_decompressor_reads(
 ) -> None:
     whole = zstandard.compress(data) if kind == "stated" else in_pieces(data, checksum=kind == "checksum")
     frame = bytearray(whole)
-    for place, octet in spoilt:
-        frame[place % len(frame)] = octet
+    for position, octet in spoilt:
+        frame[position % len(frame)] = octet
     frame = frame[: len(frame) - cut]
-    found = inflated(bytes(frame), room)
-    if found is not None:
-        assert found == bytes(cramjam.zstd.decompress(bytes(frame)))
+    result = inflated(bytes(frame), room)
+    if result is not None:
+        assert result == bytes(cramjam.zstd.decompress(bytes(frame)))

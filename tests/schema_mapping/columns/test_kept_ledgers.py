@@ -24,21 +24,21 @@ def state_of(kept: dict[str, Any]) -> LedgerState:
         entries=tuple(
             LedgerEntry(
                 **{
-                    **each,
-                    "path": read_path(each["path"]),
-                    "type": read_type(each["type"]),
-                    "state": ColumnState(each["state"]),
+                    **value,
+                    "path": read_path(value["path"]),
+                    "type": read_type(value["type"]),
+                    "state": ColumnState(value["state"]),
                 }
             )
-            for each in kept["entries"]
+            for value in kept["entries"]
         ),
-        versions=tuple(SchemaVersion(**each) for each in kept["versions"]),
+        versions=tuple(SchemaVersion(**value) for value in kept["versions"]),
         last_id=kept["last_id"],
     )
 
 
 def test_there_are_ledgers_of_one_message_and_of_several() -> None:
-    assert {name: (len(each["entries"]), len(each["versions"])) for name, each in KEPT.items()} == {
+    assert {name: (len(value["entries"]), len(value["versions"])) for name, value in KEPT.items()} == {
         "one_message": (34, 3),
         "several_messages": (13, 3),
     }
@@ -68,5 +68,5 @@ def test_the_newest_schema_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_the_ledger_follows_from_its_mappings(name: str) -> None:
     state = state_of(KEPT[name])
-    found = rebuild_ledger(row_mapping_from_text(each.mapping) for each in state.versions)
-    assert replace(found, entries=tuple(replace(each, doc=None) for each in found.entries)) == state
+    result = rebuild_ledger(row_mapping_from_text(version.mapping) for version in state.versions)
+    assert replace(result, entries=tuple(replace(entry, doc=None) for entry in result.entries)) == state

@@ -28,9 +28,9 @@ class Topic:
 
     def ask(self, body: str, minutes: int = 1) -> Assignment:
         self.minute += minutes
-        found = assign(self.state, value=fields(body), options=self._options, now=START + self.minute * MINUTE)
-        self.state = found.state
-        return found
+        result = assign(self.state, value=fields(body), options=self._options, now=START + self.minute * MINUTE)
+        self.state = result.state
+        return result
 
     def stay(self, body: str) -> Assignment:
         """Asks as often and as long as it takes, and no more."""
@@ -152,10 +152,10 @@ def test_an_option_taken_back_counts_when_it_has_lasted() -> None:
     topic.ask(body)
     state = assign(topic.state, value=fields(body), options=dropping).state
     for hours in range(3):
-        found = assign(state, value=fields(body), options=kept, now=START + timedelta(hours=hours))
-        state = found.state
-    assert [change.kind for change in found.changes] == [ChangeKind.KEPT]
-    assert set(columns(found.iceberg_schema)) == {"a", "b"}
+        result = assign(state, value=fields(body), options=kept, now=START + timedelta(hours=hours))
+        state = result.state
+    assert [change.kind for change in result.changes] == [ChangeKind.KEPT]
+    assert set(columns(result.iceberg_schema)) == {"a", "b"}
 
 
 def test_a_ledger_with_returns_can_be_learned_from_its_mappings() -> None:
@@ -167,7 +167,7 @@ def test_a_ledger_with_returns_can_be_learned_from_its_mappings() -> None:
     topic.ask("string x = 1; bytes z = 3;")
     topic.stay(wide)
     assert len(topic.state.versions) == 5
-    again = rebuild_ledger(row_mapping_from_text(each.mapping) for each in topic.state.versions)
+    again = rebuild_ledger(row_mapping_from_text(version.mapping) for version in topic.state.versions)
     assert again == topic.state
 
 

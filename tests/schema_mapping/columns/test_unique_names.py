@@ -8,12 +8,12 @@ from tests.support.schemas.proto_text import descriptor_of, fields
 
 def history(*bodies: str) -> list[dict[str, str]]:
     """For each version, the value's columns: name to "live" or "deleted", synthesized ones left out."""
-    state, found = LedgerState(), []
+    state, result = LedgerState(), []
     for body in bodies:
         assigned = assign(state, value=fields(body))
         state = assigned.state
-        found.append(top_level(assigned))
-    return found
+        result.append(top_level(assigned))
+    return result
 
 
 def top_level(assigned: Assignment) -> dict[str, str]:

@@ -30,9 +30,9 @@ def test_memory_given_back_is_used_again() -> None:
 
 
 def test_held_rows_keep_what_they_hold() -> None:
-    held = [rows_of(30_000, b"text %d" % number) for number in range(9)]
-    slices = [rows.field("name")[-1:] for rows in held]
-    del held
+    kept = [rows_of(30_000, b"text %d" % number) for number in range(9)]
+    slices = [rows.field("name")[-1:] for rows in kept]
+    del kept
     assert [text.to_pylist() for text in slices] == [[f"text {number}"] for number in range(9)]
 
 

@@ -152,9 +152,9 @@ def test_a_field_that_comes_excluded_has_its_place_and_is_stored_once(before: tu
 def test_of_an_excluded_field_only_its_place_counts() -> None:
     texts = ("N b = 2", "M other = 2", "string b = 2", "repeated N b = 2", "oneof o { N b = 2", "N b = 4")
     bodies = [f"int32 a = 1; {text} {EXCLUDE};{' }' if 'oneof' in text else ''}" for text in texts]
-    found = [type_graph(find_descriptor(with_options(body))).fingerprint() for body in bodies]
-    assert found[0] == found[1]
-    assert len(set(found[1:])) == len(found) - 1
+    result = [type_graph(find_descriptor(with_options(body))).fingerprint() for body in bodies]
+    assert result[0] == result[1]
+    assert len(set(result[1:])) == len(result) - 1
 
 
 GO_TEXT = f"""

@@ -35,13 +35,13 @@ def docs(schema: SourceSchema, state: LedgerState | None = None) -> dict[str, st
 
 
 def test_comments_become_docs_at_every_depth() -> None:
-    found = docs(compile_text(ORDER))
-    assert found["val.customer"] == "Who placed it, and where."
-    assert found["val.total"] == "in cents"
-    assert found["val.stock"] == "By warehouse."
-    assert found["val.line.count"] == "pieces"
-    assert found["val.lines.element.count"] == found["val.stock.value.count"] == "pieces"
-    assert {name for name, doc in found.items() if doc} == {
+    result = docs(compile_text(ORDER))
+    assert result["val.customer"] == "Who placed it, and where."
+    assert result["val.total"] == "in cents"
+    assert result["val.stock"] == "By warehouse."
+    assert result["val.line.count"] == "pieces"
+    assert result["val.lines.element.count"] == result["val.stock.value.count"] == "pieces"
+    assert {name for name, doc in result.items() if doc} == {
         *("val.customer", "val.total", "val.stock"),
         *("val.line.count", "val.lines.element.count", "val.stock.value.count"),
     }

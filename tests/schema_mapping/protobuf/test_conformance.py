@@ -26,15 +26,15 @@ MALFORMED = 648
 
 def payloads(message: str) -> list[Payload]:
     """The payloads of a type, good and malformed ones mixed."""
-    found = [each for each in read_payloads() if each.message == message]
-    random.Random(7).shuffle(found)
-    return found
+    result = [payload for payload in read_payloads() if payload.message == message]
+    random.Random(7).shuffle(result)
+    return result
 
 
 def test_every_payload_is_here() -> None:
     kept = read_payloads()
-    assert {message: len(payloads(message)) for message in {each.message for each in kept}} == COUNTS
-    assert sum(not each.accepted for each in kept) == MALFORMED
+    assert {message: len(payloads(message)) for message in {error.message for error in kept}} == COUNTS
+    assert sum(not item.accepted for item in kept) == MALFORMED
 
 
 @pytest.mark.parametrize("message", COUNTS)
@@ -42,16 +42,18 @@ def test_err_is_set_exactly_where_upb_refuses(message: str) -> None:
     assert api_implementation.Type() == "upb"
     sent = payloads(message)
     mapping = compile_mapping(descriptor(message))
-    rows = mapping.decode(pa.array([each.data for each in sent], pa.binary()))
-    assert mapping.encode(rows).to_pylist() == [each.data for each in sent]
-    assert rows.field("__err__").is_null().to_pylist() == [each.accepted for each in sent]
-    assert [each.accepted for each in sent] == [parse(descriptor(message), each.data) is not None for each in sent]
+    rows = mapping.decode(pa.array([item.data for item in sent], pa.binary()))
+    assert mapping.encode(rows).to_pylist() == [item.data for item in sent]
+    assert rows.field("__err__").is_null().to_pylist() == [item.accepted for item in sent]
+    assert [item.accepted for item in sent] == [parse(descriptor(message), item.data) is not None for item in sent]
 
 
 @pytest.mark.parametrize("message", COUNTS)
 def test_columns_are_what_upb_reads(message: str) -> None:
     # upb knows the extensions of its pool, which are unknown fields to a mapping.
-    values = [each.data for each in payloads(message) if not has_extensions(parse(descriptor(message), each.data))]
+    values = [
+        payload.data for payload in payloads(message) if not has_extensions(parse(descriptor(message), payload.data))
+    ]
     assert len(values) >= COUNTS[message] - 3
     for options in (None, NATIVE):
         check_values(descriptor(message), [None, *values, None], options=options)

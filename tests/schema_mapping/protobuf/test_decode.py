@@ -295,9 +295,9 @@ def test_wrong_input_is_named() -> None:
 def test_threads_share_a_program() -> None:
     _, mapping = order()
     values = pa.array([b"\x08\x01\x12\x03abc\x1a\x02\x01\x02"] * 5_000)
-    wanted = mapping.decode(values)
+    expected = mapping.decode(values)
     with ThreadPoolExecutor(4) as pool:
-        assert all(rows.equals(wanted) for rows in pool.map(lambda _: mapping.decode(values), range(16)))
+        assert all(rows.equals(expected) for rows in pool.map(lambda _: mapping.decode(values), range(16)))
 
 
 def test_far_numbers_and_many_fields() -> None:

@@ -42,8 +42,8 @@ def test_files_may_come_in_any_order() -> None:
 def test_a_well_known_import_needs_not_be_in_the_set() -> None:
     files = FileDescriptorSet.FromString(compile_text(SHOP, "shop.Order").descriptor_set)
     alone = FileDescriptorSet(file=[file for file in files.file if not file.name.startswith("google/")])
-    found = find_descriptor(SourceSchema(descriptor_set=alone.SerializeToString(), message="shop.Order"))
-    message = found.fields_by_name["at"].message_type
+    descriptor = find_descriptor(SourceSchema(descriptor_set=alone.SerializeToString(), message="shop.Order"))
+    message = descriptor.fields_by_name["at"].message_type
     assert message is not None
     assert message.full_name == "google.protobuf.Timestamp"
 
@@ -71,8 +71,8 @@ def test_a_missing_message_names_near_ones() -> None:
 
 def test_a_far_name_lists_what_is_there() -> None:
     names = tuple(f"p.Q{n}" for n in range(9))
-    told = missing_message("zzzzzz", names)
-    assert told.endswith("which holds p.Q0, p.Q1, p.Q2, p.Q3, p.Q4 and 4 more")
+    events = missing_message("zzzzzz", names)
+    assert events.endswith("which holds p.Q0, p.Q1, p.Q2, p.Q3, p.Q4 and 4 more")
     assert "no message at all" in missing_message("zzzzzz", ())
 
 
@@ -89,26 +89,28 @@ def file_set(*files: FileDescriptorProto) -> SourceSchema:
 
 
 def test_a_missing_import_is_named_with_its_importer() -> None:
-    told = refusal(file_set(FileDescriptorProto(name="a.proto", package="t", message_type=[M], dependency=["b.proto"])))
-    assert "--include_imports" in told
-    assert "file='b.proto'" in told
-    assert "imported_by='a.proto'" in told
+    events = refusal(
+        file_set(FileDescriptorProto(name="a.proto", package="t", message_type=[M], dependency=["b.proto"]))
+    )
+    assert "--include_imports" in events
+    assert "file='b.proto'" in events
+    assert "imported_by='a.proto'" in events
 
 
 def test_a_circle_of_imports() -> None:
-    told = refusal(
+    events = refusal(
         file_set(
             FileDescriptorProto(name="a.proto", package="t", message_type=[M], dependency=["b.proto"]),
             FileDescriptorProto(name="b.proto", dependency=["a.proto"]),
         )
     )
-    assert "circle" in told
+    assert "circle" in events
 
 
 def test_a_file_that_contradicts_itself() -> None:
-    told = refusal(file_set(FileDescriptorProto(name="a.proto", package="t", message_type=[M, M])))
-    assert "protobuf refuses" in told
-    assert "file='a.proto'" in told
+    events = refusal(file_set(FileDescriptorProto(name="a.proto", package="t", message_type=[M, M])))
+    assert "protobuf refuses" in events
+    assert "file='a.proto'" in events
 
 
 def test_files_that_the_message_does_not_need_may_be_broken() -> None:

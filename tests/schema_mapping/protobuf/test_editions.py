@@ -94,18 +94,18 @@ def judged_by_upb(descriptor: Descriptor) -> None:
 def test_2024_by_protoc() -> None:
     source = compile_text(OF_2024, imports={"more.proto": MORE})
     descriptor = find_descriptor(source)
-    found = facts(descriptor)
-    assert "hidden" not in found
-    assert (found["text"].column, found["group_like"].kind) == ("renamed", WireKind.GROUP)
-    assert [name for name, field in found.items() if field.explicit_presence] == [
+    result = facts(descriptor)
+    assert "hidden" not in result
+    assert (result["text"].column, result["group_like"].kind) == ("renamed", WireKind.GROUP)
+    assert [name for name, field in result.items() if field.explicit_presence] == [
         *("OddName", "text", "group_like", "unchecked", "closed", "open", "left", "right")
     ]
-    assert [name for name, field in found.items() if field.packed] == ["packed"]
-    assert [name for name, field in found.items() if field.kind is WireKind.STRING and not field.validate_utf8] == [
+    assert [name for name, field in result.items() if field.packed] == ["packed"]
+    assert [name for name, field in result.items() if field.kind is WireKind.STRING and not field.validate_utf8] == [
         "unchecked"
     ]
-    assert {name: field.enum.closed for name, field in found.items() if field.enum} == {"closed": True, "open": False}
-    assert facts(find_descriptor(closure(descriptor))) == found
+    assert {name: field.enum.closed for name, field in result.items() if field.enum} == {"closed": True, "open": False}
+    assert facts(find_descriptor(closure(descriptor))) == result
 
 
 @pytest.mark.parametrize("text", [OF_2024.replace(", (archiver.column).exclude = true", ""), OF_FILE])
@@ -115,23 +115,23 @@ def test_rows_as_upb_has_them(text: str) -> None:
 
 
 def test_a_file_speaks_for_its_fields() -> None:
-    found = facts(find_descriptor(compile_text(OF_FILE)))
-    assert [name for name, field in found.items() if field.explicit_presence] == ["explicit", "delimited", "prefixed"]
-    assert [name for name, field in found.items() if field.packed] == ["packed"]
-    assert {name: field.validate_utf8 for name, field in found.items() if field.kind is WireKind.STRING} == {
+    result = facts(find_descriptor(compile_text(OF_FILE)))
+    assert [name for name, field in result.items() if field.explicit_presence] == ["explicit", "delimited", "prefixed"]
+    assert [name for name, field in result.items() if field.packed] == ["packed"]
+    assert {name: field.validate_utf8 for name, field in result.items() if field.kind is WireKind.STRING} == {
         "unchecked": False,
         "checked": True,
     }
-    kinds = {name: found[name].kind for name in ("delimited", "prefixed", "never_delimited")}
+    kinds = {name: result[name].kind for name in ("delimited", "prefixed", "never_delimited")}
     assert kinds == {
         "delimited": WireKind.GROUP,
         "prefixed": WireKind.MESSAGE,
         "never_delimited": WireKind.MESSAGE,
     }
-    value = found["never_delimited"].value
+    value = result["never_delimited"].value
     assert value is not None
     assert value.kind is WireKind.MESSAGE
-    assert {name: field.enum.closed for name, field in found.items() if field.enum} == {"closed": True, "open": False}
+    assert {name: field.enum.closed for name, field in result.items() if field.enum} == {"closed": True, "open": False}
 
 
 @pytest.mark.parametrize("edition", [EDITION_2023, EDITION_2024])
@@ -142,8 +142,8 @@ def test_descriptors_made_by_hand(edition: int) -> None:
     message.field[0].options.features.field_presence = FeatureSet.LEGACY_REQUIRED
     message.field.add(name="more", number=2, type=FieldDescriptorProto.TYPE_BYTES, label=1)
     descriptor = find_descriptor(source(file))
-    found = facts(descriptor)
-    assert [(field.required, field.explicit_presence) for field in found.values()] == [(True, True), (False, False)]
+    result = facts(descriptor)
+    assert [(field.required, field.explicit_presence) for field in result.values()] == [(True, True), (False, False)]
     value = message_factory.GetMessageClass(descriptor)(a=0, more=b"x").SerializeToString()
     check_values(descriptor, [value, b"", b"\x12\x00"])
 

@@ -61,7 +61,9 @@ def without(kind: pa.DataType, path: tuple[str, ...]) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, without(kind.item_type, path[1:]))
     kept = [field for field in kind if field.name != path[0] or len(path) > 1]
-    return pa.struct([each.with_type(without(each.type, path[1:])) if each.name == path[0] else each for each in kept])
+    return pa.struct(
+        [entry.with_type(without(entry.type, path[1:])) if entry.name == path[0] else entry for entry in kept]
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,14 +51,14 @@ def values_of(text: str, made: Any) -> tuple[MessageMapping, pa.BinaryArray]:
 
 
 def flat(draw: random.Random) -> dict[str, Any]:
-    found = {"s": texts(draw), "o": texts(draw), "e": draw.choice((0, 5, -3, 77)), "n": 1}
-    return {name: value for name, value in found.items() if draw.random() < 0.7}
+    result = {"s": texts(draw), "o": texts(draw), "e": draw.choice((0, 5, -3, 77)), "n": 1}
+    return {name: value for name, value in result.items() if draw.random() < 0.7}
 
 
 def nested(draw: random.Random) -> dict[str, Any]:
     def one() -> dict[str, Any]:
-        found = {"t": [texts(draw) for _ in range(draw.randrange(3))], "e": draw.choice((0, 5, 9)), "s": texts(draw)}
-        return {name: value for name, value in found.items() if draw.random() < 0.7}
+        result = {"t": [texts(draw) for _ in range(draw.randrange(3))], "e": draw.choice((0, 5, 9)), "s": texts(draw)}
+        return {name: value for name, value in result.items() if draw.random() < 0.7}
 
     return {
         "one": one(),
@@ -75,10 +75,10 @@ def nested(draw: random.Random) -> dict[str, Any]:
 def test_every_byte_comes_back(text: str, made: Any) -> None:
     mapping, values = values_of(text, made)
     rows = mapping.decode(values)
-    found = rows.cast(in_dictionaries(rows.type))
-    assert mapping.encode(found).equals(values)
+    result = rows.cast(in_dictionaries(rows.type))
+    assert mapping.encode(result).equals(values)
     for start, length in ((1, ROWS - 1), (13, 8), (100, 3), (ROWS - 9, 9), (7, 0)):
-        assert mapping.encode(found[start : start + length]).equals(values[start : start + length])
+        assert mapping.encode(result[start : start + length]).equals(values[start : start + length])
 
 
 def with_texts(mapping: MessageMapping, name: str, column: pa.Array) -> pa.StructArray:
@@ -125,7 +125,7 @@ def test_dictionaries_that_the_kernel_does_not_take_are_written_out() -> None:
     assert mapping.encode(with_null).to_pylist() == [b"", b"\x0a\x01b", b""]
     large = "x" * (1 << 20)
     with_large = with_texts(mapping, "s", dictionary([1, 0], "a", large))
-    assert [len(each) for each in mapping.encode(with_large).to_pylist()] == [(1 << 20) + 4, 3]
+    assert [len(value) for value in mapping.encode(with_large).to_pylist()] == [(1 << 20) + 4, 3]
     narrow = pa.array(["a", "b"]).cast(pa.dictionary(pa.int8(), pa.string()))
     assert mapping.encode(with_texts(mapping, "s", narrow)).to_pylist() == [b"\x0a\x01a", b"\x0a\x01b"]
 

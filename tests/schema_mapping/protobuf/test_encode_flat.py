@@ -28,9 +28,9 @@ COUNT = 700
 
 def flat_type(presence: str) -> Descriptor:
     fields = " ".join(
-        f"{presence} {kind} f{place + number} = {place + number};"
-        for place in PLACES
-        for number, kind in enumerate(TYPES if place < 70_000_000 else ("int64", "string"))
+        f"{presence} {kind} f{position + number} = {position + number};"
+        for position in PLACES
+        for number, kind in enumerate(TYPES if position < 70_000_000 else ("int64", "string"))
     )
     return descriptor_of(f"message M {{ {fields} }} enum E {{ NONE = 0; SOME = 1; LESS = -5; }}")
 
@@ -58,7 +58,7 @@ def drawn(draw: random.Random, kind: str) -> Any:
 
 def values_of(kind: Descriptor, seed: int, count: int, share: float) -> list[bytes]:
     draw = random.Random(seed)
-    types = {f"f{place + number}": name for place in PLACES for number, name in enumerate(TYPES)}
+    types = {f"f{position + number}": name for position in PLACES for number, name in enumerate(TYPES)}
     types |= {f"f{PLACES[-1]}": "int64", f"f{PLACES[-1] + 1}": "string"}
     make = GetMessageClass(kind)
     return [
@@ -89,8 +89,8 @@ def test_rows_that_stand_apart(every: int) -> None:
     mapping = compile_mapping(kind)
     values: list[bytes | None] = list(values_of(kind, 5, COUNT, 0.2))
     apart: tuple[bytes | None, ...] = (None, b"", b"\x08\x81\x00", b"\x08", b"\xa2\x06\x01q", b"\x12\x80")
-    for place in range(0, COUNT, every):
-        values[place] = apart[place // every % len(apart)]
+    for position in range(0, COUNT, every):
+        values[position] = apart[position // every % len(apart)]
     column = pa.array(values, pa.binary())
     rows = mapping.decode(column)
     assert mapping.encode(rows).equals(column)

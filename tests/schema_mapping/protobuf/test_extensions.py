@@ -120,8 +120,8 @@ def test_an_extension_may_name_its_column_or_have_none() -> None:
 def test_an_extension_brings_the_messages_it_holds() -> None:
     graph = mapped("t.elsewhere").graph
     assert set(graph.types) == {"t.M", "b.Line", "t.Nest"}
-    found = {field.number: field for field in graph.types["t.M"].fields}[300]
-    assert (found.name, found.extension, found.message, found.explicit_presence) == (
+    result = {field.number: field for field in graph.types["t.M"].fields}[300]
+    assert (result.name, result.extension, result.message, result.explicit_presence) == (
         "elsewhere",
         "t.elsewhere",
         "t.Nest",

@@ -30,8 +30,8 @@ def rows_of(*values: bytes) -> list[dict[str, Any]]:
     rows = MAPPING.decode(data)
     rows.validate(full=True)
     assert MAPPING.encode(rows).equals(data)
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found
+    pylist: list[dict[str, Any]] = rows.to_pylist()
+    return pylist
 
 
 def columns_alone(*values: bytes) -> list[bytes]:
@@ -101,8 +101,8 @@ def test_random_doubles_come_back_from_the_fewest_digits() -> None:
     doubles = [struct.unpack("<d", chosen.randbytes(8))[0] for _ in range(3_000)]
     doubles += [chosen.randint(-(10**9), 10**9) / 10 ** chosen.randint(0, 9) for _ in range(3_000)]
     doubles += [chosen.random() * 10 ** chosen.randint(-5, 20) for _ in range(3_000)]
-    doubles = [each for each in doubles if abs(each) < float("inf")]
-    written = [delimited(2, b"\x11" + struct.pack("<d", each)) for each in doubles]
+    doubles = [double for double in doubles if abs(double) < float("inf")]
+    written = [delimited(2, b"\x11" + struct.pack("<d", double)) for double in doubles]
     rows = rows_of(*written)
     assert columns_alone(*written) == written
     for number, row in zip(doubles, rows, strict=True):
@@ -147,7 +147,7 @@ def test_of_a_key_given_twice_the_last_counts() -> None:
         delimited(1, delimited(1, key) + delimited(2, b"\x20\x01" if last else b"\x08\x00"))
         for key, last in ((b"a", False), (b"b", True), (b"a", True))
     ]
-    many = [delimited(1, delimited(1, b"%d" % each) + b"\x12\x02\x08\x00") for each in range(500)]
+    many = [delimited(1, delimited(1, b"%d" % value) + b"\x12\x02\x08\x00") for value in range(500)]
     few, lots, fine = rows_of(
         delimited(1, b"".join(entries)), delimited(1, b"".join([*many, many[7]])), delimited(1, b"".join(many))
     )
@@ -162,7 +162,7 @@ def test_messages_in_two_parts_are_merged() -> None:
         struct_pb2.Struct(fields={"a": struct_pb2.Value(bool_value=True)}),
         struct_pb2.Struct(fields={"b": struct_pb2.Value(list_value=[1])}),
     )
-    value = b"".join(delimited(1, each.SerializeToString()) for each in parts)
+    value = b"".join(delimited(1, part.SerializeToString()) for part in parts)
     (row,) = rows_of(value)
     assert (row["s"], row["__raw__"]) == ('{"a":true,"b":[1]}', value)
 

@@ -43,8 +43,8 @@ def shown(text: str, values: list[bytes | None], message: str = "t.M") -> list[d
     mapping = compile_mapping(descriptor_of(text, message))
     assert isinstance(mapping, ShowsValues)
     column = pa.array(values, pa.binary())
-    found: list[dict[str, Any] | None] = mapping.shown(column, mapping.decode(column)).to_pylist()
-    return found
+    pylist: list[dict[str, Any] | None] = mapping.shown(column, mapping.decode(column)).to_pylist()
+    return pylist
 
 
 def message_of(text: str, name: str = "t.M") -> Any:
@@ -79,10 +79,10 @@ def test_the_canonical_form_of_everything() -> None:
         "called": "here",
     }
     json_format.ParseDict(json_form, message, descriptor_pool=message.DESCRIPTOR.file.pool)
-    (found,) = shown(EVERYTHING, [message.SerializeToString()])
-    assert found is not None
-    assert (found["type"], found["reason"]) == ("t.M", None)
-    assert json.loads(found["json"]) == json_form
+    (result,) = shown(EVERYTHING, [message.SerializeToString()])
+    assert result is not None
+    assert (result["type"], result["reason"]) == ("t.M", None)
+    assert json.loads(result["json"]) == json_form
 
 
 def test_null_and_empty_are_told_apart() -> None:
@@ -101,10 +101,10 @@ def test_null_and_empty_are_told_apart() -> None:
     ids=["cut off", "garbage", "unknown Any", "Timestamp before year 1", "NaN as a Value"],
 )
 def test_what_has_no_form_keeps_its_bytes_with_the_reason(value: bytes, reason: str) -> None:
-    (found,) = shown(EVERYTHING, [value])
-    assert found is not None
-    assert (found["type"], found["json"]) == (None, None)
-    assert found["reason"].startswith(reason)
+    (result,) = shown(EVERYTHING, [value])
+    assert result is not None
+    assert (result["type"], result["json"]) == (None, None)
+    assert result["reason"].startswith(reason)
 
 
 def test_bytes_that_are_kept_raw_but_decode_are_shown() -> None:
@@ -139,17 +139,17 @@ def test_each_of_several_messages_is_shown_by_its_own_type() -> None:
 
 @given(st.integers(0, 1 << 32), st.sampled_from(PACKAGES), st.integers(0, 1 << 16))
 def test_real_messages_are_shown_as_the_library_writes_them(seed: int, package: str, number: int) -> None:
-    known = messages(package)
-    descriptor = known[sorted(known)[number % len(known)]]
+    existing = messages(package)
+    descriptor = existing[sorted(existing)[number % len(existing)]]
     message = random_message(seed, descriptor)
     data = message.SerializePartialToString()
     mapping = mapping_from_json(compile_mapping(descriptor).to_json())
     assert isinstance(mapping, ShowsValues)
     column = pa.array([data], pa.binary())
-    (found,) = mapping.shown(column, mapping.decode(column)).to_pylist()
+    (result,) = mapping.shown(column, mapping.decode(column)).to_pylist()
     try:
         expected = json_format.MessageToDict(type(message).FromString(data), descriptor_pool=descriptor.file.pool)
     except (json_format.Error, TypeError, ValueError):
-        assert found["reason"].startswith("no JSON form")
+        assert result["reason"].startswith("no JSON form")
         return
-    assert json.loads(found["json"]) == expected
+    assert json.loads(result["json"]) == expected

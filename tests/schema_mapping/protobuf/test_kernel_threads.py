@@ -55,8 +55,8 @@ def test_two_threads_do_the_work_of_nearly_two(name: str) -> None:
     run = kernels()[name]
     run()
     times = max(1, round(0.05 / spent_by_threads(run, 1, 1)))
-    found: list[float] = []
-    while len(found) < ATTEMPTS and (not found or found[-1] < WANTED):
+    result: list[float] = []
+    while len(result) < ATTEMPTS and (not result or result[-1] < WANTED):
         rounds = [2 * spent_by_threads(run, 1, times) / spent_by_threads(run, 2, times) for _ in range(ROUNDS)]
-        found.append(statistics.median(rounds))
-    assert max(found) >= WANTED, found
+        result.append(statistics.median(rounds))
+    assert max(result) >= WANTED, result

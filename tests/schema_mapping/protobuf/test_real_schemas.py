@@ -26,7 +26,7 @@ EXPECTED = {
 
 
 def named(package: str, name: str) -> MessageMapping:
-    full = next(each for each in PACKAGES if each.rpartition("-")[0] == package)
+    full = next(item for item in PACKAGES if item.rpartition("-")[0] == package)
     return compile_mapping(messages(full)[name])
 
 

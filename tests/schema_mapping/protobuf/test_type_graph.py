@@ -65,22 +65,22 @@ def facts(text: str) -> dict[str, FieldType]:
 
 
 def test_editions_resolve_their_features() -> None:
-    found = facts(EDITION)
-    assert [name for name, field in found.items() if not field.explicit_presence] == [
+    result = facts(EDITION)
+    assert [name for name, field in result.items() if not field.explicit_presence] == [
         *("implicit", "packed", "expanded", "many", "messages", "unchecked_map", "texts")
     ]
-    assert [name for name, field in found.items() if field.required] == ["required"]
-    assert [name for name, field in found.items() if field.packed] == ["packed"]
-    assert [name for name, field in found.items() if field.validate_utf8] == ["checked", "texts", "right"]
-    assert found["delimited"].kind is found["many"].kind is WireKind.GROUP
-    assert found["many"].cardinality is Cardinality.REPEATED
-    assert {name: field.enum.closed for name, field in found.items() if field.enum} == {"open": False, "closed": True}
-    assert {name: field.oneof for name, field in found.items() if field.oneof is not None} == {"left": 0, "right": 0}
+    assert [name for name, field in result.items() if field.required] == ["required"]
+    assert [name for name, field in result.items() if field.packed] == ["packed"]
+    assert [name for name, field in result.items() if field.validate_utf8] == ["checked", "texts", "right"]
+    assert result["delimited"].kind is result["many"].kind is WireKind.GROUP
+    assert result["many"].cardinality is Cardinality.REPEATED
+    assert {name: field.enum.closed for name, field in result.items() if field.enum} == {"open": False, "closed": True}
+    assert {name: field.oneof for name, field in result.items() if field.oneof is not None} == {"left": 0, "right": 0}
 
 
 def test_maps_are_described_by_key_and_value() -> None:
-    found = facts(EDITION)
-    checked, unchecked = found["messages"], found["unchecked_map"]
+    result = facts(EDITION)
+    checked, unchecked = result["messages"], result["unchecked_map"]
     assert checked.cardinality is Cardinality.MAP
     assert checked.key is not None
     assert checked.value is not None
@@ -97,31 +97,31 @@ def test_maps_are_described_by_key_and_value() -> None:
 
 
 def test_proto2_groups_aliases_and_closed_enums() -> None:
-    found = facts(PROTO2)
-    assert all(found[name].explicit_presence for name in ("plain", "required", "group", "closed"))
-    assert found["required"].required
-    assert not found["required"].validate_utf8
-    assert (found["group"].kind, found["group"].message) == (WireKind.GROUP, "t.M.Group")
-    assert (found["expanded"].packed, found["packed"].packed) == (False, True)
-    assert found["closed"].enum is not None
-    assert found["closed"].enum.closed
-    assert found["closed"].enum.names == ((-1, "Z"), (0, "Q"))
-    value = found["enums"].value
+    result = facts(PROTO2)
+    assert all(result[name].explicit_presence for name in ("plain", "required", "group", "closed"))
+    assert result["required"].required
+    assert not result["required"].validate_utf8
+    assert (result["group"].kind, result["group"].message) == (WireKind.GROUP, "t.M.Group")
+    assert (result["expanded"].packed, result["packed"].packed) == (False, True)
+    assert result["closed"].enum is not None
+    assert result["closed"].enum.closed
+    assert result["closed"].enum.names == ((-1, "Z"), (0, "Q"))
+    value = result["enums"].value
     assert value is not None
-    assert value.enum == found["closed"].enum
+    assert value.enum == result["closed"].enum
 
 
 def test_proto3_optional_is_no_oneof() -> None:
-    found = facts(PROTO3)
-    assert [name for name, field in found.items() if field.explicit_presence] == [
+    result = facts(PROTO3)
+    assert [name for name, field in result.items() if field.explicit_presence] == [
         *("explicit", "left", "right", "alone", "self")
     ]
-    assert {name: field.oneof for name, field in found.items() if field.oneof is not None} == {
+    assert {name: field.oneof for name, field in result.items() if field.oneof is not None} == {
         "left": 0,
         "right": 0,
         "alone": 1,
     }
-    assert (found["packed"].packed, found["expanded"].packed) == (True, False)
+    assert (result["packed"].packed, result["expanded"].packed) == (True, False)
 
 
 def test_message_set_is_marked() -> None:

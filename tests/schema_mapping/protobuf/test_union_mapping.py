@@ -160,17 +160,17 @@ def test_each_value_sets_its_own_struct() -> None:
     gone, placed, empty = (mapping.messages.index(name) for name in ("t.Gone", "t.Placed", "z.Gone"))
     values = [b"\x08\x05\x12\x01x", b"\x0a\x01w\x48\x01", b"", None, b"\x08", b"\x08\x00", b"\x10\x01", b"?"]
     rows = decode(mapping, values, [placed, gone, empty, -1, placed, placed, empty, -1])
-    found = rows.to_pylist()
-    assert found[0]["placed"] == {"a": 5, "b": ["x"], "m": None, "again": None, "__unrecognized__": None}
-    assert found[1]["gone"] == {"why": "w", "m": None, "__unrecognized__": b"\x48\x01"}
-    assert found[2]["gone_3"] == {"__unrecognized__": None}
-    assert found[3] is found[7] is None
-    assert (found[4]["__err__"], found[4]["__raw__"]) == ("truncated@1", b"\x08")
-    assert (found[5]["placed"]["a"], found[5]["__raw__"]) == (0, b"\x08\x00")
-    assert found[6]["gone_3"] == {"__unrecognized__": b"\x10\x01"}
-    for row in (found[at] for at in (0, 1, 2, 5, 6)):
+    pylist = rows.to_pylist()
+    assert pylist[0]["placed"] == {"a": 5, "b": ["x"], "m": None, "again": None, "__unrecognized__": None}
+    assert pylist[1]["gone"] == {"why": "w", "m": None, "__unrecognized__": b"\x48\x01"}
+    assert pylist[2]["gone_3"] == {"__unrecognized__": None}
+    assert pylist[3] is pylist[7] is None
+    assert (pylist[4]["__err__"], pylist[4]["__raw__"]) == ("truncated@1", b"\x08")
+    assert (pylist[5]["placed"]["a"], pylist[5]["__raw__"]) == (0, b"\x08\x00")
+    assert pylist[6]["gone_3"] == {"__unrecognized__": b"\x10\x01"}
+    for row in (pylist[at] for at in (0, 1, 2, 5, 6)):
         assert sum(row[name] is not None for name in ("gone", "placed", "gone_3")) == 1
-    assert not any(found[4][name] for name in ("gone", "placed", "gone_3"))
+    assert not any(pylist[4][name] for name in ("gone", "placed", "gone_3"))
     assert mapping.encode(rows).to_pylist() == [*values[:7], None]
 
 
@@ -203,29 +203,29 @@ def check(package: str, seed: int, **options: object) -> None:
     """Random messages of several types that nobody here wrote: as each alone, and back bit for bit."""
     chosen = random.Random(seed)
     descriptors: dict[str, Descriptor] = {
-        each.full_name: each for each in chosen.sample(list(messages(package).values()), 4)
+        item.full_name: item for item in chosen.sample(list(messages(package).values()), 4)
     }
-    made = to(LedgerState(), *(closure(each) for each in descriptors.values()), **options)
+    made = to(LedgerState(), *(closure(descriptor) for descriptor in descriptors.values()), **options)
     mapping = union_of(made)
     values: list[bytes | None] = []
     which: list[int] = []
     for number in range(40):
-        place = chosen.randrange(-1, len(mapping.messages))
+        position = chosen.randrange(-1, len(mapping.messages))
         written = b"x"
-        if place >= 0:
-            written = random_message(number, descriptors[mapping.messages[place]]).SerializePartialToString()
-        values.append(None if place < 0 else damaged(number, written) if number % 4 == 0 else written)
-        which.append(place)
+        if position >= 0:
+            written = random_message(number, descriptors[mapping.messages[position]]).SerializePartialToString()
+        values.append(None if position < 0 else damaged(number, written) if number % 4 == 0 else written)
+        which.append(position)
     rows = decode(mapping, values, which)
     assert mapping.encode(rows).to_pylist() == values
-    for place, member in enumerate(mapping.members):
+    for position, member in enumerate(mapping.members):
         alone = compile_mapping(find_descriptor(member.schema), options=MappingOptions(**options))  # type: ignore[arg-type]
-        own = [at for at, each in enumerate(which) if each == place]
+        own = [at for at, value in enumerate(which) if value == position]
         expected = alone.decode(pa.array([values[at] for at in own], pa.binary()))
         for name in ("__raw__", "__err__", "__form__"):
             assert rows.field(name).take(pa.array(own, pa.int64())).equals(expected.field(name))
         if not (mapping.cuts or alone.cuts):
-            struct = rows.field(place).take(pa.array(own, pa.int64())).to_pylist()
+            struct = rows.field(position).take(pa.array(own, pa.int64())).to_pylist()
             good = expected.field("__err__").is_null().to_pylist()
             specials = ("__raw__", "__err__", "__prefix__", "__form__")
             wanted = [

@@ -68,8 +68,8 @@ def decoded(mapping: MessageMapping, *values: Any) -> list[dict[str, Any]]:
     rows.validate(full=True)
     assert rows.field("__err__").null_count == len(rows)
     assert mapping.encode(rows).equals(data)
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found
+    pylist: list[dict[str, Any]] = rows.to_pylist()
+    return pylist
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -253,7 +253,7 @@ def test_unsigned_longs_as_decimals() -> None:
     row, empty = decoded(native(body), full, made())
     assert (row["u"], row["f"], row["o"], row["i"]) == (most, 2**63, 0, -1)
     assert row["us"] == row["fs"] == row["loose"] == list(map(Decimal, numbers))
-    assert sorted(row["by"]) == [(Decimal(each), Decimal(most)) for each in numbers]
+    assert sorted(row["by"]) == [(Decimal(number), Decimal(most)) for number in numbers]
     assert (empty["u"], empty["f"], empty["o"], empty["us"]) == (0, 0, None, [])
     assert (row["__raw__"], empty["__raw__"]) == (None, None)
 

@@ -83,12 +83,12 @@ def fetches(source: ArchivedBatches, max_bytes: int, *, start: int = 0, **option
     """What a client gets that goes on until the end."""
     cursor = BatchCursor(partition=0, offset=start)
     while True:
-        found = source.fetch(cursor, max_bytes, **options)
-        if found.cursor.offset < found.end:
-            assert found.cursor.offset > cursor.offset, "no client may be stuck"
-        yield found
-        cursor = found.cursor
-        if cursor.offset >= found.end:
+        result = source.fetch(cursor, max_bytes, **options)
+        if result.cursor.offset < result.end:
+            assert result.cursor.offset > cursor.offset, "no client may be stuck"
+        yield result
+        cursor = result.cursor
+        if cursor.offset >= result.end:
             return
 
 
@@ -98,12 +98,12 @@ def data_of(found: FetchedBatches) -> bytes:
 
 def split(data: bytes) -> list[bytes]:
     """Batches one after the other, each with its length."""
-    found = []
+    result = []
     while data:
         size = HEADER.unpack_from(data)[1] + 12
-        found.append(data[:size])
+        result.append(data[:size])
         data = data[size:]
-    return found
+    return result
 
 
 def header_of(batch: bytes) -> dict[str, int]:

@@ -38,23 +38,23 @@ def expected(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def replayed(archive: TopicArchive, partition: int = 0, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for batch in archive.records(partition, start, end):
         batch.validate(full=True)
-        found += batch.drop_columns(["leader_epoch"]).to_pylist()
-    return found
+        result += batch.drop_columns(["leader_epoch"]).to_pylist()
+    return result
 
 
 def records_of(rows: Iterable[Any], partition: int, start: int = 0, end: int = 10**9) -> list[dict[str, Any]]:
-    found = [row for row in rows if row.partition == partition and start <= row.offset < end]
-    return expected(sorted(found, key=lambda row: row.offset))
+    result = [row for row in rows if row.partition == partition and start <= row.offset < end]
+    return expected(sorted(result, key=lambda row: row.offset))
 
 
 class KnownMapping:
     """A source that knows the mappings of these rows."""
 
     def __init__(self, *rows: Any) -> None:
-        self.rows = {each.schema_version: each for each in rows}
+        self.rows = {row.schema_version: row for row in rows}
 
     def row_mapping(self, version: int) -> Any:
         return self.rows.get(version)

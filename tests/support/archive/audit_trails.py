@@ -46,12 +46,12 @@ def appended(number: int) -> Appended:
 
 def acts(count: int) -> list[Act]:
     """A beginning, a schema, appends, and now and then something else."""
-    found: list[Act] = [Began(is_new=True), Evolved(version=1, fingerprint="f")]
-    while len(found) < count:
-        number = len(found)
+    result: list[Act] = [Began(is_new=True), Evolved(version=1, fingerprint="f")]
+    while len(result) < count:
+        number = len(result)
         other = Noted(kind="hold", id=f"hold-{number}", details={"why": "Fall §5", "from": None})
-        found.append(other if number % 7 == 0 else appended(number))
-    return found
+        result.append(other if number % 7 == 0 else appended(number))
+    return result
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Written:
 
     def add(self, *those: Act, subject: Subject = SUBJECT) -> None:
         for act in those:
-            entry = Draft.of(act, subject, AUTHOR, is_late=False).at(self.head)
+            entry = Draft.of_act(act, subject, AUTHOR, is_late=False).at(self.head)
             self.folder.write(self.head.entries + 1, entry.line)
             self.head = replace(self.head, entries=self.head.entries + 1, last_hash=entry.hash, digest=entry.digest)
 

@@ -47,10 +47,10 @@ def canonical_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, *, nulls: 
     such nulls.
     """
     types = {field.name: field.field_type for field in schema.fields}
-    found = [{name: canonical(value, types[name], nulls=nulls) for name, value in row.items()} for row in rows]
-    for row in found:
+    result = [{name: canonical(value, types[name], nulls=nulls) for name, value in row.items()} for row in rows]
+    for row in result:
         row["kafka"] = {name: row["kafka"][name] for name in KAFKA}
-    return sorted(found, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))
+    return sorted(result, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))
 
 
 def canonical(value: Any, kind: IcebergType, *, nulls: bool = True) -> Any:
@@ -61,11 +61,11 @@ def canonical(value: Any, kind: IcebergType, *, nulls: bool = True) -> Any:
         case StructType():
             return _struct({} if value is None else value, kind, nulls=nulls)
         case ListType():
-            return [canonical(each, kind.element_type, nulls=nulls) for each in value or ()]
+            return [canonical(item, kind.element_type, nulls=nulls) for item in value or ()]
         case MapType():
             pairs = [
-                [canonical(key, kind.key_type), canonical(each, kind.value_type, nulls=nulls)]
-                for key, each in _pairs(value or ())
+                [canonical(key, kind.key_type), canonical(item, kind.value_type, nulls=nulls)]
+                for key, item in _pairs(value or ())
             ]
             return sorted(pairs, key=lambda pair: json.dumps(pair[0]))
         case _:
@@ -75,10 +75,10 @@ def canonical(value: Any, kind: IcebergType, *, nulls: bool = True) -> Any:
 def _struct(value: Any, kind: StructType, *, nulls: bool) -> dict[str, Any]:
     names = [field.name for field in kind.fields]
     pairs = value.items() if isinstance(value, Mapping) else zip(names, value, strict=True)
-    found = {_ID.sub("_deleted_N", name): each for name, each in pairs}
-    wanted = {_ID.sub("_deleted_N", field.name): field.field_type for field in kind.fields}
-    assert set(found) <= set(wanted), set(found) - set(wanted)
-    return {name: canonical(found.get(name), wanted[name], nulls=nulls) for name in (found if nulls else wanted)}
+    result = {_ID.sub("_deleted_N", name): value for name, value in pairs}
+    expected = {_ID.sub("_deleted_N", field.name): field.field_type for field in kind.fields}
+    assert set(result) <= set(expected), set(result) - set(expected)
+    return {name: canonical(result.get(name), expected[name], nulls=nulls) for name in (result if nulls else expected)}
 
 
 def _pairs(value: Any) -> list[tuple[Any, Any]]:

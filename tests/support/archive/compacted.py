@@ -55,7 +55,7 @@ class CompactedTable:
         path = self.lake.add(self.archive.rows, self.archive.batch(rows), start, end, partition=partition)
         assert path is not None
         info = DataFileInfo(path=path, size_bytes=1, rows=len(rows), partition_value=0)
-        held = StoredFile(
+        file = StoredFile(
             id=path, file=info, rows=len(rows), digest=None, expected=len(rows) + expected, schema_version=1
         )
         self.ranges.append(
@@ -66,7 +66,7 @@ class CompactedTable:
                 end_offset=end,
                 leader_epoch=0,
                 created_ms=0,
-                files=(held,),
+                files=(file,),
             )
         )
         return path
@@ -74,28 +74,28 @@ class CompactedTable:
     def repartition(self, *terms: str) -> None:
         """Change the table's spec, as `archiver repartition` does."""
         table = self.table
-        wanted = partitioning_for(terms_of(terms), table.schema, table.partition_source)
-        _, updates = repartition_updates(table, wanted, new_id())
+        expected = partitioning_for(terms_of(terms), table.schema, table.partition_source)
+        _, updates = repartition_updates(table, expected, new_id())
         self.lake.metadata = update_table_metadata(self.lake.metadata, updates, enforce_validation=True)
 
     def sources(self) -> list[SourceFile]:
         files = ManifestReader().files(self.lake.load(TOPIC.topic))
         deletes = DeleteFiles(ObjectStore(), FORMATS)
         return [
-            SourceFile(file=file, ranges=self._held(file.path), has_deletes=len(deletes.of(file).positions) > 0)
+            SourceFile(file=file, ranges=self._held(file.path), has_deletes=len(deletes.read(file).positions) > 0)
             for file in files
         ]
 
     def _held(self, path: str) -> tuple[SourceRange, ...]:
         return tuple(
             SourceRange(
-                partition=one.partition,
-                start_offset=one.start_offset,
-                end_offset=one.end_offset,
-                is_whole=len(one.files) == 1 and one.expected == one.rows,
+                partition=file.partition,
+                start_offset=file.start_offset,
+                end_offset=file.end_offset,
+                is_whole=len(file.files) == 1 and file.expected == file.rows,
             )
-            for one in self.ranges
-            if path in one.paths
+            for file in self.ranges
+            if path in file.paths
         )
 
     def merged(
@@ -133,7 +133,7 @@ class CompactedTable:
 
     def put(self, *results: GroupResult) -> None:
         """Commit as the job does; the registry must find every record accounted for."""
-        groups = tuple(each.rewritten for each in results)
+        groups = tuple(result.rewritten for result in results)
         rewrite = Rewrite(commit_id=new_id(), reason="compact", schema_version=1, groups=groups)
         for group in groups:
             made = regrouped(rewrite, group, self.ranges, is_done=False)
@@ -143,4 +143,4 @@ class CompactedTable:
         self.lake.metadata = update_table_metadata(self.lake.metadata, attempt.updates, enforce_validation=True)
 
     def _without(self, paths: Sequence[str]) -> Iterable[StoredRange]:
-        return (one for one in self.ranges if not set(one.paths) & set(paths))
+        return (item for item in self.ranges if not set(item.paths) & set(paths))

@@ -33,7 +33,7 @@ class Block:
     @property
     def statements(self) -> list[str]:
         text = re.sub(r"^--.*$", "", self.code, flags=re.MULTILINE)
-        return [statement for each in text.split(";") if (statement := each.strip())]
+        return [statement for item in text.split(";") if (statement := item.strip())]
 
 
 def read_blocks(*pages: str) -> list[Block]:

@@ -48,14 +48,14 @@ class Findings:
         try:
             if isinstance(case, FieldCase):
                 return self._field(engine, case)
-            found = self._rows(engine, case.topic, case.column)
+            result = self._rows(engine, case.topic, case.column)
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is a finding
             self.errors[engine, case.title] = error
             return "fails"
-        if isinstance(found, Exception):
-            self.errors[engine, case.title] = found
+        if isinstance(result, Exception):
+            self.errors[engine, case.title] = result
             return "fails"
-        return level(found, self._topics[case.topic].rows, case, self._schema(case.topic))
+        return level(result, self._topics[case.topic].rows, case, self._schema(case.topic))
 
     def _read(self, engine: str, topic: str, column: str) -> list[dict[str, Any]] | Exception:
         reader = self._reader(engine)
@@ -68,8 +68,8 @@ class Findings:
         topic, schema = self._topics[case.topic], self._schema(case.topic)
         rows = self._reader(engine).field(topic.table, case.path, FROM_OFFSET)
         kind = schema.find_field(".".join(case.path)).field_type
-        found = sorted(((p, o, canonical(value, kind)) for p, o, value in rows), key=lambda row: row[:2])
-        return "right" if found == expected_fields(topic, schema, case) else "wrong"
+        result = sorted(((p, o, canonical(value, kind)) for p, o, value in rows), key=lambda row: row[:2])
+        return "right" if result == expected_fields(topic, schema, case) else "wrong"
 
 
 def expected_fields(topic: ReferenceTopic, schema: Schema, case: FieldCase) -> list[tuple[int, int, Any]]:
@@ -86,8 +86,8 @@ def expected_fields(topic: ReferenceTopic, schema: Schema, case: FieldCase) -> l
 
 def kept() -> dict[str, Any]:
     """The findings of the run that the docs tell of."""
-    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    return found
+    result: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return result
 
 
 def keep(found: Mapping[str, Any]) -> None:
@@ -108,6 +108,6 @@ def page(text: str, found: Mapping[str, Any]) -> str:
 
 def _markdown(title: str, rows: Mapping[str, Mapping[str, str]]) -> str:
     lines = [f"| {title} | {' | '.join(ENGINES.values())} |", f"|---|{'---|' * len(ENGINES)}"]
-    for case, found in rows.items():
-        lines.append(f"| {case} | {' | '.join(MARKS[found[name]] for name in ENGINES)} |")
+    for case, result in rows.items():
+        lines.append(f"| {case} | {' | '.join(MARKS[result[name]] for name in ENGINES)} |")
     return "\n".join(lines)

@@ -43,8 +43,8 @@ class PyicebergReader:
         return list(self._table(table).scan(selected_fields=("kafka", name)).to_arrow().to_pylist())
 
     def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
-        wanted = ("kafka.partition", "kafka.offset", ".".join(path))
-        scan = self._table(table).scan(row_filter=f"kafka.offset >= {from_offset}", selected_fields=wanted)
+        expected = ("kafka.partition", "kafka.offset", ".".join(path))
+        scan = self._table(table).scan(row_filter=f"kafka.offset >= {from_offset}", selected_fields=expected)
         rows = scan.to_arrow().to_pylist()
         return [(row["kafka"]["partition"], row["kafka"]["offset"], _down(row, path)) for row in rows]
 
@@ -111,28 +111,28 @@ class PolarsReader:
 
         kafka = pl.col("kafka").struct
         scan = self.scan(table).filter(kafka.field("offset") >= from_offset)
-        found = scan.select(kafka.field("partition"), kafka.field("offset"), self.path(path).alias("field"))
-        return _tuples(found.collect().to_arrow())
+        result = scan.select(kafka.field("partition"), kafka.field("offset"), self.path(path).alias("field"))
+        return _tuples(result.collect().to_arrow())
 
     def path(self, path: Sequence[str]) -> Any:
         """A column, or a field of a struct."""
         import polars as pl
 
-        found = pl.col(path[0])
+        result = pl.col(path[0])
         for name in path[1:]:
-            found = found.struct.field(name)
-        return found
+            result = result.struct.field(name)
+        return result
 
     def scan(self, table: str) -> Any:
         """The table as a lazy frame."""
         import polars as pl
 
-        here = self._stack.endpoints
+        local = self._stack.endpoints
         store = {
-            "aws_endpoint_url": here.s3_endpoint,
-            "aws_access_key_id": here.access_key,
-            "aws_secret_access_key": here.secret_key,
-            "aws_region": here.s3_region,
+            "aws_endpoint_url": local.s3_endpoint,
+            "aws_access_key_id": local.access_key,
+            "aws_secret_access_key": local.secret_key,
+            "aws_region": local.s3_region,
             "aws_allow_http": "true",
         }
         return pl.scan_iceberg(self._stack.catalog().load_table(table), storage_options=store)
@@ -160,9 +160,9 @@ class ClickhouseReader:
 
     def source(self, table: str) -> str:
         """What stands behind FROM."""
-        here = self._stack.endpoints
-        place = self._stack.catalog().load_table(table).location().replace("s3://", f"{here.s3_endpoint}/")
-        return f"icebergS3('{place}/', '{here.access_key}', '{here.secret_key}')"
+        local = self._stack.endpoints
+        position = self._stack.catalog().load_table(table).location().replace("s3://", f"{local.s3_endpoint}/")
+        return f"icebergS3('{position}/', '{local.access_key}', '{local.secret_key}')"
 
 
 class DatafusionReader:
@@ -176,9 +176,9 @@ class DatafusionReader:
         return list(self._query(table, f"SELECT kafka, {name} FROM t").to_pylist())
 
     def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
-        wanted = path[0] + "".join(f"['{name}']" for name in path[1:])
+        expected = path[0] + "".join(f"['{name}']" for name in path[1:])
         query = (
-            f"SELECT kafka['partition'] AS p, kafka['offset'] AS o, {wanted} AS f FROM t "
+            f"SELECT kafka['partition'] AS p, kafka['offset'] AS o, {expected} AS f FROM t "
             f"WHERE kafka['offset'] >= {from_offset}"
         )
         return _tuples(self._query(table, query))
@@ -214,8 +214,8 @@ class IcebergProvider:
 
 
 def _query(table: str, field: str, from_offset: int) -> str:
-    place = "kafka.partition AS p, kafka.offset AS o"
-    return f"SELECT {place}, {field} AS f FROM {table} WHERE kafka.offset >= {from_offset}"
+    position = "kafka.partition AS p, kafka.offset AS o"
+    return f"SELECT {position}, {field} AS f FROM {table} WHERE kafka.offset >= {from_offset}"
 
 
 def _tuples(table: pa.Table) -> list[tuple[int, int, Any]]:

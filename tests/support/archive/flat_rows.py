@@ -84,14 +84,16 @@ def flat(row: Row, form: Form) -> dict[str, Any]:
     """One row of the table as the flat view must show it."""
     val = row["val"]
     broken = bool(val and val["__err__"])
-    found = {name: _at(val, path) for name, path in FIELDS.items()}
+    result = {name: _at(val, path) for name, path in FIELDS.items()}
     if broken:
-        found = {name: None if value == [] else value for name, value in found.items()}  # as pyiceberg shows null lists
+        result = {
+            name: None if value == [] else value for name, value in result.items()
+        }  # as pyiceberg shows null lists
     return {
         "key": _shown(None if row["key"] is None else row["key"]["__raw__"], form),
         **{
             name: _shown(value, form) if name in ("token", "previous_unrecognized") else value
-            for name, value in found.items()
+            for name, value in result.items()
         },
         "headers": _headers(row, form),
         "tombstone": val is None,

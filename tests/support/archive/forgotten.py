@@ -26,11 +26,11 @@ def objects_with_her(config: Path) -> list[str]:
     with Workshop.of(config) as shop:
         places = [shop.table.location, settings.archive.journal or ""]
     return [
-        each.path
-        for place in places
-        for part in objects.walk(place)
-        for each in part
-        if _has_her(each.path, objects.read(each.path))
+        file.path
+        for position in places
+        for part in objects.walk(position)
+        for file in part
+        if _has_her(file.path, objects.read(file.path))
     ]
 
 
@@ -53,5 +53,5 @@ def acts(config: Path, topic: str, kind: str) -> list[dict[str, Any]]:
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     parts = objects.walk(settings.archive.journal or "")
-    found = [json.loads(objects.read(each.path)) for part in parts for each in part if "/entry-" in each.path]
-    return [each["details"] for each in found if each["topic"] == topic and each["act_id"].startswith(f"{kind}-")]
+    result = [json.loads(objects.read(file.path)) for part in parts for file in part if "/entry-" in file.path]
+    return [value["details"] for value in result if value["topic"] == topic and value["act_id"].startswith(f"{kind}-")]

@@ -25,14 +25,14 @@ def flipped_page(patient: Patient, seed: int) -> str:
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     chunks = [group.column(number) for group in groups for number in range(footer.num_columns)]
     while True:
-        chunk = dice.choice([each for each in chunks if each.total_compressed_size])
+        chunk = dice.choice([chunk for chunk in chunks if chunk.total_compressed_size])
         start = chunk.dictionary_page_offset or chunk.data_page_offset
-        place = dice.randrange(start, start + chunk.total_compressed_size)
+        position = dice.randrange(start, start + chunk.total_compressed_size)
         hurt = bytearray(data)
-        hurt[place] ^= 1 << dice.randrange(8)
+        hurt[position] ^= 1 << dice.randrange(8)
         if _reads_otherwise(bytes(hurt), before):
             patient.write(path, bytes(hurt))
-            return f"{path} {chunk.path_in_schema} byte {place}"
+            return f"{path} {chunk.path_in_schema} byte {position}"
 
 
 def flipped_page_header(patient: Patient, seed: int) -> str:
@@ -40,7 +40,7 @@ def flipped_page_header(patient: Patient, seed: int) -> str:
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
-    page = dice.choice([each for each in page_headers(data) if each.is_data])
+    page = dice.choice([header for header in page_headers(data) if header.is_data])
     patient.write(path, without_page(data, page))
     return f"{path} {page.column} byte {page.start + 1}"
 
@@ -50,7 +50,7 @@ def changed_page_count(patient: Patient, seed: int) -> str:
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
-    page = dice.choice([each for each in page_headers(data) if each.is_data])
+    page = dice.choice([header for header in page_headers(data) if header.is_data])
     patient.write(path, with_other_count(data, page, dice.randrange(6)))
     return f"{path} {page.column} page at {page.start}"
 

@@ -89,10 +89,10 @@ def edited_manifest_bounds(patient: Patient, seed: int) -> str:
     def edit(entries: list[dict[str, Any]]) -> None:
         file = dice.choice(entries)["data_file"]
         side = dice.choice(["lower_bounds", "upper_bounds"])
-        for each in file[side]:
-            if each["key"] == OFFSET_ID:
-                number = int.from_bytes(each["value"], "little", signed=True)
-                each["value"] = (number + (1 if side == "lower_bounds" else -1)).to_bytes(8, "little", signed=True)
+        for value in file[side]:
+            if value["key"] == OFFSET_ID:
+                number = int.from_bytes(value["value"], "little", signed=True)
+                value["value"] = (number + (1 if side == "lower_bounds" else -1)).to_bytes(8, "little", signed=True)
 
     _avro_edited(patient, manifest.manifest_path, edit)
     return str(manifest.manifest_path)

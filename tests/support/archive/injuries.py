@@ -40,8 +40,8 @@ Injury = Callable[[Patient, int], str]
 """Hurts a patient, by a seed; says where."""
 
 INJURIES: Final[dict[str, Injury]] = {
-    each.__name__: each
-    for each in (
+    item.__name__: item
+    for item in (
         flipped_page,
         flipped_page_header,
         changed_page_count,

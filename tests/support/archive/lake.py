@@ -139,7 +139,7 @@ class Lake:
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
         )
         with closing(SpoolFile.create(local)) as file:
-            writer = ParquetFormat().start(file, SegmentLayout.of(rows, self.metadata.properties))
+            writer = ParquetFormat().start(file, SegmentLayout.of_mapping(rows, self.metadata.properties))
             writer.write(batch)
             return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest)
 

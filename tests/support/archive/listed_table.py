@@ -88,7 +88,9 @@ class ListedTable:
         with write_manifest_list(2, self.io.new_output(path), 1, None, 99, "deflate") as writer:
             writer.add_manifests(self.manifests)
         numbers = {name.replace("_", "-"): str(number) for name, number in told.items()}
-        before = [] if parent is None else [each.model_dump(by_alias=True) for each in parent.metadata.snapshots]
+        before = (
+            [] if parent is None else [snapshot.model_dump(by_alias=True) for snapshot in parent.metadata.snapshots]
+        )
         number = 1 + len(before)
         snapshot = {
             "snapshot-id": number,
@@ -118,8 +120,8 @@ class ListedTable:
         return Table(("kafka", "orders"), metadata, "", self.io, catalog=None)  # type: ignore[arg-type]
 
     def _files(self) -> int:
-        data = [each for each in self.manifests if each.content == ManifestContent.DATA]
-        return sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in data)
+        data = [manifest for manifest in self.manifests if manifest.content == ManifestContent.DATA]
+        return sum((item.added_files_count or 0) + (item.existing_files_count or 0) for item in data)
 
 
 class _DeleteManifest(ManifestWriterV2):
@@ -142,11 +144,11 @@ def data_file(
 ) -> DataFile:
     """A data file with bounds; of `times` (ms, by field id) None means that no row has one, a missing id unknown."""
     bounds = {10: ("<i", partitions), 11: ("<q", offsets)}
-    known = {each: (struct.pack(code, low), struct.pack(code, high)) for each, (code, (low, high)) in _given(bounds)}
-    for each, time in (times or {}).items():
+    existing = {item: (struct.pack(code, low), struct.pack(code, high)) for item, (code, (low, high)) in _given(bounds)}
+    for value, time in (times or {}).items():
         if time is not None:
-            known[each] = (struct.pack("<q", 0), struct.pack("<q", time * TIMES[each]))
-    nulls = {each: rows if time is None else 0 for each, time in (times or {}).items()}
+            existing[value] = (struct.pack("<q", 0), struct.pack("<q", time * TIMES[value]))
+    nulls = {item: rows if time is None else 0 for item, time in (times or {}).items()}
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path,
@@ -154,10 +156,10 @@ def data_file(
         partition=Record(*place),
         record_count=rows,
         file_size_in_bytes=1000 + rows,
-        value_counts=dict.fromkeys({*known, *nulls}, rows),
-        null_value_counts=dict.fromkeys(known, 0) | nulls,
-        lower_bounds={each: low for each, (low, _) in known.items()},
-        upper_bounds={each: high for each, (_, high) in known.items()},
+        value_counts=dict.fromkeys({*existing, *nulls}, rows),
+        null_value_counts=dict.fromkeys(existing, 0) | nulls,
+        lower_bounds={item: low for item, (low, _) in existing.items()},
+        upper_bounds={item: high for item, (_, high) in existing.items()},
     )
 
 
@@ -177,4 +179,4 @@ def position_deletes(path: str, place: Sequence[Any], *, of: tuple[str, str] | N
 
 
 def _given(bounds: Mapping[int, tuple[str, tuple[int, int] | None]]) -> list[tuple[int, tuple[str, tuple[int, int]]]]:
-    return [(each, (code, pair)) for each, (code, pair) in bounds.items() if pair is not None]
+    return [(value, (code, pair)) for value, (code, pair) in bounds.items() if pair is not None]

@@ -103,18 +103,18 @@ def check_files(table: Table) -> Counter[int]:
 
     Bounds are judged too: no row may lie outside those of its file.
     """
-    found: Counter[int] = Counter()
+    counter: Counter[int] = Counter()
     for task in table.scan().plan_files():
         file = task.file
         spec = table.specs()[file.spec_id]
-        found[file.spec_id] += 1
+        counter[file.spec_id] += 1
         with table.io.new_input(file.file_path).open() as stream:
             rows = pq.read_table(pa.PythonFile(stream, mode="r")).to_pylist()
         assert len(rows) == file.record_count > 0
-        wanted = {partition_of(table.schema(), spec, row) for row in rows}
-        values = tuple(file.partition[place] for place in range(len(spec.fields)))
-        assert wanted == {values}, (spec, wanted, values)
-    return found
+        expected = {partition_of(table.schema(), spec, row) for row in rows}
+        values = tuple(file.partition[position] for position in range(len(spec.fields)))
+        assert expected == {values}, (spec, expected, values)
+    return counter
 
 
 def partition_of(schema: Schema, spec: PartitionSpec, row: Any) -> tuple[Any, ...]:

@@ -54,7 +54,7 @@ class Patient:
         """The objects of the journal."""
         assert self.journal.folder is not None
         return sorted(
-            each.path for each in self.journal.objects.list(self.journal.folder) if each.name.startswith(prefix)
+            file.path for file in self.journal.objects.list(self.journal.folder) if file.name.startswith(prefix)
         )
 
     def read(self, path: str) -> bytes:

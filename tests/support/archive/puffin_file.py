@@ -29,13 +29,13 @@ class WrittenVector:
 
 def vector(positions: Iterable[int]) -> bytes:
     """A vector's bytes: length, magic, bitmap and checksum."""
-    wanted = sorted(positions)
+    expected = sorted(positions)
     bitmap = b""
-    keys = sorted({each >> 32 for each in wanted})
+    keys = sorted({value >> 32 for value in expected})
     for key in keys:
-        found = BitMap(each & 0xFFFF_FFFF for each in wanted if each >> 32 == key)
-        found.run_optimize()
-        bitmap += key.to_bytes(4, "little") + found.serialize()
+        result = BitMap(value & 0xFFFF_FFFF for value in expected if value >> 32 == key)
+        result.run_optimize()
+        bitmap += key.to_bytes(4, "little") + result.serialize()
     return framed(len(keys).to_bytes(8, "little") + bitmap)
 
 
@@ -48,8 +48,8 @@ def framed(bitmap: bytes, *, magic: bytes = _MAGIC) -> bytes:
 def write_vectors(path: Path, positions: Mapping[str, Iterable[int]]) -> list[WrittenVector]:
     """Write a Puffin file with a vector for each data file."""
     data, places = _PUFFIN, list[WrittenVector]()
-    for data_file, each in positions.items():
-        rows = list(each)
+    for data_file, value in positions.items():
+        rows = list(value)
         blob = vector(rows)
         places.append(WrittenVector(data_file, len(data), len(blob), len(rows)))
         data += blob
@@ -59,11 +59,11 @@ def write_vectors(path: Path, positions: Mapping[str, Iterable[int]]) -> list[Wr
             "fields": [2147483645],
             "snapshot-id": -1,
             "sequence-number": -1,
-            "offset": place.offset,
-            "length": place.size,
-            "properties": {"referenced-data-file": place.data_file, "cardinality": str(place.rows)},
+            "offset": position.offset,
+            "length": position.size,
+            "properties": {"referenced-data-file": position.data_file, "cardinality": str(position.rows)},
         }
-        for place in places
+        for position in places
     ]
     footer = json.dumps({"blobs": blobs}).encode()
     path.write_bytes(data + _PUFFIN + footer + len(footer).to_bytes(4, "little") + bytes(4) + _PUFFIN)
@@ -72,7 +72,7 @@ def write_vectors(path: Path, positions: Mapping[str, Iterable[int]]) -> list[Wr
 
 def vector_entry(path: Path, place: WrittenVector, partition: int, **more: Any) -> DataFile:
     """The entry of a vector in a manifest."""
-    told: dict[str, Any] = {
+    events: dict[str, Any] = {
         "content": DataFileContent.POSITION_DELETES,
         "file_path": path.as_uri(),
         "file_format": FileFormat.PUFFIN,
@@ -83,6 +83,6 @@ def vector_entry(path: Path, place: WrittenVector, partition: int, **more: Any) 
         "content_offset": place.offset,
         "content_size_in_bytes": place.size,
     }
-    file = DataFile.from_args(3, **told | more)
+    file = DataFile.from_args(3, **events | more)
     file.spec_id = 0
     return file

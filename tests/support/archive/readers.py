@@ -44,12 +44,12 @@ def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
 
 def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
     """Wait until no transaction is open in a topic. Brokers say that one has ended before they write its markers."""
-    asked = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(partitions)}
+    requests = {TopicPartition(topic, value): OffsetSpec.latest() for value in range(partitions)}
     deadline = time.monotonic() + TIMEOUT_S
 
     def ends(level: IsolationLevel) -> list[int]:
-        answers = stack.admin.list_offsets(asked, isolation_level=level)
-        return [answers[each].result(TIMEOUT_S).offset for each in asked]
+        answers = stack.admin.list_offsets(requests, isolation_level=level)
+        return [answers[value].result(TIMEOUT_S).offset for value in requests]
 
     def is_decided() -> bool:
         with suppress(KafkaException):  # of a new leader that can't tell yet

@@ -50,12 +50,12 @@ def archive_reference(
 
 
 def _records(version: int) -> Iterator[dict[str, Any]]:
-    for index, each in enumerate(sent(version)):
+    for index, entry in enumerate(sent(version)):
         yield {
             "key": _key(index),
-            "value": each.data,
+            "value": entry.data,
             "partition": index % PARTITIONS,
-            "timestamp": LAST_MS if each.name == "last year" else START_MS + index,
+            "timestamp": LAST_MS if entry.name == "last year" else START_MS + index,
             "headers": _headers(index),
         }
 
@@ -71,17 +71,19 @@ def _headers(index: int) -> list[tuple[str, bytes | None]]:
 def _rows(versions: Sequence[int], *, native: bool) -> list[dict[str, Any]]:
     described = [reference_schema.descriptor(version) for version in versions]
     columns = ExpectedColumns(versions=described, native=native)
-    empty = dict.fromkeys(columns.of(next(each.message for each in sent(versions[-1]) if each.message)))
+    empty = dict.fromkeys(columns.of(next(item.message for item in sent(versions[-1]) if item.message)))
     rows = []
     ends = [0] * PARTITIONS
     for version in versions:
-        for index, each in enumerate(sent(version)):
+        for index, error in enumerate(sent(version)):
             partition = index % PARTITIONS
             kept = dict.fromkeys(("__prefix__", "__raw__", "__err__", "__form__"))
-            if each.message is not None:
-                value = {**columns.of(each.message), **kept}
+            if error.message is not None:
+                value = {**columns.of(error.message), **kept}
             else:
-                value = None if each.data is None else {**empty, **kept, "__raw__": each.data, "__err__": "truncated@1"}
+                value = (
+                    None if error.data is None else {**empty, **kept, "__raw__": error.data, "__err__": "truncated@1"}
+                )
             rows.append(
                 {
                     "key": None if (key := _key(index)) is None else {"__raw__": key},
@@ -90,7 +92,7 @@ def _rows(versions: Sequence[int], *, native: bool) -> list[dict[str, Any]]:
                     "kafka": {
                         "partition": partition,
                         "offset": ends[partition],
-                        "event_timestamp": 1_000 * (LAST_MS if each.name == "last year" else START_MS + index),
+                        "event_timestamp": 1_000 * (LAST_MS if error.name == "last year" else START_MS + index),
                     },
                 }
             )

@@ -76,7 +76,10 @@ class Workshop:
     ) -> DataFileInfo:
         """A new file with the rows of partition 0 in [start, end) that the sources have, or with those to `keep`."""
         table, form, file_id = self.table, ParquetFormat(), new_id()
-        objects, wanted = ObjectStore.of_table(table.iceberg), RowRange(partition=0, start_offset=start, end_offset=end)
+        objects, expected = (
+            ObjectStore.of_table(table.iceberg),
+            RowRange(partition=0, start_offset=start, end_offset=end),
+        )
         name = DataFileName(
             topic=self.topic.topic, ulid=file_id, extension=form.extension, partition=0, start_offset=start
         )
@@ -101,8 +104,8 @@ class Workshop:
                     mappings.learn(reader.metadata)
                     assembler = Assembler(source, reader.schema, mappings)
                     file = OpenFile(reader, Deletes(np.empty(0, np.int64)), assembler)
-                    for block in reader.blocks(wanted):
-                        for rows, kafka in file.rows(block, wanted):
+                    for block in reader.blocks(expected):
+                        for rows, kafka in file.rows(block, expected):
                             offsets = kafka.field(names.OFFSET).to_numpy()
                             mask = pa.array(np.ones(len(offsets), np.bool_) if keep is None else keep(offsets))
                             digest += RecordDigest.of_seen(assembler.records(rows, kafka).filter(mask))
@@ -120,16 +123,16 @@ class Workshop:
     def merged(self, old: Sequence[TableFile], *borders: tuple[int, int]) -> RewriteGroup:
         """A group that puts files in the place of old ones, one for each of these spans."""
         paths = [file.path for file in old]
-        return RewriteGroup(paths=tuple(paths), files=tuple(self._new(paths, *each) for each in borders))
+        return RewriteGroup(paths=tuple(paths), files=tuple(self._new(paths, *border) for border in borders))
 
     def put(self, *groups: RewriteGroup, reason: str = "compact") -> Rewritten | Displaced:
         """Commit a rewrite as upkeep does."""
         table, manifests = self.table, ManifestReader()
-        known = {file.path: file for file in manifests.files(table.iceberg)}
+        existing = {file.path: file for file in manifests.files(table.iceberg)}
         rewrite = Rewrite(commit_id=new_id(), reason=reason, schema_version=1, groups=groups)
         journal = Journal.of(self.config).of_table(table)
         work = TableWork(registry=self.registry, catalog=self.catalog, manifests=manifests, journal=journal)
-        return put_in_place(work, table, rewrite, known)
+        return put_in_place(work, table, rewrite, existing)
 
     def _new(self, paths: Sequence[str], start: int, end: int) -> NewFile:
         info = self.written(paths, start, end)
@@ -137,11 +140,11 @@ class Workshop:
         return NewFile(file=info, spans=(span,))
 
     def _ordinal(self, path: str) -> int:
-        known = {file.path: file.ordinal for file in self.files()}
+        existing = {file.path: file.ordinal for file in self.files()}
         waiting = {
-            file.path: file.partition_value for one in self.registry.files.pending(self.topic) for file in one.files
+            file.path: file.partition_value for item in self.registry.files.pending(self.topic) for file in item.files
         }
-        return (known | waiting)[path]
+        return (existing | waiting)[path]
 
 
 def retired(file: TableFile, start: int, end: int) -> RecordSpan:

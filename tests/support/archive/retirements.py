@@ -25,7 +25,7 @@ DAY = 86_400_000
 
 def produce(stack: Stack, topic: str, numbers: range, *, day: int, partition: int = 0) -> None:
     records = ({"key": b"k%d" % n, "value": b"v%d" % n, "timestamp": START + day * DAY + n} for n in numbers)
-    stack.produce(topic, *({"partition": partition, **each} for each in records))
+    stack.produce(topic, *({"partition": partition, **record} for record in records))
 
 
 def archived(stack: Stack, **settings: Any) -> tuple[Path, str]:

@@ -35,8 +35,8 @@ def rows_of_spark(engine: SparkEngine, table: str, where: str = "true") -> list[
 def rows_of_duckdb(stack: Stack, table: str, where: str = "true") -> list[str]:
     """All rows, or those for which a condition holds."""
     with duckdb_on(stack) as connection:
-        found = connection.sql(f"SELECT * FROM lake.{table} WHERE {where}")
-        return canonical(found.to_arrow_table().to_pylist())
+        result = connection.sql(f"SELECT * FROM lake.{table} WHERE {where}")
+        return canonical(result.to_arrow_table().to_pylist())
 
 
 @contextmanager
@@ -87,11 +87,11 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
         case dict() if set(value) == {"key", "value"} and isinstance(value["key"], list):
             return [[plain(key), plain(item)] for key, item in zip(value["key"], value["value"], strict=True)]
         case dict():
-            return {name: plain(each) for name, each in value.items()}
+            return {name: plain(item) for name, item in value.items()}
         case tuple():
-            return [plain(each) for each in value]
+            return [plain(item) for item in value]
         case list():
-            return [plain(each) for each in value]
+            return [plain(item) for item in value]
         case bytes() | bytearray():
             return bytes(value).hex()
         case datetime():

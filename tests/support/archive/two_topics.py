@@ -47,8 +47,8 @@ class Ran:
 
     def of(self, topic: str) -> dict[str, Any]:
         """The line of a topic."""
-        (found,) = (each for each in self.lines if each.get("topic") == topic and "failures" in each)
-        return found
+        (result,) = (line for line in self.lines if line.get("topic") == topic and "failures" in line)
+        return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +89,14 @@ class TwoTopics:
         """The files by partition and lowest offset. Those without bounds are at (-1, -1)."""
         table = table_of(self.stack, self.config, topic)
         partition, offset = (table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset"))
-        found = {}
+        result = {}
         for manifest in table.current_snapshot().manifests(table.io):
             entries = manifest.fetch_manifest_entry(table.io)
-            for entry in (each for each in entries if each.data_file.content == DataFileContent.DATA):
+            for entry in (entry for entry in entries if entry.data_file.content == DataFileContent.DATA):
                 low = entry.data_file.lower_bounds or {}
-                place = (_number(low.get(partition)), _number(low.get(offset)))
-                found[place] = entry.data_file
-        return found
+                position = (_number(low.get(partition)), _number(low.get(offset)))
+                result[position] = entry.data_file
+        return result
 
     def read(self, path: str) -> bytes:
         with table_of(self.stack, self.config, self.bad).io.new_input(path).open() as stream:
@@ -151,7 +151,7 @@ class TwoTopics:
     def delete_position(self, path: str, position: int) -> str:
         """A merge-on-read DELETE of one row of `bad`. Returns the delete file."""
         table = table_of(self.stack, self.config, self.bad)
-        (data,) = [each for each in self.files(self.bad).values() if each.file_path == path]
+        (data,) = [file for file in self.files(self.bad).values() if file.file_path == path]
         deletes = f"{path.rpartition('/')[0]}/deletes.parquet"
         sink = io.BytesIO()
         pq.write_table(pa.table({"file_path": [path], "pos": pa.array([position], pa.int64())}), sink)

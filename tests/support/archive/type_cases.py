@@ -146,5 +146,5 @@ def level(found: Sequence[Row], expected: Sequence[Row], case: Case, schema: Sch
 
 
 def _picked(rows: Sequence[Row], case: Case, schema: Schema, *, nulls: bool) -> list[Any]:
-    asked = [{name: row[name] for name in ("kafka", case.column)} for row in rows]
-    return [(row["kafka"], case.pick(row)) for row in canonical_rows(asked, schema, nulls=nulls)]
+    requests = [{name: row[name] for name in ("kafka", case.column)} for row in rows]
+    return [(row["kafka"], case.pick(row)) for row in canonical_rows(requests, schema, nulls=nulls)]

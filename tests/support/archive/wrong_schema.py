@@ -44,7 +44,7 @@ def values() -> list[bytes | None]:
     """Values that both schemas read, that only the right one does, and that none does."""
     good = [event(number, name=b"plain %d" % number) for number in range(20)]
     bad_names = [event(number, name=b"\xff%d" % number) for number in range(20)]
-    mixed = [each for pair in zip(good, bad_names, strict=True) for each in pair]
+    mixed = [value for pair in zip(good, bad_names, strict=True) for value in pair]
     return [*mixed, None, b"", b"\xff\xff", b"\x10\x01" + event(7, name=b"\xfe"), event(1 << 40, name=b"big")]
 
 

@@ -120,12 +120,12 @@ def _row(assignment: Assignment, partition: int, offset: int, time: datetime) ->
 def _measure(table: ArchiveTable, schema: Schema, path: str, footer: pq.FileMetaData, time: datetime) -> DataFileInfo:
     properties = metrics_properties(schema, table.properties)
     plan = compute_statistics_plan(schema, properties)
-    for field_id, one in plan.items():
+    for field_id, item in plan.items():
         # pyiceberg measures no nested column; the properties ask for bounds all the same.
-        mode = match_metrics_mode(properties.get(f"write.metadata.metrics.column.{one.column_name}", "none"))
-        text = isinstance(one.iceberg_type, StringType | BinaryType)
+        mode = match_metrics_mode(properties.get(f"write.metadata.metrics.column.{item.column_name}", "none"))
+        text = isinstance(item.iceberg_type, StringType | BinaryType)
         whole = mode.type == MetricModeTypes.TRUNCATE and not text
-        plan[field_id] = replace(one, mode=MetricsMode(MetricModeTypes.FULL) if whole else mode)
+        plan[field_id] = replace(item, mode=MetricsMode(MetricModeTypes.FULL) if whole else mode)
     statistics = data_file_statistics_from_parquet_metadata(footer, plan, parquet_path_to_id_mapping(schema))
     measured = statistics.to_serialized_dict()
     since: timedelta = time - EPOCH

@@ -38,11 +38,11 @@ def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets:
     gone = pa.array(list(offsets), pa.int64())
 
     def kept(rows: pa.Table) -> pa.Table:
-        here = pc.and_(
+        local = pc.and_(
             pc.equal(pc.struct_field(rows["kafka"], "partition"), partition),
             pc.is_in(pc.struct_field(rows["kafka"], "offset"), value_set=gone),
         )
-        return rows.filter(pc.invert(here))
+        return rows.filter(pc.invert(local))
 
     table = table_of(stack, config, topic)
     pairs = [(file, rows, kept(rows)) for file, rows in read(table)]
@@ -59,11 +59,11 @@ def change_values(stack: Stack, config: Path, topic: str, partition: int, offset
     """A copy-on-write UPDATE of one row's value."""
 
     def changed(rows: pa.Table) -> pa.Table:
-        found = rows.to_pylist()
-        for row in found:
+        pylist = rows.to_pylist()
+        for row in pylist:
             if (row["kafka"]["partition"], row["kafka"]["offset"]) == (partition, offset):
                 row["val"]["__raw__"] = b"changed"
-        return pa.Table.from_pylist(found, rows.schema)
+        return pa.Table.from_pylist(pylist, rows.schema)
 
     table = table_of(stack, config, topic)
     pairs = [(file, rows, changed(rows)) for file, rows in read(table)]
@@ -95,8 +95,8 @@ def rewrite(stack: Stack, config: Path, topic: str) -> None:
         groups.setdefault(partition_of(table.schema(), table.spec(), row), []).append(number)
     old = [file for file, _ in pairs]
     made = [
-        _written(table, rows.take(those), old[0], Record(*values), table.spec().spec_id)
-        for values, those in groups.items()
+        _written(table, rows.take(items), old[0], Record(*values), table.spec().spec_id)
+        for values, items in groups.items()
     ]
     _replace(table, old, made)
 
@@ -108,11 +108,11 @@ def read(table: Any) -> list[tuple[DataFile, pa.Table]]:
         for entry in manifest.fetch_manifest_entry(table.io)
         if entry.data_file.content == DataFileContent.DATA
     ]
-    found = []
+    result = []
     for entry in entries:
         with table.io.new_input(entry.data_file.file_path).open() as stream:
-            found.append((entry.data_file, pq.read_table(stream).replace_schema_metadata(None)))
-    return found
+            result.append((entry.data_file, pq.read_table(stream).replace_schema_metadata(None)))
+    return result
 
 
 def swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
@@ -130,10 +130,10 @@ def replace_entries(table: Any, change: Callable[[DataFile], DataFile]) -> list[
 def _replace(table: Any, old: list[DataFile], made: list[DataFile]) -> None:
     with table.transaction() as transaction:
         producer = transaction.update_snapshot().overwrite()
-        for one in old:
-            producer.delete_data_file(one)
-        for one in made:
-            producer.append_data_file(one)
+        for value in old:
+            producer.delete_data_file(value)
+        for value in made:
+            producer.append_data_file(value)
         producer.commit()
 
 

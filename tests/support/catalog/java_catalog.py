@@ -46,7 +46,7 @@ def java_catalog(stack: Stack, scratch: Path, store: Store | None = None) -> Ite
     jars = [fetched(f"iceberg-rest-{VERSION}", _fetch), *store.jars()]
     with java_server(
         "-cp",
-        ":".join(f"{each}/*" for each in jars),
+        ":".join(f"{jar}/*" for jar in jars),
         str(LAUNCHER),
         str(port),
         probe=f"{uri}/v1/config",

@@ -33,12 +33,12 @@ class JsonCatalog:
 
     def commit(self, ranges: list[TranslatedRange], retention: Retention) -> None:
         """What the job does with a wave: commit, then keep house."""
-        known = self.load()
+        existing = self.load()
         done = commit(
             load=self.load, send=self._send, ranges=ranges, change=None, commit_id=new_id(), backoff=Backoff()
         )
         assert isinstance(done, Committed)
-        housekeep(known, retention, load=self.load, send=self._update)
+        housekeep(existing, retention, load=self.load, send=self._update)
 
     def _send(self, attempt: Attempt) -> None:
         self._update(attempt.table, attempt.requirements, attempt.updates)

@@ -23,5 +23,5 @@ class OpenEndpoints(Endpoints):
 
 def with_catalog(stack: Stack, scratch: Path, uri: str, warehouse: str, storage: Mapping[str, str]) -> Stack:
     """The stack with a catalog that asks nobody who they are in place of its own."""
-    known = {each.name: getattr(stack.endpoints, each.name) for each in fields(Endpoints)}
-    return Stack(OpenEndpoints(**known | {"catalog_uri": uri, "warehouse": warehouse, "storage": storage}), scratch)
+    existing = {field.name: getattr(stack.endpoints, field.name) for field in fields(Endpoints)}
+    return Stack(OpenEndpoints(**existing | {"catalog_uri": uri, "warehouse": warehouse, "storage": storage}), scratch)

@@ -50,16 +50,16 @@ class StagedRanges:
         return tuple(sorted(self.waiting.values(), key=lambda one: (one.partition, one.start_offset)))
 
     def record(self, _: Any, settled: Settled) -> None:
-        self._done({each.range.id for each in settled.landed}, self.landed)
-        self._done({each.range.id for each in settled.refused}, self.refused)
+        self._done({item.range.id for item in settled.landed}, self.landed)
+        self._done({item.range.id for item in settled.refused}, self.refused)
 
     def confirm(self, _: Any, range_ids: Sequence[str], *, commit_id: str) -> None:
         self._done(set(range_ids), self.landed)
 
     def _done(self, range_ids: set[str], fate: set[str]) -> None:
         fate |= range_ids
-        for each in range_ids:
-            self.waiting.pop(each, None)
+        for value in range_ids:
+            self.waiting.pop(value, None)
 
 
 class NoneMissing:

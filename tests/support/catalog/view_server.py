@@ -84,8 +84,8 @@ def view_server() -> Iterator[ViewServer]:
             self._tell(server.answer(self.path, None))
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self._tell(server.answer(self.path, asked))
+            loads = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self._tell(server.answer(self.path, loads))
 
         def _tell(self, answer: Answer) -> None:
             self.send_response(answer[0])

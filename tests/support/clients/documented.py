@@ -47,14 +47,14 @@ class Place:
 
 def block(mark: str, *, secured: bool) -> Block:
     """The one block with this mark."""
-    (found,) = [each for each in read_blocks(PAGE) if mark in each.marks and (SECURED in each.marks) is secured]
-    return found
+    (result,) = [block for block in read_blocks(PAGE) if mark in block.marks and (SECURED in block.marks) is secured]
+    return result
 
 
 def filled(code: str, place: Place) -> str:
     """A block with the address, the topic and the group of this place, and nothing else changed."""
-    for each in _ADDRESSES:
-        code = code.replace(each, place.address)
+    for value in _ADDRESSES:
+        code = code.replace(value, place.address)
     code = re.sub(r"\borders\b", place.topic, code)
     return re.sub(r"\breaders\b", place.group, code)
 
@@ -105,8 +105,8 @@ def read_in_java(code: str, place: Place, folder: Path, count: int) -> list[byte
     properties = folder / "consumer.properties"
     properties.write_text(code, encoding="utf-8")
     named = ("--bootstrap-server", place.address, "--topic", place.topic, "--command-config", str(properties))
-    told = java(_TOOLS["kafka-console-consumer.sh"], *named, "--max-messages", str(count))
-    return told.encode().splitlines()
+    events = java(_TOOLS["kafka-console-consumer.sh"], *named, "--max-messages", str(count))
+    return events.encode().splitlines()
 
 
 def told_by_tools(code: str) -> list[str]:
@@ -127,4 +127,4 @@ def read_in_spark(blocks: Sequence[str], folder: Path) -> list[list[bytes]]:
         timeout=_SPARK_SECONDS,
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
-    return [[each.encode() for each in values] for values in json.loads(done.stdout)]
+    return [[value.encode() for value in values] for values in json.loads(done.stdout)]

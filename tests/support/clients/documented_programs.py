@@ -138,8 +138,8 @@ def printed(mark: str, source: str, scratch: Path, folder: Path) -> list[bytes]:
         need("go")
         home = scratch / f"go-{mark}"
         home.mkdir(exist_ok=True)
-        for each in ("go.mod", "go.sum"):
-            shutil.copy(SOURCES / "go" / each, home)
+        for value in ("go.mod", "go.sum"):
+            shutil.copy(SOURCES / "go" / value, home)
         (home / "main.go").write_text(source, encoding="utf-8")
         run("go", "build", "-o", "documented", ".", folder=home)
         command = [home / "documented"]

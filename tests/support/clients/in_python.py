@@ -36,9 +36,9 @@ class ConfluentKafka:
             seen = [record for partition in partitions for record in seen_from(reading, topic, partition)]
             if from_time is None:
                 return seen
-            asked = [TopicPartition(topic, each, from_time) for each in partitions]
-            starts = {each.partition: each.offset for each in reading.offsets_for_times(asked, TIMEOUT_S)}
-            return [each for each in seen if 0 <= starts[each.partition] <= each.offset]
+            requests = [TopicPartition(topic, partition, from_time) for partition in partitions]
+            starts = {time.partition: time.offset for time in reading.offsets_for_times(requests, TIMEOUT_S)}
+            return [record for record in seen if 0 <= starts[record.partition] <= record.offset]
         finally:
             reading.close()
 
@@ -53,10 +53,10 @@ class ConfluentKafka:
         try:
             reading.subscribe([topic])
             while len(seen) < count and time.monotonic() < until:
-                found = reading.consume(count - len(seen), 0.2)
-                assert all(each.error() is None for each in found), [each.error() for each in found]
-                if found:
-                    seen += [(each.partition() or 0, each.offset() or 0) for each in found]
+                result = reading.consume(count - len(seen), 0.2)
+                assert all(item.error() is None for item in result), [item.error() for item in result]
+                if result:
+                    seen += [(record.partition() or 0, record.offset() or 0) for record in result]
                     reading.commit(asynchronous=False)
                     until = time.monotonic() + IDLE_MS / 1000
         finally:
@@ -85,18 +85,18 @@ class KafkaPython:
         """All records of a topic, or those from a timestamp on."""
         reading = self._consumer(address, None)
         try:
-            places = [KafkaPythonPlace(topic, each) for each in sorted(reading.partitions_for_topic(topic))]
+            places = [KafkaPythonPlace(topic, value) for value in sorted(reading.partitions_for_topic(topic))]
             reading.assign(places)
             reading.seek_to_beginning(*places)
             ends = reading.end_offsets(places)
             if from_time is not None:
-                for place, found in reading.offsets_for_times(dict.fromkeys(places, from_time)).items():
-                    reading.seek(place, ends[place] if found is None else found.offset)
+                for position, result in reading.offsets_for_times(dict.fromkeys(places, from_time)).items():
+                    reading.seek(position, ends[position] if result is None else result.offset)
             seen = []
             deadline = time.monotonic() + TIMEOUT_S
-            while any(reading.position(each) < ends[each] for each in places):
+            while any(reading.position(value) < ends[value] for value in places):
                 assert time.monotonic() < deadline
-                seen += [each for records in reading.poll(timeout_ms=200).values() for each in records]
+                seen += [record for records in reading.poll(timeout_ms=200).values() for record in records]
         finally:
             reading.close()
         return sorted(map(_seen, seen), key=lambda one: one[:2])
@@ -111,9 +111,9 @@ class KafkaPython:
         try:
             reading.subscribe([topic])
             while len(seen) < count and time.monotonic() < until:
-                found = [each for records in reading.poll(timeout_ms=200).values() for each in records]
-                if found:
-                    seen += [(each.partition, each.offset) for each in found]
+                result = [record for records in reading.poll(timeout_ms=200).values() for record in records]
+                if result:
+                    seen += [(record.partition, record.offset) for record in result]
                     reading.commit()
                     until = time.monotonic() + IDLE_MS / 1000
         finally:
@@ -156,16 +156,16 @@ class Aiokafka:
             reading.subscribe([topic])
             await reading.getmany(timeout_ms=0)  # it learns of partitions by itself
             reading.unsubscribe()
-            places = [Place(topic, each) for each in sorted(reading.partitions_for_topic(topic) or ())]
+            places = [Place(topic, value) for value in sorted(reading.partitions_for_topic(topic) or ())]
             reading.assign(places)
             await reading.seek_to_beginning(*places)
             ends = await reading.end_offsets(places)
             if from_time is not None:
-                found = await reading.offsets_for_times(dict.fromkeys(places, from_time))
-                for place, start in found.items():
-                    reading.seek(place, ends[place] if start is None else start.offset)
+                times = await reading.offsets_for_times(dict.fromkeys(places, from_time))
+                for position, start in times.items():
+                    reading.seek(position, ends[position] if start is None else start.offset)
             seen: list[Any] = []
-            while any([await reading.position(each) < ends[each] for each in places]):
+            while any([await reading.position(value) < ends[value] for value in places]):
                 for records in (await reading.getmany(timeout_ms=200)).values():
                     seen += records
         finally:
@@ -182,7 +182,7 @@ class Aiokafka:
             while len(seen) < count and time.monotonic() < until:
                 records = await reading.getmany(timeout_ms=200)
                 if any(records.values()):
-                    seen += [(each.partition, each.offset) for found in records.values() for each in found]
+                    seen += [(item.partition, item.offset) for record in records.values() for item in record]
                     await reading.commit()
                     until = time.monotonic() + IDLE_MS / 1000
         finally:

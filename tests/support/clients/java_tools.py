@@ -29,7 +29,7 @@ class JavaTools:
 
     def read(self, address: str, topic: str, group: str, count: int) -> list[str]:
         """What the console consumer prints of so many records, as a member of a group; sorted."""
-        shown = [part for each in _SHOWN for part in (self.shown_by, f"print.{each}=true")]
+        shown = [part for value in _SHOWN for part in (self.shown_by, f"print.{value}=true")]
         named = ("--bootstrap-server", address, "--topic", topic, "--group", group, "--from-beginning")
         limits = ("--max-messages", str(count), "--isolation-level", "read_committed")
         return sorted(self._run("consumer.ConsoleConsumer", *named, *limits, *shown).split("\n"))
@@ -40,8 +40,8 @@ class JavaTools:
 
     def offsets(self, address: str, group: str) -> Mapping[int, tuple[int, int, int]]:
         """The committed offset, the end and the lag of each partition."""
-        told = [line.split() for line in self._of_groups(address, "--describe", "--group", group).splitlines()]
-        return {int(row[2]): (int(row[3]), int(row[4]), int(row[5])) for row in told if row[:1] == [group]}
+        events = [line.split() for line in self._of_groups(address, "--describe", "--group", group).splitlines()]
+        return {int(row[2]): (int(row[3]), int(row[4]), int(row[5])) for row in events if row[:1] == [group]}
 
     def begin_again(self, address: str, group: str, topic: str) -> None:
         """Set a group back to the first record."""

@@ -41,11 +41,13 @@ class JavaResuming:
     def __call__(
         self, address: str, group: str, offset: int, *, epoch: int, count: int, seconds: float, reset: str
     ) -> list[int]:
-        told = self.client._told(
+        events = self.client._told(
             "resume", address, ORDERS, group, *map(str, (offset, epoch, count, round(seconds * 1000))), reset
         )
         return [
-            number for one in told for number in ([-1, one["truncated"]] if "truncated" in one else [one["offset"]])
+            number
+            for value in events
+            for number in ([-1, value["truncated"]] if "truncated" in value else [value["offset"]])
         ]
 
 
@@ -95,8 +97,8 @@ def two_epochs(folder: Path) -> Lake:
 def starts_at_once_inside_the_archive(resume: Resuming, folder: Path) -> None:
     with ServedLake(two_epochs(folder)) as endpoint:
         for epoch in (1, 2):
-            found = resume(_at(endpoint), f"inside-{epoch}", 150, epoch=epoch, count=50, seconds=SECONDS, reset="none")
-            assert found == list(range(150, END))
+            result = resume(_at(endpoint), f"inside-{epoch}", 150, epoch=epoch, count=50, seconds=SECONDS, reset="none")
+            assert result == list(range(150, END))
 
 
 def waits_beyond_the_end_and_repeats_nothing(resume: Resuming, folder: Path, epoch: int) -> None:

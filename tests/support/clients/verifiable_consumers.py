@@ -52,16 +52,16 @@ class Judge:
 
     def lost(self) -> list[str]:
         """What lies before a committed offset, and nobody consumed."""
-        found = []
+        result = []
         for partition, end in self.committed.items():
             at = 0
             for first, last in sorted(self.consumed[partition]):
                 if first > at:
-                    found.append(f"lost {at} to {first - 1} of {partition}")
+                    result.append(f"lost {at} to {first - 1} of {partition}")
                 at = max(at, last + 1)
             if at < end:
-                found.append(f"{partition} was committed up to {end}, and consumed up to {at}")
-        return found
+                result.append(f"{partition} was committed up to {end}, and consumed up to {at}")
+        return result
 
     def is_at(self, ends: Mapping[int, int]) -> bool:
         """Whether all was committed."""
@@ -84,12 +84,12 @@ class Seen:
         """Take in an event; what isn't right goes to the judge."""
         match event["name"]:
             case "partitions_assigned":
-                self._assigned({each["partition"] for each in event["partitions"]})
+                self._assigned({item["partition"] for item in event["partitions"]})
             case "partitions_revoked":
-                self._revoked({each["partition"] for each in event["partitions"]})
+                self._revoked({item["partition"] for item in event["partitions"]})
             case "records_consumed":
-                for each in event["partitions"]:
-                    self._consumed(each["partition"], each["minOffset"], each["maxOffset"])
+                for value in event["partitions"]:
+                    self._consumed(value["partition"], value["minOffset"], value["maxOffset"])
                 self.count += event["count"]
             case "offsets_committed":
                 self._committed(event)
@@ -103,15 +103,15 @@ class Seen:
         self._demand(not partitions & self.assignment, f"assigned {partitions & self.assignment} again")
         self.assignment |= partitions
         self.excused_until = float("-inf")
-        for each in partitions:
-            self.position.pop(each, None)
+        for partition in partitions:
+            self.position.pop(partition, None)
 
     def _revoked(self, partitions: set[int]) -> None:
         self._demand(partitions <= self.assignment, f"had to give up {partitions - self.assignment} without having it")
         self.assignment -= partitions
         self.excused_until = float("-inf")
-        for each in partitions:
-            self.position.pop(each, None)
+        for partition in partitions:
+            self.position.pop(partition, None)
 
     def _consumed(self, partition: int, first: int, last: int) -> None:
         self._demand(partition in self.assignment, f"consumed {partition} at {first} without having it")
@@ -127,8 +127,8 @@ class Seen:
         if not event["success"]:
             self.judge.refused += 1
             return
-        for each in event["offsets"]:
-            partition, offset = each["partition"], each["offset"]
+        for value in event["offsets"]:
+            partition, offset = value["partition"], value["offset"]
             self._demand(partition in self.assignment, f"committed {partition} without having it")
             at = self.position.get(partition, -1)
             self._demand(offset <= at, f"committed {offset} of {partition}, and had come to {at}")
@@ -147,7 +147,7 @@ class VerifiableConsumers:
         self.judge = Judge(protocol)
         self._folder = folder
         java = find_java()
-        place = jars(f"kafka-{KAFKA}", ARTIFACTS, java, lambda _: None)
+        position = jars(f"kafka-{KAFKA}", ARTIFACTS, java, lambda _: None)
         options = folder / "consumer.properties"
         options.write_text(f"max.poll.records={at_once}\nheartbeat.interval.ms=500\nreconnect.backoff.max.ms=500\n")
         if protocol == "consumer":
@@ -155,7 +155,7 @@ class VerifiableConsumers:
         session = () if protocol == "consumer" else ("--session-timeout", str(SESSION_MS))
         self._command = [
             java.executable,
-            *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m", "-cp", f"{place}/*"),
+            *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m", "-cp", f"{position}/*"),
             "org.apache.kafka.tools.VerifiableConsumer",
             *("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group),
             *("--reset-policy", "earliest", "--command-config", str(options)),
@@ -171,10 +171,10 @@ class VerifiableConsumers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self._running.values():
-            each.kill()
-        for each in self._running.values():
-            each.wait(_LEAVE_S)
+        for item in self._running.values():
+            item.kill()
+        for item in self._running.values():
+            item.wait(_LEAVE_S)
         for reader in self._readers:  # each ends with its process, and closes what it read from
             reader.join(_LEAVE_S)
 
@@ -214,9 +214,9 @@ class VerifiableConsumers:
     def shares(self, partitions: int) -> bool:
         """Whether each partition has exactly one of those that run and aren't suspended."""
         with self._lock:
-            held = [each for name in self._present() for each in self._seen[name].assignment]
-            return sorted(held) == list(range(partitions)) and all(
-                self._seen[one].assignment for one in self._present()
+            kept = [value for name in self._present() for value in self._seen[name].assignment]
+            return sorted(kept) == list(range(partitions)) and all(
+                self._seen[value].assignment for value in self._present()
             )
 
     def get_records(self, seconds: float) -> bool:
@@ -232,11 +232,13 @@ class VerifiableConsumers:
     def view(self) -> str:
         """Who has what, and what of it was consumed."""
         with self._lock:
-            told = [f"{name} {sorted(self._seen[name].assignment)} {self._seen[name].count}" for name in self._running]
-            return f"{'; '.join(told)}; suspended: {sorted(self._paused)}; committed: {self.judge.committed}"
+            events = [
+                f"{name} {sorted(self._seen[name].assignment)} {self._seen[name].count}" for name in self._running
+            ]
+            return f"{'; '.join(events)}; suspended: {sorted(self._paused)}; committed: {self.judge.committed}"
 
     def _present(self) -> list[str]:
-        return [each for each in self._running if each not in self._paused]
+        return [value for value in self._running if value not in self._paused]
 
     def _read(self, process: subprocess.Popen[str], seen: Seen) -> None:
         assert process.stdout is not None

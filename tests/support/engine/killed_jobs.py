@@ -65,7 +65,7 @@ def assert_each_once(stack: Stack, config: Path, topic: str, each: int) -> None:
     )
     assert places == [(partition, offset) for partition in range(PARTITIONS) for offset in range(each)]
     with Registry(settings.registry.dsn) as registry:
-        (row,) = (each for each in registry.topics.every() if each.topic == topic)
+        (row,) = (item for item in registry.topics.every() if item.topic == topic)
         counts = registry.files.counts(row)
     assert counts[FileState.UPLOADED].ranges == 0
     assert counts[FileState.COMMITTED].rows == PARTITIONS * each

@@ -27,8 +27,8 @@ def eventually(holds: Callable[[], Any], what: str, seconds: float = 45.0) -> An
     deadline = time.monotonic() + seconds
     while True:
         with suppress(KafkaException):
-            if found := holds():
-                return found
+            if result := holds():
+                return result
         if time.monotonic() > deadline:
             raise TimeoutError(f"in {seconds:.0f} s it never came that {what}")
         time.sleep(_POLL)
@@ -47,11 +47,14 @@ class Brokers:
         name = unique("spread")
         options = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(
-            name, num_partitions=len(replicas), replica_assignment=[list(each) for each in replicas], config=options
+            name,
+            num_partitions=len(replicas),
+            replica_assignment=[list(replica) for replica in replicas],
+            config=options,
         )
         admin = self.admin()  # its futures end with it
         admin.create_topics([new], operation_timeout=_TIMEOUT)[name].result(_TIMEOUT)
-        eventually(lambda: all(self.leader(name, each) > 0 for each in range(len(replicas))), f"{name} has leaders")
+        eventually(lambda: all(self.leader(name, value) > 0 for value in range(len(replicas))), f"{name} has leaders")
         return name
 
     def admin(self) -> AdminClient:
@@ -69,31 +72,31 @@ class Brokers:
     def move_leader(self, topic: str, node: int, partition: int = 0) -> None:
         """Have another replica lead, in good order: its epoch goes up by one or two."""
         eventually(lambda: node in self.in_sync(topic, partition), f"{node} is in sync with {topic}")
-        others = [each for each in self._described(topic, partition).replicas if each != node]
+        others = [replica for replica in self._described(topic, partition).replicas if replica != node]
         self.reassign(topic, (node, *others), partition)
-        place, admin = TopicPartition(topic, partition), self.admin()
+        position, admin = TopicPartition(topic, partition), self.admin()
 
         def elected() -> bool:
             if self.leader(topic, partition) == node:
                 return True
-            admin.elect_leaders(ElectionType.PREFERRED, [place]).result(_TIMEOUT)
+            admin.elect_leaders(ElectionType.PREFERRED, [position]).result(_TIMEOUT)
             return False
 
         eventually(elected, f"{node} leads {topic}")
 
     def turn_leaders(self, topics: Iterable[str], by: int = 1) -> None:
         """Have the next replica but so many lead, of every partition of these topics, all at once."""
-        wanted = {
-            (topic, number): (*each.replicas[by % len(each.replicas) :], *each.replicas[: by % len(each.replicas)])
+        expected = {
+            (topic, number): (*item.replicas[by % len(item.replicas) :], *item.replicas[: by % len(item.replicas)])
             for topic in topics
-            for number, each in self.admin().list_topics(topic, timeout=10).topics[topic].partitions.items()
+            for number, item in self.admin().list_topics(topic, timeout=10).topics[topic].partitions.items()
         }
-        self._reassign(wanted)
-        admin, places = self.admin(), [TopicPartition(*place) for place in wanted]
+        self._reassign(expected)
+        admin, places = self.admin(), [TopicPartition(*position) for position in expected]
 
         def elected() -> bool:
-            found = self.admin().list_topics(timeout=10).topics
-            if all(found[topic].partitions[number].leader == nodes[0] for (topic, number), nodes in wanted.items()):
+            result = self.admin().list_topics(timeout=10).topics
+            if all(result[topic].partitions[number].leader == nodes[0] for (topic, number), nodes in expected.items()):
                 return True
             admin.elect_leaders(ElectionType.PREFERRED, places).result(_TIMEOUT)
             return False
@@ -117,7 +120,7 @@ class Brokers:
         admin = KafkaAdminClient(bootstrap_servers=self.stack.bootstrap_servers.split(","))
         try:
             admin.alter_partition_reassignments(
-                {KafkaPartition(*place): list(replicas) for place, replicas in wanted.items()}
+                {KafkaPartition(*position): list(replicas) for position, replicas in wanted.items()}
             )
         finally:
             admin.close()
@@ -154,11 +157,11 @@ class Brokers:
         """Wait until every replica of every partition is in sync again."""
 
         def complete() -> bool:
-            found = self.admin().list_topics(timeout=10).topics
+            result = self.admin().list_topics(timeout=10).topics
             return all(
-                set(each.isrs) == set(each.replicas)
-                for name in topics or found
-                for each in found[name].partitions.values()
+                set(partition.isrs) == set(partition.replicas)
+                for name in topics or result
+                for partition in result[name].partitions.values()
             )
 
         eventually(complete, "all replicas are in sync")

@@ -12,11 +12,11 @@ from tests.support.servers.stack import Stack
 def commit(stack: Stack, group: str, topic: str, offsets: dict[int, int]) -> None:
     """Commit offsets for a group without members."""
     places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    wanted = [ConsumerGroupTopicPartitions(group, places)]
+    expected = [ConsumerGroupTopicPartitions(group, places)]
     deadline = time.monotonic() + 30
     while True:  # a cluster that has just started is still loading its coordinators
-        found = stack.admin.alter_consumer_group_offsets(wanted)[group].result(30)
-        errors = [each.error for each in found.topic_partitions if each.error is not None]
+        result = stack.admin.alter_consumer_group_offsets(expected)[group].result(30)
+        errors = [partition.error for partition in result.topic_partitions if partition.error is not None]
         if not errors:
             return
         assert time.monotonic() < deadline, errors
@@ -25,6 +25,6 @@ def commit(stack: Stack, group: str, topic: str, offsets: dict[int, int]) -> Non
 
 def committed_by(stack: Stack, group: str, topic: str, partitions: int) -> dict[int, int]:
     """The offsets that a group has committed, by partition; negative where it has none."""
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, each) for each in range(partitions)])]
-    found = stack.admin.list_consumer_group_offsets(asked)[group].result(30)
-    return {each.partition: each.offset for each in found.topic_partitions}
+    requests = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, value) for value in range(partitions)])]
+    result = stack.admin.list_consumer_group_offsets(requests)[group].result(30)
+    return {partition.partition: partition.offset for partition in result.topic_partitions}

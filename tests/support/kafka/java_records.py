@@ -35,10 +35,10 @@ class JavaView:
 
 def java(*arguments: str) -> str:
     """What a Java program with Kafka's jars on its class path prints."""
-    found = find_java()
-    folder = jars(f"kafka-{KAFKA}", ARTIFACTS, found, lambda _: None)
+    java = find_java()
+    folder = jars(f"kafka-{KAFKA}", ARTIFACTS, java, lambda _: None)
     done = subprocess.run(
-        [found.executable, "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", *arguments],
+        [java.executable, "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*", *arguments],
         capture_output=True,
         text=True,
         errors="backslashreplace",
@@ -57,8 +57,8 @@ def read_by_java(*files: Path) -> dict[str, JavaView]:
         seen[entry.pop("file")].append(entry)
     return {
         name: JavaView(
-            batches=tuple(each for each in entries if "magic" in each),
-            records=tuple(each for each in entries if "magic" not in each),
+            batches=tuple(entry for entry in entries if "magic" in entry),
+            records=tuple(entry for entry in entries if "magic" not in entry),
         )
         for name, entries in seen.items()
     }
@@ -71,14 +71,14 @@ def dumped(segment: Path) -> list[tuple[int, int, int, list[str], str, str]]:
     batches = [line for line in lines if line.startswith("baseOffset:")]
     assert batches
     assert all(line.endswith("isvalid: true") for line in batches), batches
-    found = []
+    result = []
     for line in lines:
         if match := _DUMPED.match(line):
             names = match["names"].split(",") if match["names"] else []
             numbers = int(match["offset"]), int(match["timestamp"]), int(match["sequence"])
-            found.append((*numbers, names, match["key"], match["value"]))
-    assert len(found) == sum(int(re.findall(r" count: (\d+)", line)[0]) for line in batches)
-    return found
+            result.append((*numbers, names, match["key"], match["value"]))
+    assert len(result) == sum(int(re.findall(r" count: (\d+)", line)[0]) for line in batches)
+    return result
 
 
 def seen_by_us(records: pa.RecordBatch) -> list[dict[str, Any]]:

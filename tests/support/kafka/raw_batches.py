@@ -28,7 +28,7 @@ def raw_batches(port: int, topic: str, partition: int, end: int) -> Iterator[byt
 
 
 def _fetched(wire: Wire, topic: str, partition: int, offset: int) -> bytes:
-    told = wire.ask(
+    events = wire.ask(
         request(
             FETCH,
             VERSION,
@@ -49,9 +49,9 @@ def _fetched(wire: Wire, topic: str, partition: int, offset: int) -> bytes:
             rack_id="",
         )
     )
-    (found,) = told.responses[0].partitions
-    assert found.error_code.value == 0, found.error_code
-    records = bytes(found.records or b"")
+    (result,) = events.responses[0].partitions
+    assert result.error_code.value == 0, result.error_code
+    records = bytes(result.records or b"")
     assert records, f"nothing came from offset {offset} of {topic}-{partition}"
     return records
 

@@ -71,8 +71,8 @@ def build(
         base_sequence=base_sequence,
         batch_size=1 << 30,
     )
-    for place, record in enumerate(records):
-        delta = place if deltas is None else deltas[place]
+    for position, record in enumerate(records):
+        delta = position if deltas is None else deltas[position]
         assert made.append(delta, record.timestamp, record.key, record.value, list(record.headers)) is not None
     return patched(bytes(made.build()), base_offset=base_offset, **changes)
 
@@ -102,9 +102,9 @@ def patched(
         9: producer_id,
         12: count,
     }
-    for place, value in places.items():
+    for position, value in places.items():
         if value is not None:
-            fields[place] = value
+            fields[position] = value
     fields[1] = HEADER.size + len(rest) - 12
     fields[5] |= attributes
     body = HEADER.pack(*fields) + rest

@@ -114,8 +114,8 @@ def security_settings(chosen: dict[str, int], folder: Path) -> dict[str, str]:
 def add_scram_user(admin: AdminClient) -> None:
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         info = ScramCredentialInfo(mechanism, 4_096)
-        asked = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
-        admin.alter_user_scram_credentials([asked])[USER].result(30)
+        upsertion = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+        admin.alter_user_scram_credentials([upsertion])[USER].result(30)
 
 
 def make_certificates(folder: Path) -> None:

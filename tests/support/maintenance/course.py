@@ -149,7 +149,7 @@ class Course:
 
     def _operate(self) -> str | None:
         loaded = self.stack.catalog().load_table(self.table)
-        first, second, third = (each.snapshot_id for each in loaded.metadata.snapshots[:TURNS])
+        first, second, third = (snapshot.snapshot_id for snapshot in loaded.metadata.snapshots[:TURNS])
         for statement in self.operation.statements:
             text = statement.format(table=self.table, first=first, second=second, third=third, bucket=self.stack.bucket)
             for left in (3, 2, 1, 0):
@@ -191,18 +191,18 @@ class Course:
     @contextmanager
     def _begun(self) -> Iterator[Callable[[], str]]:
         """A replay of partition 0 that has begun; the call reads its rest and judges it."""
-        expected = [each for each in self._sent() if each.partition == 0]
+        expected = [item for item in self._sent() if item.partition == 0]
         with ReplayConsumer(load_config(self.config), {}) as consumer:
             consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
             got = list(consumer.consume(_BEGUN, 10.0))
 
             def rest() -> str:
                 while len(got) < len(expected) and (more := consumer.consume(1_000, 2.0)):
-                    assert all(each.error() is None for each in more)
+                    assert all(item.error() is None for item in more)
                     got.extend(more)
-                seen = [(each.offset(), each.key(), each.value()) for each in got][: len(expected)]
-                whole = [(each.offset, each.key, each.value) for each in expected]
-                left = [each for each in whole if not self.operation.gone(0, each[0])]
+                seen = [(record.offset(), record.key(), record.value()) for record in got][: len(expected)]
+                whole = [(record.offset, record.key, record.value) for record in expected]
+                left = [value for value in whole if not self.operation.gone(0, value[0])]
                 return IDENTICAL if seen == whole or (left and seen == left) else f"{len(seen)} of {len(whole)} records"
 
             yield rest
@@ -216,7 +216,7 @@ class Course:
     def _left(self, records: Sequence[Seen]) -> list[Seen]:
         """The records without those that the operation removed."""
         gone = self.operation.gone
-        return [each for each in records if each.offset >= ROWS or not gone(each.partition, each.offset)]
+        return [record for record in records if record.offset >= ROWS or not gone(record.partition, record.offset)]
 
     def _live(self, before: Sequence[Seen]) -> int:
         """How many of the rows from before are in the table, as pyiceberg's metadata and scan say."""
@@ -224,9 +224,9 @@ class Course:
             rows = self.stack.catalog().load_table(self.table).scan(selected_fields=("kafka",)).to_arrow()
         except Exception:  # noqa: BLE001 - pyiceberg can't read what some operations leave
             return -1
-        places = [(each["partition"], each["offset"]) for each in rows.column("kafka").to_pylist()]
-        known = {(each.partition, each.offset) for each in before}
-        return sum(each in known for each in places)
+        places = [(value["partition"], value["offset"]) for value in rows.column("kafka").to_pylist()]
+        existing = {(record.partition, record.offset) for record in before}
+        return sum(value in existing for value in places)
 
     def _replay(self) -> str:
         """What a replay gives of the rows that the operation left."""
@@ -240,29 +240,29 @@ class Course:
         """What Kafka has of the offsets that the table is past."""
         offsets = json.loads(self.stack.catalog().load_table(self.table).properties["archiver.offsets"])
         records = self._sent()
-        return [each for each in records if each.offset < offsets[str(each.partition)][0]]
+        return [record for record in records if record.offset < offsets[str(record.partition)][0]]
 
     def _compared(self, expected: Callable[[], list[Seen]]) -> str:
         given = from_archive(self.config, self.topic, PARTITIONS)
         wanted = expected()
         if given == wanted:
             return IDENTICAL
-        places = [(each.partition, each.offset) for each in given]
-        return "altered" if places == [(each.partition, each.offset) for each in wanted] else "missing or doubled"
+        places = [(record.partition, record.offset) for record in given]
+        return "altered" if places == [(record.partition, record.offset) for record in wanted] else "missing or doubled"
 
     def _status(self, config: Path | None = None) -> tuple[str, int]:
         """The problem that `archiver status` names, and how many rows it says are missing or altered."""
         done = CliRunner().invoke(app, ["status", self.topic, "--json", "--config", str(config or self.config)])
-        (found,) = json.loads(done.stdout)["topics"]
-        problem = found["problem"]
+        (result,) = json.loads(done.stdout)["topics"]
+        problem = result["problem"]
         assert (problem is None) == (done.exit_code == 0)
-        rows = sum(each["rows"] for each in found["holes"] or found["altered"])
+        rows = sum(value["rows"] for value in result["holes"] or result["altered"])
         return (problem["kind"], rows) if problem else (NOTHING, rows)
 
     def _run(self) -> str:
         """How a run of the archive job ends."""
         report = run(self.config, self.topic, engine=InlineEngine())
-        failures = {type(error).__name__ for each in report.topics for _, error in each.failures}
+        failures = {type(error).__name__ for topic in report.topics for _, error in topic.failures}
         return ", ".join(sorted(failures)) or OK
 
     def _mend(self) -> str:
@@ -270,7 +270,7 @@ class Course:
         advice = ""
         if self.operation.effect is Effect.ALTERS:
             report = run(self.config, self.topic, engine=InlineEngine())
-            errors = [error for each in report.topics for _, error in each.failures]
+            errors = [error for topic in report.topics for _, error in topic.failures]
             for statement in re.findall(r"DELETE FROM [^;\[]+", str(errors[0])):
                 name, _, condition = statement.removeprefix("DELETE FROM ").partition(" WHERE ")
                 quoted = (
@@ -282,12 +282,12 @@ class Course:
                 self.execute(f"DELETE FROM lake.{name} WHERE {plain}")
             advice = "DELETE, "
         done = RefillJob(load_config(self.config), self.topic, engine=InlineEngine()).run()
-        fates = sorted({each.fate.value for each in done.mended})
+        fates = sorted({item.fate.value for item in done.mended})
         return f"{advice}refill ({', '.join(fates)})" if fates else advice or NOTHING
 
     def _reprocess(self) -> None:
-        wanted = RowFilter(reach=Reach.UNRECOGNIZED)
-        done = Reprocess(load_config(self.config), self.topic, wanted, engine=InlineEngine()).run()
+        expected = RowFilter(reach=Reach.UNRECOGNIZED)
+        done = Reprocess(load_config(self.config), self.topic, expected, engine=InlineEngine()).run()
         assert done.succeeded, done.failures
 
 

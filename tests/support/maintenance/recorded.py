@@ -19,7 +19,7 @@ _END: Final = "\n<!-- end -->"
 
 Key = tuple[str, str, bool]
 
-KEYS: Final = tuple((each.engine, each.name, each.beside) for each in (*SPARK_OPERATIONS, *TRINO_OPERATIONS))
+KEYS: Final = tuple((entry.engine, entry.name, entry.beside) for entry in (*SPARK_OPERATIONS, *TRINO_OPERATIONS))
 
 
 def key_of(seen: Outcome) -> Key:
@@ -31,14 +31,14 @@ def recorded() -> dict[Key, Outcome]:
     """The outcomes that are kept, by operation."""
     if not OUTCOMES.exists():
         return {}
-    return {key_of(one): one for one in (Outcome(**each) for each in json.loads(OUTCOMES.read_text()))}
+    return {key_of(value): value for value in (Outcome(**load) for load in json.loads(OUTCOMES.read_text()))}
 
 
 def record(seen: Outcome) -> None:
     """Keep an outcome, and make the page's table anew."""
-    known = recorded() | {key_of(seen): seen}
-    ordered = [known[each] for each in KEYS if each in known]
-    OUTCOMES.write_text(json.dumps([asdict(each) for each in ordered], indent=1, ensure_ascii=False) + "\n")
+    existing = recorded() | {key_of(seen): seen}
+    ordered = [existing[value] for value in KEYS if value in existing]
+    OUTCOMES.write_text(json.dumps([asdict(value) for value in ordered], indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(with_table(PAGE.read_text()))
 
 

@@ -21,34 +21,34 @@ _PARTITIONS: Final = 2
 
 def faults(operation: Operation, seen: Outcome) -> list[str]:
     """What is not as it has to be, in words."""
-    told = _TOLD[operation.effect]
+    events = _TOLD[operation.effect]
     places = [(partition, offset) for partition in range(_PARTITIONS) for offset in range(ROWS)]
-    removed = sum(operation.gone(*each) for each in places)
-    wanted: dict[str, object] = {
+    removed = sum(operation.gone(*value) for value in places)
+    expected: dict[str, object] = {
         "engine_error": None,
         "replay": operation.replay,
-        "told": told,
-        "archiving": OK if told == NOTHING else told,
+        "told": events,
+        "archiving": OK if events == NOTHING else events,
     }
     if operation.effect is not Effect.UPGRADES:
-        wanted |= {
+        expected |= {
             "archiving_after": OK,
             "replay_after": IDENTICAL,
         }
     if operation.effect is not Effect.UPGRADES and not operation.beside:
-        wanted |= {
+        expected |= {
             "replay_after_orphans": IDENTICAL,
             "replay_after_reprocess": IDENTICAL,
             "status_after_rebuild": NOTHING,
         }
     if operation.effect in {Effect.KEEPS, Effect.REMOVES}:
-        wanted |= {
+        expected |= {
             "rows": {"before": len(places), "after": len(places) - removed},
             "replay_in_progress": IDENTICAL,
             "told_rows": removed,
         }
-    found = asdict(seen)
-    faults = [f"{name}: {found[name]!r}, not {value!r}" for name, value in wanted.items() if found[name] != value]
+    result = asdict(seen)
+    faults = [f"{name}: {result[name]!r}, not {value!r}" for name, value in expected.items() if result[name] != value]
     if (seen.mended_by == NOTHING) != (operation.effect in {Effect.KEEPS, Effect.UPGRADES}):
         faults.append(f"mended_by: {seen.mended_by!r}")
     if operation.effect in {Effect.ALTERS, Effect.SETS_BACK} and not seen.told_rows:

@@ -80,9 +80,9 @@ class DuckdbAsker:
 
     def ask(self, table: str, question: Question) -> Answer:
         with duckdb_on(self._stack) as connection:
-            found = connection.sql(sql(f"lake.{table}", question, "duckdb")).fetchone()
-        assert found is not None
-        return Answer(rows=found[0], cents=int(found[1] or 0))
+            result = connection.sql(sql(f"lake.{table}", question, "duckdb")).fetchone()
+        assert result is not None
+        return Answer(rows=result[0], cents=int(result[1] or 0))
 
 
 class PyicebergAsker:
@@ -92,13 +92,13 @@ class PyicebergAsker:
         self._stack = stack
 
     def ask(self, table: str, question: Question) -> Answer:
-        found: BooleanExpression = AlwaysTrue()
+        true: BooleanExpression = AlwaysTrue()
         for term in question.terms:
-            found = And(found, _expression(term))
-        scan = self._stack.catalog().load_table(table).scan(row_filter=found, selected_fields=(".".join(SUMMED),))
+            true = And(true, _expression(term))
+        scan = self._stack.catalog().load_table(table).scan(row_filter=true, selected_fields=(".".join(SUMMED),))
         rows = scan.to_arrow().combine_chunks().to_batches()
         values = [column(batch, SUMMED) for batch in rows]
-        return Answer(rows=sum(map(len, values)), cents=sum(pc.sum(each).as_py() or 0 for each in values))
+        return Answer(rows=sum(map(len, values)), cents=sum(pc.sum(value).as_py() or 0 for value in values))
 
 
 class PolarsAsker:
@@ -116,8 +116,8 @@ class PolarsAsker:
             name = self._reader.path(term.path)
             scan = scan.filter(name == low if term.low == term.high else (name >= low) & (name <= high))
         cents = self._reader.path(SUMMED)
-        (found,) = scan.select(cents.len().alias("rows"), cents.sum().alias("cents")).collect().to_dicts()
-        return Answer(**found)
+        (result,) = scan.select(cents.len().alias("rows"), cents.sum().alias("cents")).collect().to_dicts()
+        return Answer(**result)
 
 
 class ClickhouseAsker:
@@ -129,8 +129,8 @@ class ClickhouseAsker:
         running.run("SET use_parquet_metadata_cache = 0, use_query_condition_cache = 0")
 
     def ask(self, table: str, question: Question) -> Answer:
-        (found,) = self._running.query(sql(self._reader.source(table), question, "clickhouse")).to_pylist()
-        return Answer(rows=found["n"], cents=found["c"] or 0)
+        (result,) = self._running.query(sql(self._reader.source(table), question, "clickhouse")).to_pylist()
+        return Answer(rows=result["n"], cents=result["c"] or 0)
 
 
 class DatafusionAsker:
@@ -145,19 +145,19 @@ class DatafusionAsker:
         context = SessionContext()
         loaded = self._stack.catalog().load_table(table)
         context.register_table("t", IcebergProvider(loaded, self._stack.endpoints.s3_properties))
-        (found,) = context.sql(sql("t", question, "datafusion")).to_arrow_table().to_pylist()
-        return Answer(rows=found["n"], cents=found["c"] or 0)
+        (result,) = context.sql(sql("t", question, "datafusion")).to_arrow_table().to_pylist()
+        return Answer(rows=result["n"], cents=result["c"] or 0)
 
 
 def sql(table: str, question: Question, dialect: str) -> str:
     """The question as a statement."""
-    found = f"SELECT count(*) AS n, sum({_field(SUMMED, dialect)}) AS c FROM {table}"
+    result = f"SELECT count(*) AS n, sum({_field(SUMMED, dialect)}) AS c FROM {table}"
     terms = []
     for term in question.terms:
         name = _field(term.path, dialect)
         low, high = literal(term.low, dialect), literal(term.high, dialect)
         terms.append(f"{name} = {low}" if low == high else f"{name} BETWEEN {low} AND {high}")
-    return found + (f" WHERE {' AND '.join(terms)}" if terms else "")
+    return result + (f" WHERE {' AND '.join(terms)}" if terms else "")
 
 
 def _field(path: tuple[str, ...], dialect: str) -> str:
@@ -180,7 +180,7 @@ def literal(value: Value, dialect: str) -> str:
 
 
 def _expression(term: Term) -> BooleanExpression:
-    low, high = (each.isoformat() if isinstance(each, datetime) else each for each in (term.low, term.high))
+    low, high = (item.isoformat() if isinstance(item, datetime) else item for item in (term.low, term.high))
     if low == high:
         return EqualTo(term.name, low)
     return And(GreaterThanOrEqual(term.name, low), LessThanOrEqual(term.name, high))
@@ -202,8 +202,8 @@ def _start_spark(endpoints: Endpoints) -> None:
 
 
 def _in_spark(statement: str) -> list[Any]:
-    (found,) = _SPARK[0].session.sql(statement).collect()
-    return list(found)
+    (result,) = _SPARK[0].session.sql(statement).collect()
+    return list(result)
 
 
 def _stop_spark() -> None:

@@ -32,23 +32,23 @@ class Touched:
 
 def layout_of(table: Table) -> tuple[DataFile, ...]:
     """The files of the table's newest snapshot, in the order of their paths."""
-    found = []
+    result = []
     for task in table.scan().plan_files():
         with table.io.new_input(task.file.file_path).open() as stream:
             footer = pq.ParquetFile(stream).metadata
         url = urlsplit(task.file.file_path)
-        found.append(
+        result.append(
             DataFile(
                 path=f"/{url.netloc}{url.path}",
                 size=task.file.file_size_in_bytes,
                 groups=tuple(_chunks(footer.row_group(number)) for number in range(footer.num_row_groups)),
             )
         )
-    return tuple(sorted(found, key=lambda each: each.path))
+    return tuple(sorted(result, key=lambda each: each.path))
 
 
 def _chunks(group: pq.RowGroupMetaData) -> dict[str, tuple[int, int]]:
-    return {one.path_in_schema: _pages(one) for one in map(group.column, range(group.num_columns))}
+    return {item.path_in_schema: _pages(item) for item in map(group.column, range(group.num_columns))}
 
 
 def _pages(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
@@ -63,17 +63,17 @@ def touched(files: Sequence[DataFile], reads: Iterable[Read], columns: Sequence[
     row group.
     """
     by_path: dict[str, list[Read]] = {}
-    for each in reads:
-        by_path.setdefault(each.path, []).append(each)
+    for item in reads:
+        by_path.setdefault(item.path, []).append(item)
     opened = [(file, by_path[file.path]) for file in files if file.path in by_path]
     return Touched(
         files=len(opened),
         groups=sum(
-            any(_covers(file, read, group[name]) for read in found for name in columns)
-            for file, found in opened
+            any(_covers(file, read, group[name]) for read in result for name in columns)
+            for file, result in opened
             for group in file.groups
         ),
-        kilobytes=round(sum(distinct(found) for _, found in opened) / 1_000),
+        kilobytes=round(sum(distinct(result) for _, result in opened) / 1_000),
     )
 
 
@@ -86,7 +86,7 @@ def _covers(file: DataFile, read: Read, pages: tuple[int, int]) -> bool:
 def distinct(reads: Iterable[Read]) -> int:
     """How many bytes were read, those that were read twice counted once."""
     total = at = 0
-    for each in sorted(reads, key=lambda read: read.start):
-        total += max(0, each.end - max(at, each.start))
-        at = max(at, each.end)
+    for item in sorted(reads, key=lambda read: read.start):
+        total += max(0, item.end - max(at, item.start))
+        at = max(at, item.end)
     return total

@@ -55,8 +55,8 @@ class Orders:
         """All of the table."""
         return Touched(
             files=len(self.files),
-            groups=sum(len(each.groups) for each in self.files),
-            kilobytes=round(sum(each.size for each in self.files) / 1_000),
+            groups=sum(len(file.groups) for file in self.files),
+            kilobytes=round(sum(file.size for file in self.files) / 1_000),
         )
 
 
@@ -87,7 +87,7 @@ def archived_orders(stack: Stack, folder: Path, monkeypatch: pytest.MonkeyPatch)
     return Orders(
         table=name,
         files=layout_of(table),
-        questions={each: needed(each, groups) for each in questions},
+        questions={question: needed(question, groups) for question in questions},
     )
 
 
@@ -114,24 +114,24 @@ def records(month: int, message: type[Any]) -> Iterator[dict[str, Any]]:
 
 def _groups(table: Table) -> list[list[pa.Table]]:
     """The row groups of each file, without the columns that nobody asks for."""
-    found = []
+    result = []
     for path in sorted(task.file.file_path for task in table.scan().plan_files()):
         with table.io.new_input(path).open() as stream:
             file = pq.ParquetFile(stream)
             columns = ["kafka", "key", "val.customer", "val.parcel", "val.cents", "ingest_timestamp"]
-            found.append([file.read_row_group(each, columns=columns) for each in range(file.num_row_groups)])
-    return found
+            result.append([file.read_row_group(value, columns=columns) for value in range(file.num_row_groups)])
+    return result
 
 
 def _questions(group: pa.Table) -> Sequence[Question]:
     """Questions for rows in the middle of this row group."""
     rows = group.to_pylist()
     row = rows[len(rows) // 2]
-    place, value = row["kafka"], row["val"]
-    since, until = (each["ingest_timestamp"] for each in (rows[len(rows) // 4], row))
-    offset, key = place["offset"], row["key"]["__raw__"]
+    position, value = row["kafka"], row["val"]
+    since, until = (value["ingest_timestamp"] for value in (rows[len(rows) // 4], row))
+    offset, key = position["offset"], row["key"]["__raw__"]
     customer, parcel = value["customer"]["id"], value["parcel"]["code"]
-    asked = {
+    requests = {
         "no filter": (),
         "`kafka.offset`": (Term(("kafka", "offset"), offset - 100, offset + 100),),
         "`kafka.partition`": (Term(("kafka", "partition"), 1, 1),),
@@ -143,4 +143,4 @@ def _questions(group: pa.Table) -> Sequence[Question]:
         ),
         "`key.__raw__`, bytes in no order, with a bloom filter": (Term(("key", "__raw__"), key, key),),
     }
-    return [Question(title=title, terms=terms) for title, terms in asked.items()]
+    return [Question(title=title, terms=terms) for title, terms in requests.items()]

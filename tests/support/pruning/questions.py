@@ -61,12 +61,12 @@ class Needed:
 
 def needed(question: Question, files: Iterable[Sequence[pa.Table]]) -> Needed:
     """Look through the row groups of each file."""
-    found = [[_answer(question, group) for group in groups] for groups in files]
-    flat = [each for groups in found for each in groups]
+    result = [[_answer(question, group) for group in groups] for groups in files]
+    flat = [group for groups in result for group in groups]
     return Needed(
-        answer=Answer(rows=sum(each.rows for each in flat), cents=sum(each.cents for each in flat)),
-        files=sum(any(each.rows for each in groups) for groups in found),
-        groups=sum(each.rows > 0 for each in flat),
+        answer=Answer(rows=sum(file.rows for file in flat), cents=sum(item.cents for item in flat)),
+        files=sum(any(group.rows for group in groups) for groups in result),
+        groups=sum(file.rows > 0 for file in flat),
     )
 
 

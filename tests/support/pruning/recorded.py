@@ -21,8 +21,8 @@ Found = Mapping[str, Any]
 
 def kept() -> dict[str, Any]:
     """The numbers that the docs tell of."""
-    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    return found
+    result: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return result
 
 
 def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], read: Mapping[str, Found]) -> None:
@@ -30,8 +30,8 @@ def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], r
 
     `table` has the table's files, row groups and kilobytes; `needed` and `read` have them for each question.
     """
-    known = kept()
-    questions = known.get("questions", {})
+    existing = kept()
+    questions = existing.get("questions", {})
     made = {
         title: {
             "needed": numbers,
@@ -43,10 +43,10 @@ def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], r
     ordered = {
         title: {name: row[name] for name in ("needed", *ENGINES) if row.get(name)} for title, row in made.items()
     }
-    versions = known.get("versions", {}) | {engine: version}
-    found = {"table": table, "versions": versions, "questions": ordered}
-    KEPT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
+    versions = existing.get("versions", {}) | {engine: version}
+    result = {"table": table, "versions": versions, "questions": ordered}
+    KEPT.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), result), encoding="utf-8")
 
 
 def page(text: str, found: Found) -> str:

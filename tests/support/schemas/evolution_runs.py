@@ -42,7 +42,7 @@ def run(stack: Stack, config: Path, topic: str, proto: Path, *, number: int) -> 
     values: list[tuple[str, bytes | None]] = [
         (
             RUNS[number],
-            everywhere(descriptor, {name: each for case in CASES for name, each in case.sent[side].items()}),
+            everywhere(descriptor, {name: value for case in CASES for name, value in case.sent[side].items()}),
         ),
         ("nothing set", b""),
         ("garbage", b"\xff\xff"),
@@ -96,8 +96,8 @@ def three_readings(stack: Stack, engine: SparkEngine, table: str) -> dict[str, l
 def without_ids(value: Any) -> Any:
     match value:
         case dict():
-            return {re.sub(r"_deleted_\d+$", "_deleted_N", name): without_ids(each) for name, each in value.items()}
+            return {re.sub(r"_deleted_\d+$", "_deleted_N", name): without_ids(item) for name, item in value.items()}
         case list():
-            return [without_ids(each) for each in value]
+            return [without_ids(item) for item in value]
         case _:
             return value

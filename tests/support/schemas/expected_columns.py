@@ -44,7 +44,7 @@ class ExpectedColumns:
         for number in sorted({number for version in versions for number in version.fields_by_number}):
             stages = [each for version in versions if (each := version.fields_by_number.get(number))]
             mine = own.fields_by_number.get(number)
-            if FieldDescriptor.TYPE_STRING in (types := {each.type for each in stages}) and len(types) > 1:
+            if FieldDescriptor.TYPE_STRING in (types := {stage.type for stage in stages}) and len(types) > 1:
                 # A text can't be in the column of what it was before.
                 old = mine is not None and mine.type == stages[0].type
                 row[f"{stages[0].name}_deleted_N"] = self._field(message, mine, stages, above) if old else None
@@ -62,14 +62,14 @@ class ExpectedColumns:
         if field.has_presence and not message.HasField(field.name):
             return None
         value = getattr(message, field.name)
-        types = [each.message_type for each in stages if each.message_type is not None]
+        types = [stage.message_type for stage in stages if stage.message_type is not None]
         above = (*above, message.DESCRIPTOR.full_name)
         if types and types[-1].GetOptions().map_entry:
             keys, values = (field.message_type.fields_by_name[name] for name in ("key", "value"))
-            targets = [each.fields_by_name["value"].message_type for each in types]
+            targets = [item.fields_by_name["value"].message_type for item in types]
             return [(self._one(keys, key, (), above), self._one(values, value[key], targets, above)) for key in value]
         if field.is_repeated:
-            return [self._one(field, each, types, above) for each in value]
+            return [self._one(field, item, types, above) for item in value]
         return self._one(field, value, types, above)
 
     def _one(
@@ -80,7 +80,7 @@ class ExpectedColumns:
                 return self._native(full, value)
             if value.DESCRIPTOR.full_name in above:
                 return {"__unrecognized__": value.SerializeToString(deterministic=True) or None}
-            return self._struct(value, [each for each in types if each is not None], above)
+            return self._struct(value, [value for value in types if value is not None], above)
         if field.enum_type is not None:
             named = field.enum_type.values_by_number.get(value)
             return str(value) if named is None else named.name
@@ -122,9 +122,9 @@ def _whole(value: Any) -> Any:
         case float() if value.is_integer():
             return int(value)
         case list():
-            return [_whole(each) for each in value]
+            return [_whole(item) for item in value]
         case Mapping():
-            return {key: _whole(each) for key, each in value.items()}
+            return {key: _whole(item) for key, item in value.items()}
         case _:
             return value
 

@@ -59,7 +59,7 @@ class FakeRegistry:
         `serialized` is the schema as a descriptor, which `format=serialized` gives.
         """
         number = schema_id or 100_001 + len(self._schemas)
-        named = [dict(zip(("name", "subject", "version"), each, strict=True)) for each in references]
+        named = [dict(zip(("name", "subject", "version"), reference, strict=True)) for reference in references]
         schema = {"schema": text, "references": named} | ({"schemaType": kind} if kind else {})
         self._schemas[self._context(subject), number] = schema
         if serialized is not None:
@@ -103,11 +103,11 @@ class FakeRegistry:
             case ["contexts"] if self.has_contexts:
                 return 200, sorted({self._context(subject).strip(":") or "." for subject in self._subjects})
             case ["schemas", "ids", number]:
-                found = self._by_id(int(number), self._qualified(query.get("subject", ""), context))
-                return (200, found) if found else (404, {"error_code": NO_SCHEMA, "message": "Schema not found"})
+                result = self._by_id(int(number), self._qualified(query.get("subject", ""), context))
+                return (200, result) if result else (404, {"error_code": NO_SCHEMA, "message": "Schema not found"})
             case ["schemas", "guids", guid] if self.has_guids:
-                found = self._guids.get(UUID(guid))
-                return (200, found) if found else (404, {"error_code": NO_SCHEMA, "message": "Schema not found"})
+                result = self._guids.get(UUID(guid))
+                return (200, result) if result else (404, {"error_code": NO_SCHEMA, "message": "Schema not found"})
             case ["subjects", subject, "versions"]:
                 versions = self._versions(self._qualified(subject, context), query.get("deleted") == "true")
                 return (200, versions) if versions else (404, {"error_code": NO_SUBJECT, "message": "no subject"})

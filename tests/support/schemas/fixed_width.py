@@ -25,7 +25,7 @@ from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerEntry, MappingOptions, names, register
 from schema_mapping.columns.arrow import arrow_struct
 from schema_mapping.columns.docs import Comments
-from schema_mapping.columns.expansion import Cut
+from schema_mapping.columns.expansion import CutStruct
 from schema_mapping.columns.graph import ColumnGraph, GraphField
 from schema_mapping.columns.iceberg import iceberg_struct
 from schema_mapping.columns.ids import ColumnIds
@@ -82,15 +82,17 @@ class ReadFixedSchema:
     schema: FixedSchema
 
     def fingerprint(self) -> str:
-        facts = [FORMAT, [[each.name, each.type] for each in self.schema.fields]]
+        facts = [FORMAT, [[field.name, field.type] for field in self.schema.fields]]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def columns(self, options: MappingOptions) -> ColumnGraph:
-        fields = (GraphField(step=each.name, name=each.name, held=read_type(each.type)) for each in self.schema.fields)
+        fields = (
+            GraphField(step=field.name, name=field.name, held=read_type(field.type)) for field in self.schema.fields
+        )
         return ColumnGraph(root=RECORD, structs={RECORD: tuple(fields)})
 
     def comments(self) -> Comments:
-        return {(RECORD, each.name): each.comment for each in self.schema.fields if each.comment}
+        return {(RECORD, field.name): field.comment for field in self.schema.fields if field.comment}
 
     def compile(self, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool) -> FixedMapping:
         return FixedMapping(source=self.schema, ids=ids, options=options, keep_raw=keep_raw)
@@ -118,7 +120,7 @@ class FixedMapping:
         return (RECORD,)
 
     @property
-    def cuts(self) -> tuple[Cut, ...]:
+    def cuts(self) -> tuple[CutStruct, ...]:
         return ()
 
     @property
@@ -164,15 +166,15 @@ class FixedMapping:
             names.ERR: pa.array(errors, pa.string()),
         }
         rest = list(self.arrow_type)[len(columns) :]
-        columns += [specials.get(each.name, pa.nulls(len(values), each.type)) for each in rest]
+        columns += [specials.get(entry.name, pa.nulls(len(values), entry.type)) for entry in rest]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=pa.array(~valid))
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        if [each.name for each in rows.type] != [each.name for each in self.arrow_type]:
+        if [entry.name for entry in rows.type] != [entry.name for entry in self.arrow_type]:
             raise KernelError("rows to encode don't have the mapping's type", found=str(rows.type))
         bodies = np.zeros((len(rows), self._width), np.uint8)
-        for place, (_, kind, part) in enumerate(self._parts(bodies)):
-            part[:] = _bytes(kind, rows.field(place), part.shape[1])
+        for position, (_, kind, part) in enumerate(self._parts(bodies)):
+            part[:] = _bytes(kind, rows.field(position), part.shape[1])
         offsets = pa.py_buffer((np.arange(len(rows) + 1) * self._width).astype(np.int32))
         body = pa.Array.from_buffers(pa.binary(), len(rows), [None, offsets, pa.py_buffer(bodies)])
         prefix = rows.field(names.PREFIX).fill_null(b"")
@@ -182,7 +184,7 @@ class FixedMapping:
     def to_json(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "fields": [asdict(each) for each in self.source.fields],
+            "fields": [asdict(field) for field in self.source.fields],
             "keep_raw": self.keep_raw,
             "options": self.options.to_json(),
             "columns": self.ids.to_json(),
@@ -192,20 +194,20 @@ class FixedMapping:
         return FixedSchema(fields=self.source.fields, envelope=envelope)
 
     def declared(self, path: Path) -> DeclaredField:
-        found = next(each for each in self.source.fields if each.name == path[0])
-        return DeclaredField(name=found.name, type=f"{found.type} ({_width(read_type(found.type))} bytes)")
+        result = next(field for field in self.source.fields if field.name == path[0])
+        return DeclaredField(name=result.name, type=f"{result.type} ({_width(read_type(result.type))} bytes)")
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
         return ()
 
     @property
     def _width(self) -> int:
-        return sum(_width(read_type(each.type)) for each in self.source.fields)
+        return sum(_width(read_type(field.type)) for field in self.source.fields)
 
     def _parts(self, bodies: Matrix) -> Iterator[tuple[int, AnyColumnType, Matrix]]:
         at = 0
-        for each in self.source.fields:
-            kind = read_type(each.type)
+        for column in self.source.fields:
+            kind = read_type(column.type)
             yield at, kind, bodies[:, at : at + _width(kind)]
             at += _width(kind)
 
@@ -222,7 +224,7 @@ class FixedWidthFormat:
 
     def mapping(self, data: Mapping[str, Any]) -> FixedMapping:
         return FixedMapping(
-            source=FixedSchema(fields=tuple(FixedField(**each) for each in data["fields"])),
+            source=FixedSchema(fields=tuple(FixedField(**value) for value in data["fields"])),
             ids=ColumnIds.from_json(data["columns"]),
             options=MappingOptions.from_json(data["options"]),
             keep_raw=data["keep_raw"],
@@ -256,7 +258,7 @@ class IdAlone:
 
 def record(schema: FixedSchema, *values: Any) -> bytes:
     """The bytes of a record; numbers for days, microseconds and unscaled decimals."""
-    parts = zip(map(read_type, (each.type for each in schema.fields)), values, strict=True)
+    parts = zip(map(read_type, (field.type for field in schema.fields)), values, strict=True)
     return b"".join(
         value if isinstance(value, bytes) else int(value).to_bytes(_width(kind), "big", signed=True)
         for kind, value in parts

@@ -98,5 +98,5 @@ def _comparable(value: Any) -> Any:
             # json_format writes a negative zero as zero.
             return (float(value) + 0.0).hex()
         case list():
-            return [_comparable(each) for each in value]
-    return {key: _comparable(each) for key, each in value.items()}
+            return [_comparable(item) for item in value]
+    return {key: _comparable(item) for key, item in value.items()}

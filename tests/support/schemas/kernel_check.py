@@ -149,10 +149,10 @@ def _has_loose_text(mapped: MappedMessage) -> bool:
 
 
 def _leaves(mapped: MappedMessage) -> list[MappedField]:
-    found: list[MappedField] = []
+    result: list[MappedField] = []
     for field in mapped.fields:
-        for each in (field, field.key, field.value):
-            if each is not None:
-                found.append(each)
-                found.extend(_leaves(each.message) if each.message is not None else ())
-    return found
+        for error in (field, field.key, field.value):
+            if error is not None:
+                result.append(error)
+                result.extend(_leaves(error.message) if error.message is not None else ())
+    return result

@@ -55,8 +55,8 @@ class _Maker:
     def fill(self, message: Message, depth: int) -> Message:
         fields = list(message.DESCRIPTOR.fields)
         left = max(self._left, 0)
-        wanted = self._random.randint(0 if depth else 1, 8 + left // 4)
-        for field in self._random.sample(fields, min(len(fields), wanted, left)):
+        expected = self._random.randint(0 if depth else 1, 8 + left // 4)
+        for field in self._random.sample(fields, min(len(fields), expected, left)):
             self._left -= 1
             self._set(message, field, depth)
         return message

@@ -58,8 +58,8 @@ def random_schema(choices: Choices) -> Descriptor:
     file = FileDescriptorProto(name="t.proto", package="t", syntax=syntax)
     if syntax == "editions":
         file.edition = EDITION_2023
-    for known in WELL_KNOWN_FILES:
-        file.dependency.append(known.name)
+    for existing in WELL_KNOWN_FILES:
+        file.dependency.append(existing.name)
     for name, values in ENUMS.items():
         enum = file.enum_type.add(name=name)
         for value_name, number in values:
@@ -82,8 +82,8 @@ def random_schema(choices: Choices) -> Descriptor:
 def pool_of(file: FileDescriptorProto) -> DescriptorPool:
     """A pool with the file, and the well-known types that it may use."""
     pool = DescriptorPool()
-    for known in WELL_KNOWN_FILES:
-        pool.AddSerializedFile(known.serialized_pb)
+    for existing in WELL_KNOWN_FILES:
+        pool.AddSerializedFile(existing.serialized_pb)
     pool.Add(file)
     return pool
 
@@ -147,8 +147,10 @@ def _kind(choices: Choices, syntax: str) -> int:
 
 def _name_type(choices: Choices, field: FieldDescriptorProto) -> None:
     if field.type in (F.TYPE_MESSAGE, F.TYPE_GROUP):
-        known = field.type == F.TYPE_MESSAGE and chance(choices, 30)
-        field.type_name = f".google.protobuf.{pick(choices, WELL_KNOWN)}" if known else f".t.{pick(choices, MESSAGES)}"
+        existing = field.type == F.TYPE_MESSAGE and chance(choices, 30)
+        field.type_name = (
+            f".google.protobuf.{pick(choices, WELL_KNOWN)}" if existing else f".t.{pick(choices, MESSAGES)}"
+        )
     elif field.type == F.TYPE_ENUM:
         field.type_name = f".t.{pick(choices, tuple(ENUMS))}"
 

@@ -38,11 +38,11 @@ def messages(package: str, *, shuffled: bool = False) -> Mapping[str, Descriptor
     """
     pool = DescriptorPool()
     added: set[str] = set()
-    found: dict[str, Descriptor] = {}
+    result: dict[str, Descriptor] = {}
     for file in protos(package).values():
         _add(pool, package, file, added, shuffled=shuffled)
-        found |= {name: pool.FindMessageTypeByName(name) for name in message_names(file)}
-    return dict(sorted(found.items()))
+        result |= {name: pool.FindMessageTypeByName(name) for name in message_names(file)}
+    return dict(sorted(result.items()))
 
 
 def _add(pool: DescriptorPool, package: str, file: FileDescriptorProto, added: set[str], *, shuffled: bool) -> None:
@@ -77,8 +77,8 @@ def _reorder(declared: Any, chosen: random.Random) -> None:
 
 
 def _imported(package: str, name: str) -> FileDescriptorProto:
-    for each in (package, *PACKAGES):
-        if name in protos(each):
-            return protos(each)[name]
+    for value in (package, *PACKAGES):
+        if name in protos(value):
+            return protos(value)[name]
     module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
     return FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)

@@ -105,23 +105,23 @@ def sent(version: int) -> Iterator[Sent]:
 
 def _known(described: Descriptor, values: Any) -> Any:
     """The values without fields that a version lacks."""
-    known = {}
+    existing = {}
     for name, value in values.items():
         field = described.fields_by_name.get(name)
         if field is None:
             continue
         below = field.message_type
         if below is None or below.full_name.startswith("google.protobuf."):
-            known[name] = _typed(field, value)
+            existing[name] = _typed(field, value)
         elif below.GetOptions().map_entry:
             target = below.fields_by_name["value"].message_type
             inside = target is not None and not target.full_name.startswith("google.protobuf.")
-            known[name] = {key: _known(target, each) if inside else each for key, each in value.items()}
+            existing[name] = {key: _known(target, item) if inside else item for key, item in value.items()}
         elif field.is_repeated:
-            known[name] = [_known(below, each) for each in value]
+            existing[name] = [_known(below, item) for item in value]
         else:
-            known[name] = _known(below, value)
-    return known
+            existing[name] = _known(below, value)
+    return existing
 
 
 def _typed(field: Any, value: Any) -> Any:

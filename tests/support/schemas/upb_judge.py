@@ -64,28 +64,28 @@ def columns_in(row: dict[str, Any], mapped: MappedMessage, message: Message) -> 
 
 def field_descriptor(descriptor: Descriptor, number: int) -> FieldDescriptor:
     """The field of a number, or the extension."""
-    found = descriptor.fields_by_number.get(number)
-    return descriptor.file.pool.FindExtensionByNumber(descriptor, number) if found is None else found
+    result = descriptor.fields_by_number.get(number)
+    return descriptor.file.pool.FindExtensionByNumber(descriptor, number) if result is None else result
 
 
 def _field(message: Message, field: MappedField) -> Any:
     descriptor = field_descriptor(message.DESCRIPTOR, field.number)
     is_extension = descriptor.is_extension
     if field.explicit_presence and field.cardinality is Cardinality.SINGULAR:
-        there = message.HasExtension(descriptor) if is_extension else message.HasField(descriptor.name)
-        if not there:
+        present = message.HasExtension(descriptor) if is_extension else message.HasField(descriptor.name)
+        if not present:
             return None
     value: Any = message.Extensions[descriptor] if is_extension else getattr(message, descriptor.name)
     match field.cardinality:
         case Cardinality.SINGULAR:
             return _value(value, field)
         case Cardinality.REPEATED:
-            return [_value(each, field, has_nulls=False) for each in value]
+            return [_value(item, field, has_nulls=False) for item in value]
         case Cardinality.MAP:
             assert field.key is not None
             assert field.value is not None
             try:
-                return {_value(key, field.key): _value(each, field.value) for key, each in value.items()}
+                return {_value(key, field.key): _value(item, field.value) for key, item in value.items()}
             except UnicodeDecodeError:
                 return Unreadable()
 
@@ -127,12 +127,12 @@ def _column(value: Any, field: MappedField, message: Message) -> Any:
         case Cardinality.SINGULAR:
             return _cell(value, field, descriptor.message_type)
         case Cardinality.REPEATED:
-            return [_cell(each, field, descriptor.message_type) for each in value]
+            return [_cell(item, field, descriptor.message_type) for item in value]
         case Cardinality.MAP:
             assert field.key is not None
             assert field.value is not None
             target = descriptor.message_type.fields_by_name["value"].message_type
-            pairs = [(_cell(key, field.key, None), _cell(each, field.value, target)) for key, each in value]
+            pairs = [(_cell(key, field.key, None), _cell(item, field.value, target)) for key, item in value]
             assert len({key for key, _ in pairs}) == len(pairs), "a key stands twice in a map"
             return dict(pairs)
 
@@ -157,13 +157,13 @@ def _unknown(fields: Any, maps: frozenset[int]) -> list[Any]:
     # upb writes a map entry with unknown fields anew; here it stays as it was.
     return [
         (
-            each.field_number,
-            each.wire_type,
-            _unknown(each.data, frozenset())
-            if each.wire_type == 3
+            field.field_number,
+            field.wire_type,
+            _unknown(field.data, frozenset())
+            if field.wire_type == 3
             else None
-            if each.field_number in maps
-            else each.data,
+            if field.field_number in maps
+            else field.data,
         )
-        for each in fields
+        for field in fields
     ]

@@ -29,21 +29,21 @@ class Servers:
         (part,) = (part for part in parts_of(self._state.brokers) if part.name == server)
         process.send_signal(signal.SIGKILL if killed else part.stop_signal)
         _, alive = psutil.wait_procs([process, *children], timeout=_STOP_WITHIN)
-        for each in alive:
+        for item in alive:
             with suppress(psutil.NoSuchProcess):
-                each.kill()
+                item.kill()
 
     def suspend(self, server: str) -> None:
         """SIGSTOP for all its processes."""
-        for each in self._family(server):
+        for item in self._family(server):
             with suppress(psutil.NoSuchProcess):
-                each.suspend()
+                item.suspend()
 
     def resume(self, server: str) -> None:
         """SIGCONT for all its processes."""
-        for each in self._family(server):
+        for item in self._family(server):
             with suppress(psutil.NoSuchProcess):
-                each.resume()
+                item.resume()
 
     def up(self) -> float:
         """Start what doesn't run; how long that took."""
@@ -62,9 +62,9 @@ class Servers:
 
     @property
     def _state(self) -> state.StackState:
-        known = state.load(self._folder)
-        assert known is not None
-        return known
+        existing = state.load(self._folder)
+        assert existing is not None
+        return existing
 
     def _process(self, server: str) -> psutil.Process:
         return psutil.Process(self._state.processes[server].pid)

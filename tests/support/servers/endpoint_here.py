@@ -17,7 +17,7 @@ _SECONDS = 30.0
 @contextmanager
 def serving_here(config: Config) -> Iterator[str]:
     """Serve while a block runs, and give the address that clients connect to. Raises what ends the endpoint."""
-    told: queue.Queue[str | BaseException] = queue.Queue()
+    events: queue.Queue[str | BaseException] = queue.Queue()
     stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def serve() -> None:
@@ -25,7 +25,7 @@ def serving_here(config: Config) -> Iterator[str]:
         stopping.append((asyncio.get_running_loop(), stop))
 
         def ready(listening: Listening) -> None:
-            told.put(listening.advertise)
+            events.put(listening.advertise)
 
         await Endpoint(config).run(stop, ready)
 
@@ -33,16 +33,16 @@ def serving_here(config: Config) -> Iterator[str]:
         try:
             asyncio.run(serve())
         except BaseException as error:
-            told.put(error)
+            events.put(error)
             raise
 
     thread = threading.Thread(target=run)
     thread.start()
-    found = told.get(timeout=_SECONDS)
-    if isinstance(found, BaseException):
-        raise found
+    result = events.get(timeout=_SECONDS)
+    if isinstance(result, BaseException):
+        raise result
     try:
-        yield found
+        yield result
     finally:
         ((loop, stop),) = stopping
         loop.call_soon_threadsafe(stop.set)

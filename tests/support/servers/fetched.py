@@ -81,7 +81,7 @@ def retrieve(
             module,
             cache=Path(scratch) / "cache",
             target=f"{folder}/[artifact]-[revision](-[classifier]).[ext]",
-            kinds=("jar", "bundle", *(each.kind for each in dependencies)),
+            kinds=("jar", "bundle", *(dependency.kind for dependency in dependencies)),
         )
         with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as ivy:
             started = time.monotonic()
@@ -106,14 +106,14 @@ def _module(dependencies: Sequence[Dependency]) -> bytes:
     ET.SubElement(root, "info", organisation="archiver", module="tests")
     ET.SubElement(ET.SubElement(root, "configurations"), "conf", name="default")
     listed = ET.SubElement(root, "dependencies")
-    for each in dependencies:
-        conf = "default->default" if each.with_needs else "default->master"
+    for dependency in dependencies:
+        conf = "default->default" if dependency.with_needs else "default->master"
         element = ET.SubElement(
-            listed, "dependency", org=each.organisation, name=each.name, rev=each.revision, conf=conf
+            listed, "dependency", org=dependency.organisation, name=dependency.name, rev=dependency.revision, conf=conf
         )
-        if each.classifier is not None or each.kind != "jar":
-            artifact = {"name": each.name, "type": each.kind, "ext": each.kind}
-            if each.classifier is not None:
-                artifact[f"{{{_MAVEN}}}classifier"] = each.classifier
+        if dependency.classifier is not None or dependency.kind != "jar":
+            artifact = {"name": dependency.name, "type": dependency.kind, "ext": dependency.kind}
+            if dependency.classifier is not None:
+                artifact[f"{{{_MAVEN}}}classifier"] = dependency.classifier
             ET.SubElement(element, "artifact", artifact)
     return ET.tostring(root)

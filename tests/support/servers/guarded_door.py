@@ -25,10 +25,10 @@ SECRET = b"secret of these tests"
 
 def known_users(passwords: Mapping[str, str]) -> KnownUsers:
     keys = {
-        name: {each: keys_of_password(each, password, LEAST_ITERATIONS) for each in MECHANISMS}
+        name: {value: keys_of_password(value, password, LEAST_ITERATIONS) for value in MECHANISMS}
         for name, password in passwords.items()
     }
-    return KnownUsers.of(keys, SECRET)
+    return KnownUsers.with_keys(keys, SECRET)
 
 
 class GuardedDoor:
@@ -47,10 +47,10 @@ class GuardedDoor:
         self.issuer = TokenIssuer()
         self.jwks = self.issuer.jwks()
         self._rules, self._most_seconds = tuple(rules), most_seconds
-        found = known_users({"alice": "alice", "bob": "bob"})
+        result = known_users({"alice": "alice", "bob": "bob"})
 
         async def users() -> KnownUsers:
-            return found
+            return result
 
         async def keys() -> Any:
             return parsed(self.jwks.encode())

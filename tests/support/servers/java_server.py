@@ -23,5 +23,5 @@ def java_server(
 ) -> Iterator[None]:
     """`java` with these arguments while the block runs, which begins when the url `probe` answers."""
     command = ((java or find_java()).executable, *_FRUGAL, *arguments)
-    with guarded([str(each) for each in command], probe=probe, log=log, cwd=cwd, environment=environment):
+    with guarded([str(value) for value in command], probe=probe, log=log, cwd=cwd, environment=environment):
         yield

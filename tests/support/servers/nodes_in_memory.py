@@ -44,10 +44,10 @@ class NodesInMemory:
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
         with self._there():
-            known = self._live.get(node.node_id)
-            if known is None or known.incarnation != node.incarnation:
+            existing = self._live.get(node.node_id)
+            if existing is None or existing.incarnation != node.incarnation:
                 return None
-            self._live[node.node_id] = replace(known, seen_view=max(known.seen_view, seen_view))
+            self._live[node.node_id] = replace(existing, seen_view=max(existing.seen_view, seen_view))
             self._beats[node.node_id] = self._clock(), self._beats[node.node_id][1]
             return self._seen()
 
@@ -57,9 +57,9 @@ class NodesInMemory:
 
     def give_up_lost(self) -> bool:
         with self._there():
-            lost = [each for each in self._live if self._is_lost(each)]
-            for each in lost:
-                del self._live[each]
+            lost = [item for item in self._live if self._is_lost(item)]
+            for value in lost:
+                del self._live[value]
             self.view += bool(lost)
             return bool(lost)
 
@@ -71,35 +71,35 @@ class NodesInMemory:
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
         with self._there():
-            wanted = GroupClaim(cluster_id="archive", node_id=node_id, epoch=epoch)
-            held = self.claims.get(group_id)
-            if held is not None and held.epoch >= epoch and held != wanted:
+            claim = GroupClaim(cluster_id="archive", node_id=node_id, epoch=epoch)
+            kept = self.claims.get(group_id)
+            if kept is not None and kept.epoch >= epoch and kept != claim:
                 return Claimed.REFUSED
-            if held is None and not makes and group_id not in self.with_offsets:
+            if kept is None and not makes and group_id not in self.with_offsets:
                 return Claimed.UNUSED
-            self.claims[group_id] = wanted
-            return wanted
+            self.claims[group_id] = claim
+            return claim
 
     def release(self, groups: Collection[str], *, node_id: int) -> None:
         with self._there():
-            for each in groups:
-                held = self.claims.get(each)
-                if held is not None and held.node_id == node_id and each not in self.with_offsets:
-                    del self.claims[each]
+            for group in groups:
+                kept = self.claims.get(group)
+                if kept is not None and kept.node_id == node_id and group not in self.with_offsets:
+                    del self.claims[group]
 
     def close(self) -> None:
         pass
 
     def _seen(self) -> ServeView:
-        nodes = tuple(replace(self._live[each], is_lost=self._is_lost(each)) for each in sorted(self._live))
+        nodes = tuple(replace(self._live[value], is_lost=self._is_lost(value)) for value in sorted(self._live))
         return ServeView(number=self.view, nodes=nodes)
 
     def live(self) -> int:
         return len(self._live)
 
     def _incarnation(self, node_id: int) -> UUID | None:
-        known = self._live.get(node_id)
-        return None if known is None else known.incarnation
+        existing = self._live.get(node_id)
+        return None if existing is None else existing.incarnation
 
     def _is_lost(self, node_id: int) -> bool:
         at, lost_after = self._beats[node_id]

@@ -31,10 +31,10 @@ class Nodes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self._running.values():
-            each.terminate()
-        for each in self._running.values():
-            assert ended(each) == 128 + signal.SIGTERM
+        for item in self._running.values():
+            item.terminate()
+        for item in self._running.values():
+            assert ended(item) == 128 + signal.SIGTERM
 
     @property
     def bootstrap(self) -> str:

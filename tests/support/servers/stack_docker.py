@@ -16,9 +16,9 @@ from testcontainers.core.container import DockerContainer
 from archiver.local import Endpoints, config_file, ports
 from archiver.local.endpoints import endpoints_of
 from archiver.local.kafka import Kafka, broker_settings
-from archiver.local.part import Part, PartContext
+from archiver.local.part import PartContext, StackPart
 from archiver.local.part_runner import context_of
-from archiver.local.postgres import DATABASE, PORT, ROLE, Postgres
+from archiver.local.postgres import DATABASE, PORT, ROLE, PostgresPart
 from archiver.local.seaweedfs import SeaweedFS
 from archiver.local.stack import PARTS
 from archiver.local.state import StackState, StateFile
@@ -44,10 +44,10 @@ def docker_endpoints(directory: Path) -> Iterator[Endpoints]:
         yield endpoints
 
 
-def _container(part: Part, context: PartContext) -> DockerContainer:
+def _container(part: StackPart, context: PartContext) -> DockerContainer:
     container = DockerContainer(f"{IMAGES[part.name]}:{part.version}").with_kwargs(network_mode="host")
     match part:
-        case Postgres():
+        case PostgresPart():
             return _with_env(container, _postgres_env(context.state)).with_command(
                 f"-h {ports.HOST} -p {context.port(PORT)}"
             )
@@ -72,7 +72,7 @@ def _postgres_env(state: StackState) -> dict[str, str]:
     return {"POSTGRES_USER": ROLE, "POSTGRES_PASSWORD": state.postgres_password, "POSTGRES_DB": DATABASE}
 
 
-def _await(part: Part, context: PartContext) -> None:
+def _await(part: StackPart, context: PartContext) -> None:
     deadline = time.monotonic() + _READY_WITHIN
     while not part.is_ready(context):
         if time.monotonic() > deadline:

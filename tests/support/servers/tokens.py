@@ -29,7 +29,7 @@ class TokenIssuer:
         return {**made, "kid": self.kid, "use": "sig", "alg": "RS256"}
 
     def jwks(self, *others: TokenIssuer) -> str:
-        return json.dumps({"keys": [self.jwk, *(each.jwk for each in others)]})
+        return json.dumps({"keys": [self.jwk, *(item.jwk for item in others)]})
 
     def token(
         self,
@@ -42,6 +42,6 @@ class TokenIssuer:
     ) -> str:
         """A token. A claim that is None is left out."""
         now = time.time()
-        told = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + life_seconds} | claims
-        told = {name: value for name, value in told.items() if value is not None}
-        return jwt.encode(told, self.key if key is None else key, algorithm=algorithm, headers={"kid": self.kid})
+        events = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + life_seconds} | claims
+        events = {name: value for name, value in events.items() if value is not None}
+        return jwt.encode(events, self.key if key is None else key, algorithm=algorithm, headers={"kid": self.kid})

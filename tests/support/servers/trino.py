@@ -148,25 +148,25 @@ def _server(home: Path, scratch: Path, port: int) -> dict[str, str]:
 
 def catalog_properties(stack: Stack) -> dict[str, str]:
     """The properties of the catalog `lake`."""
-    here = stack.endpoints
-    told = stack.catalog_properties
+    local = stack.endpoints
+    events = stack.catalog_properties
     asks_who = {
         "iceberg.rest-catalog.security": "OAUTH2",
-        "iceberg.rest-catalog.oauth2.credential": told.get("credential", ""),
-        "iceberg.rest-catalog.oauth2.server-uri": told.get("oauth2-server-uri", ""),
+        "iceberg.rest-catalog.oauth2.credential": events.get("credential", ""),
+        "iceberg.rest-catalog.oauth2.server-uri": events.get("oauth2-server-uri", ""),
     }
     return {
         "connector.name": "iceberg",
         "iceberg.catalog.type": "rest",
-        "iceberg.rest-catalog.uri": told["uri"],
-        "iceberg.rest-catalog.warehouse": told["warehouse"],
-        **(asks_who if "credential" in told else {}),
+        "iceberg.rest-catalog.uri": events["uri"],
+        "iceberg.rest-catalog.warehouse": events["warehouse"],
+        **(asks_who if "credential" in events else {}),
         "fs.native-s3.enabled": "true",
-        "s3.endpoint": here.s3_endpoint,
-        "s3.region": here.s3_region,
+        "s3.endpoint": local.s3_endpoint,
+        "s3.region": local.s3_region,
         "s3.path-style-access": "true",
-        "s3.aws-access-key": here.access_key,
-        "s3.aws-secret-key": here.secret_key,
+        "s3.aws-access-key": local.access_key,
+        "s3.aws-secret-key": local.secret_key,
     }
 
 

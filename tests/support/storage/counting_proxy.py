@@ -58,7 +58,7 @@ class CountingProxy:
         while True:
             begun, ended = self._noted(mark)
             if not begun - ended.keys():
-                return [Read(*each) for each in ended.values() if each is not None]
+                return [Read(*value) for value in ended.values() if value is not None]
             assert time.monotonic() < deadline, "a client neither reads on nor hangs up"
             time.sleep(0.02)
 
@@ -143,9 +143,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self._read(answer, sent) if self.command == "GET" and answer.status in (200, 206) else None
 
     def _read(self, answer: http.client.HTTPResponse, sent: int) -> tuple[str, int, int, int]:
-        found = _RANGE.match(answer.headers.get("Content-Range") or "")
+        result = _RANGE.match(answer.headers.get("Content-Range") or "")
         start, size = (
-            (int(found[1]), int(found[3])) if found else (0, int(answer.headers.get("Content-Length") or sent))
+            (int(result[1]), int(result[3])) if result else (0, int(answer.headers.get("Content-Length") or sent))
         )
         return unquote(urlsplit(self.path).path), start, start + sent, size
 
@@ -165,12 +165,12 @@ def counting_proxy(target: str, folder: Path) -> Iterator[CountingProxy]:
     log = folder / "reads"
     log.touch()
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(target, log, there), daemon=True)
+    local, present = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(target, log, present), daemon=True)
     process.start()
     try:
-        assert here.poll(_STARTS_IN), "the proxy did not start"
-        yield CountingProxy(f"http://127.0.0.1:{here.recv()}", log)
+        assert local.poll(_STARTS_IN), "the proxy did not start"
+        yield CountingProxy(f"http://127.0.0.1:{local.recv()}", log)
     finally:
         process.terminate()
         process.join()

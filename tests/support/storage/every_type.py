@@ -35,7 +35,7 @@ from pyiceberg.types import (
 from archiver.storage.parquet.bloom_filters import can_have_filter
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
-from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_of
 from tests.support.servers.stack import Stack, unique
 from tests.support.storage.parquet_judges import ArrowWriter, WriterClass, written
 from tests.support.storage.random_rows import Rows, encodings_of, rows_of
@@ -98,8 +98,8 @@ def conditions(rows: Rows) -> Iterator[str]:
         kind = field.type
         if field.name[-1] not in "01" or not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
             continue
-        for table, place in ((rows.tables[0], 17), (rows.tables[0], 20_499), (rows.tables[1], 500)):
-            value = table.column(field.name)[place].as_py()
+        for table, position in ((rows.tables[0], 17), (rows.tables[0], 20_499), (rows.tables[1], 500)):
+            value = table.column(field.name)[position].as_py()
             if value is not None:
                 literal = repr(value) if isinstance(value, int) else "'{}'".format(value.replace("'", "''"))
                 yield from (f"{field.name} {sign} {literal}" for sign in ("=", "<", ">="))
@@ -131,7 +131,7 @@ def _fields(first: int, kinds: Mapping[str, IcebergType]) -> tuple[NestedField, 
 def _small(kind: pa.DataType) -> pa.DataType:
     """The type with offsets of 32 bits, as the archive's rows have them."""
     if pa.types.is_struct(kind):
-        return pa.struct([_small_field(each) for each in kind])
+        return pa.struct([_small_field(value) for value in kind])
     if pa.types.is_map(kind):
         return pa.map_(_small_field(kind.key_field), _small_field(kind.item_field))
     if pa.types.is_large_list(kind) or pa.types.is_list(kind):
@@ -143,13 +143,13 @@ def _small_field(field: pa.Field) -> pa.Field:
     return field.with_type(_small(field.type))
 
 
-def _plan(leaf: Leaf) -> ColumnPlan:
+def _plan(leaf: ParquetLeaf) -> ColumnPlan:
     """The encoding by the column's number. At the top there are those that Iceberg's vectorized reader knows."""
-    known = encodings_of(leaf.type) if "." in leaf.name else [Encoding.DICTIONARY, Encoding.PLAIN]
+    existing = encodings_of(leaf.type) if "." in leaf.name else [Encoding.DICTIONARY, Encoding.PLAIN]
     turn = int(leaf.name[-1]) if leaf.name[-1].isdigit() else 0
     return ColumnPlan(
         leaf=leaf,
-        encoding=known[turn % len(known)],
+        encoding=existing[turn % len(existing)],
         level=None if turn == _TURNS - 1 else 1,
         has_statistics=True,
         filter_size=1 << 12 if can_have_filter(leaf) and turn % 2 else 0,

@@ -67,8 +67,8 @@ def judged(path: Path, flips: Sequence[Flip], judge: Callable[[], int]) -> list[
             os._exit(1)
     os.close(sink)
     with os.fdopen(source, "rb") as stream:
-        found = list(stream.read())
+        result = list(stream.read())
     _, status = os.waitpid(child, 0)
     path.write_bytes(data)
-    assert os.waitstatus_to_exitcode(status) == 0, f"the process ended at {flips[len(found)]}"
-    return found
+    assert os.waitstatus_to_exitcode(status) == 0, f"the process ended at {flips[len(result)]}"
+    return result

@@ -23,14 +23,14 @@ MEBIBYTE: Final = 1 << 20
 def batch(columns: dict[str, pa.Array], *, nullable: bool = True) -> pa.RecordBatch:
     """A batch of these columns, with ids."""
     ids = count(1)
-    fields = [with_id(name, _with_ids(each.type, ids), next(ids), nullable=nullable) for name, each in columns.items()]
-    arrays = [each.cast(field.type) for each, field in zip(columns.values(), fields, strict=True)]
+    fields = [with_id(name, _with_ids(item.type, ids), next(ids), nullable=nullable) for name, item in columns.items()]
+    arrays = [item.cast(field.type) for item, field in zip(columns.values(), fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _with_ids(kind: pa.DataType, ids: Iterator[int]) -> pa.DataType:
     if pa.types.is_struct(kind):
-        return pa.struct([with_id(each.name, _with_ids(each.type, ids), next(ids)) for each in kind])
+        return pa.struct([with_id(entry.name, _with_ids(entry.type, ids), next(ids)) for entry in kind])
     if pa.types.is_list(kind):
         return pa.list_(with_id("element", _with_ids(kind.value_type, ids), next(ids)))
     return kind
@@ -49,7 +49,9 @@ def of_each_width(dice: np.random.Generator) -> pa.RecordBatch:
         for values in {max(1, (1 << bits) - 1), 1 << bits, (1 << bits) + 1}:
             columns[f"{values} values"] = _spread(values, 4_000 if bits < 12 else 70_000, dice)
     rows = max(map(len, columns.values()))
-    padded = {name: pa.array(np.resize(each, rows), pa.int32()) for name, each in columns.items() if len(each) == rows}
+    padded = {
+        name: pa.array(np.resize(value, rows), pa.int32()) for name, value in columns.items() if len(value) == rows
+    }
     return batch(padded)
 
 
@@ -60,9 +62,9 @@ def of_each_small_width(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def _spread(values: int, rows: int, dice: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    found = dice.integers(values, size=rows)
-    found[: min(values, rows)] = np.arange(min(values, rows))
-    return found * 7919 - 5
+    integers = dice.integers(values, size=rows)
+    integers[: min(values, rows)] = np.arange(min(values, rows))
+    return integers * 7919 - 5
 
 
 def of_each_run(dice: np.random.Generator) -> pa.RecordBatch:
@@ -78,7 +80,7 @@ def of_each_run(dice: np.random.Generator) -> pa.RecordBatch:
             "runs": runs,
             "holes": holes,
             "flags": pa.array(turns % 2 == 1),
-            "texts": pa.array([f"value {each}" for each in (turns % 3).tolist()]),
+            "texts": pa.array([f"value {value}" for value in (turns % 3).tolist()]),
             "broken": with_nulls(pa.array(turns), single == 0),
         }
     )
@@ -116,15 +118,15 @@ def with_dictionaries_given_up(dice: np.random.Generator) -> pa.RecordBatch:
     rows = MANY
     places = np.arange(rows)
     late = np.where(places < 30_000, places % 10, places)
-    texts = [f"{each:060}" for each in places.tolist()]
+    texts = [f"{value:060}" for value in places.tolist()]
     return batch(
         {
             "texts": pa.array(texts),
-            "late": pa.array([f"{each:0100}" for each in late.tolist()]),
-            "octets": with_nulls(pa.array([each.encode() for each in texts], pa.binary()), dice.random(rows) < 0.7),
-            "fixed": pa.array([each.to_bytes(40, "big") for each in places.tolist()], pa.binary(40)),
+            "late": pa.array([f"{value:0100}" for value in late.tolist()]),
+            "octets": with_nulls(pa.array([text.encode() for text in texts], pa.binary()), dice.random(rows) < 0.7),
+            "fixed": pa.array([item.to_bytes(40, "big") for item in places.tolist()], pa.binary(40)),
             "one large": pa.array(["a"] * 100 + ["b" * (2 * MEBIBYTE)] + ["c"] * (rows - 101)),
-            "kept": pa.array([f"{each % 100:060}" for each in places.tolist()]),
+            "kept": pa.array([f"{value % 100:060}" for value in places.tolist()]),
         }
     )
 
@@ -133,7 +135,7 @@ def at_the_dictionary_border(more: int) -> pa.RecordBatch:
     """A dictionary of just a mebibyte as it is stored, and `more` values beyond. Then its values again."""
     values = MEBIBYTE // 8 + more
     numbers = np.arange(values)
-    texts = [f"{each:060}" for each in range(MEBIBYTE // 64 + more)]
+    texts = [f"{value:060}" for value in range(MEBIBYTE // 64 + more)]
     padding: list[str] = (texts * 9)[: values - len(texts)]
     return batch({"numbers": pa.array(numbers), "texts": pa.array([*texts, *padding])})
 
@@ -164,7 +166,7 @@ def with_long_lists(dice: np.random.Generator) -> pa.RecordBatch:
     lengths = [0, 3, 60_000, 0, 1, 25_000, 2, 0, *dice.integers(0, 4, 2_000).tolist()]
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     values = pa.array(dice.integers(0, 50, sum(lengths)))
-    texts = pa.array([f"text {each}" for each in values.to_pylist()])
+    texts = pa.array([f"text {value}" for value in values.to_pylist()])
     mask = pa.array(np.arange(len(lengths)) % 7 == 3)
     members = pa.StructArray.from_arrays([values, texts], ["number", "text"])
     return batch(
@@ -183,11 +185,11 @@ def with_large_texts() -> pa.RecordBatch:
     return batch(
         {
             "texts": pa.array(texts),
-            "octets": pa.array([each.encode() for each in texts], pa.large_binary()),
-            "longest": pa.array([each if len(each) <= 4096 else None for each in texts]),
+            "octets": pa.array([text.encode() for text in texts], pa.large_binary()),
+            "longest": pa.array([text if len(text) <= 4096 else None for text in texts]),
             "too long": pa.array(
-                ["z" * 4097 if size == 10 else each[:9] for each, size in zip(texts, sizes, strict=True)]
+                ["z" * 4097 if size == 10 else value[:9] for value, size in zip(texts, sizes, strict=True)]
             ),
-            "listed": pa.array([[each, None, each[:7]] for each in texts]),
+            "listed": pa.array([[text, None, text[:7]] for text in texts]),
         }
     )

@@ -44,7 +44,7 @@ def old_journal(folder: Path) -> TableJournal:
     third: str | None = None
     for number in range(COMMITS):
         name = commit_name(2 * HOUR - number)
-        ranges = [span(each, number * 10, number * 10 + 10, with_file=number != 5) for each in range(2)]
+        ranges = [span(value, number * 10, number * 10 + 10, with_file=number != 5) for value in range(2)]
         journal.keep_commit(name, ranges)
         if number == 3:
             third = path_of(ranges[0])
@@ -67,35 +67,35 @@ def rewrite(path: str, commit_id: str) -> Rewrite:
 def age(journal: TableJournal, hours: float = 2) -> None:
     """Have every object be written so long ago."""
     at = time.time() - hours * HOUR
-    for each in Path(urlparse(str(journal.folder)).path).glob("*"):
-        os.utime(each, (at, at))
+    for value in Path(urlparse(str(journal.folder)).path).glob("*"):
+        os.utime(value, (at, at))
 
 
 def names(journal: TableJournal) -> list[str]:
-    return sorted(each.name for each in ObjectStore().list(str(journal.folder)))
+    return sorted(entry.name for entry in ObjectStore().list(str(journal.folder)))
 
 
 def held(journal: TableJournal) -> list[tuple[Any, ...]]:
     """What the journal says that the table has."""
-    found = held_files(journal.read().ranges)
-    assert len({each[:2] for each in found}) == len(found)
-    return found
+    files = held_files(journal.read().ranges)
+    assert len({value[:2] for value in files}) == len(files)
+    return files
 
 
 def held_files(ranges: Iterable[StoredRange]) -> list[tuple[Any, ...]]:
     return [
-        (one.partition, one.start_offset, one.end_offset, each.file, each.commit_id)
-        for one in ranges
-        for each in one.files
+        (item.partition, item.start_offset, item.end_offset, file.file, file.commit_id)
+        for item in ranges
+        for file in item.files
     ]
 
 
 def entries(journal: TableJournal) -> dict[str, set[str]]:
     """What all objects say, as JSON by commit."""
-    found: dict[str, set[str]] = {}
-    for each in journal.commits.read():
-        found.setdefault(each.name, set()).add(json.dumps(each.commit.to_json(), sort_keys=True))
-    return found
+    result: dict[str, set[str]] = {}
+    for entry in journal.commits.read():
+        result.setdefault(entry.name, set()).add(json.dumps(entry.commit.to_json(), sort_keys=True))
+    return result
 
 
 def merged(values: Mapping[str, bytes]) -> bytes:

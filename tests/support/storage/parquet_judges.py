@@ -144,14 +144,14 @@ def judge(
     judge_footer(our, their)
     judge_places(our)
     judge_own_checks(our, their)
-    for found, expected, table in zip(our.chunks, their.chunks, tables, strict=True):
-        for chunk, other, column, plan in zip(found, expected, shredded(table), plans, strict=True):
-            judge_chunk(chunk, other, column, plan)
+    for result, expected, table in zip(our.chunks, their.chunks, tables, strict=True):
+        for chunk, value, column, plan in zip(result, expected, shredded(table), plans, strict=True):
+            judge_chunk(chunk, value, column, plan)
             judge_statistics(chunk, column, plan, by_arrow=by_arrow)
             judge_pages(chunk, column, plan)
             judge_offset_index(chunk, column, page_bytes)
             judge_column_index(chunk, column, plan, by_arrow=by_arrow)
-            judge_filter(chunk, other, plan)
+            judge_filter(chunk, value, plan)
 
 
 def judge_footer(ours: Layout, arrows: Layout) -> None:
@@ -159,17 +159,19 @@ def judge_footer(ours: Layout, arrows: Layout) -> None:
     assert ours.schema == arrows.schema, "another schema than Arrow's"
     assert ours.metadata.schema.equals(arrows.metadata.schema)
     assert ours.metadata.schema.to_arrow_schema().equals(arrows.metadata.schema.to_arrow_schema(), check_metadata=True)
-    known = {field: arrows.footer.get(field) for field in (1, 3, 5, 7)}
-    assert {field: ours.footer.get(field) for field in (1, 3, 5, 7)} == known, "version, rows, pairs or orders differ"
+    existing = {field: arrows.footer.get(field) for field in (1, 3, 5, 7)}
+    assert {field: ours.footer.get(field) for field in (1, 3, 5, 7)} == existing, (
+        "version, rows, pairs or orders differ"
+    )
     assert {pair[1].decode(): pair[2].decode() for pair in ours.footer[5]} == PAIRS
     assert CREATED_BY.fullmatch(ours.footer[6].decode()), ours.footer[6]
     assert set(ours.footer) == set(arrows.footer)
     assert len(ours.groups) == len(arrows.groups)
-    for number, (group, other) in enumerate(zip(ours.groups, arrows.groups, strict=True)):
+    for number, (group, second) in enumerate(zip(ours.groups, arrows.groups, strict=True)):
         chunks = ours.chunks[number]
-        assert set(group) == set(other)
-        assert group[at.GROUP_ROWS] == other[at.GROUP_ROWS]
-        assert group.get(at.SORTING) == other.get(at.SORTING), "sorted by other columns"
+        assert set(group) == set(second)
+        assert group[at.GROUP_ROWS] == second[at.GROUP_ROWS]
+        assert group.get(at.SORTING) == second.get(at.SORTING), "sorted by other columns"
         assert group[at.GROUP_BYTES] == sum(chunk.metadata[at.UNPACKED_SIZE] for chunk in chunks)
         assert group[at.GROUP_SIZE] == sum(chunk.metadata[at.SIZE] for chunk in chunks)
         assert group[at.GROUP_OFFSET] == chunks[0].start
@@ -182,8 +184,8 @@ def judge_places(ours: Layout) -> None:
     assert ours.end.footer_start is not None
     begin = ours.end.footer_start - (_CHECKSUM_BYTES if ours.end.check("the file") else 0)
     spans = [(0, len(at.MAGIC), "magic"), *spans, (begin, len(ours.data), "footer")]
-    for (_, end, one), (start, _, other) in pairwise(spans):
-        assert start == end, (one, other, "overlap" if start < end else "a gap")
+    for (_, end, value), (start, _, second) in pairwise(spans):
+        assert start == end, (value, second, "overlap" if start < end else "a gap")
     indexes = [start for start, _, part in spans if part.startswith("index")]
     pages = [start for start, _, part in spans if part.startswith("pages")]
     assert max(pages, default=0) < min(indexes, default=len(ours.data)), "indexes come after all pages"
@@ -191,8 +193,8 @@ def judge_places(ours: Layout) -> None:
 
 def judge_own_checks(ours: Layout, arrows: Layout) -> None:
     """Our own checks vouch for all that they vouch for where Arrow wrote it."""
-    known = askable_chunks(ours.end.footer)
-    assert known == askable_chunks(arrows.end.footer) == b"\1" * len(known)
+    chunks = askable_chunks(ours.end.footer)
+    assert chunks == askable_chunks(arrows.end.footer) == b"\1" * len(chunks)
     for group in range(len(ours.groups)):
         for index in range(ours.metadata.num_columns):
             if _is_vouched(arrows, group, index):
@@ -207,26 +209,26 @@ def _is_vouched(file: Layout, group: int, index: int) -> bool:
 
 def judge_chunk(ours: Chunk, arrows: Chunk, column: Column, plan: ColumnPlan) -> None:
     """What the footer says of a chunk, held against what Arrow's says."""
-    name, found, expected = ours.name, ours.metadata, arrows.metadata
+    name, result, expected = ours.name, ours.metadata, arrows.metadata
     for field in (at.TYPE, at.PATH, at.CODEC, at.NUM_VALUES):
-        assert found.get(field) == expected.get(field), (name, field, found.get(field), expected.get(field))
-    ours_say, arrows_say = (each.get(at.STATISTICS, {}) for each in (found, expected))
+        assert result.get(field) == expected.get(field), (name, field, result.get(field), expected.get(field))
+    ours_say, arrows_say = (item.get(at.STATISTICS, {}) for item in (result, expected))
     for old, new in _DEPRECATED.items():
         assert ours_say.get(old) in (None, ours_say.get(new)), (name, "a deprecated bound differs")
         assert old not in ours_say or old in arrows_say, (name, "a deprecated bound of values that it has no order for")
     without = _DEPRECATED.keys() | ({*_EXACT, *_EXACT.values()} if column.has_nan or column.is_cut else set())
-    said, others = ({f: v for f, v in each.items() if f not in without} for each in (ours_say, arrows_say))
+    said, others = ({f: v for f, v in item.items() if f not in without} for item in (ours_say, arrows_say))
     assert said == others, (name, "statistics", said, others)
-    sizes, others = _sizes(found), _sizes(expected)
+    sizes, others = _sizes(result), _sizes(expected)
     if plan.encoding is Encoding.SHARED_STARTS:  # Arrow leaves out texts that are equal to the one before
         others[1] = sizes[1]
     assert sizes == others, (name, "size statistics", sizes, others)
     optional = {at.DICTIONARY_PAGE, at.SIZE_STATISTICS}
-    assert set(found) - optional == set(expected) - optional, (name, "other fields than Arrow's")
+    assert set(result) - optional == set(expected) - optional, (name, "other fields than Arrow's")
     assert ours.said.get(1) is None
     assert ours.said.get(2) == arrows.said.get(2), (name, "file_offset")
-    assert at.DICTIONARY_PAGE not in found or found[at.DICTIONARY_PAGE] < found[at.DATA_PAGE]
-    assert bool(found.get(at.DICTIONARY_PAGE)) == bool(expected.get(at.DICTIONARY_PAGE)), (name, "a dictionary")
+    assert at.DICTIONARY_PAGE not in result or result[at.DICTIONARY_PAGE] < result[at.DATA_PAGE]
+    assert bool(result.get(at.DICTIONARY_PAGE)) == bool(expected.get(at.DICTIONARY_PAGE)), (name, "a dictionary")
 
 
 def _sizes(metadata: Mapping[int, Any]) -> dict[int, Any]:
@@ -236,16 +238,16 @@ def _sizes(metadata: Mapping[int, Any]) -> dict[int, Any]:
 
 def judge_statistics(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow: bool = False) -> None:
     """The chunk's statistics and sizes, held against the rows."""
-    found, metadata = ours.metadata.get(at.STATISTICS), ours.metadata
+    result, metadata = ours.metadata.get(at.STATISTICS), ours.metadata
     assert metadata[at.NUM_VALUES] == len(column.values)
     if not plan.has_statistics:
-        assert found is None, (ours.name, "statistics that nobody asked for")
+        assert result is None, (ours.name, "statistics that nobody asked for")
     else:
-        assert found is not None
-        said = {field: value for field, value in found.items() if field not in _DEPRECATED}
+        assert result is not None
+        said = {field: value for field, value in result.items() if field not in _DEPRECATED}
         assert said.pop(3) == column.nulls, (ours.name, "nulls")
         bounds = None if column.has_nan and not by_arrow else column.bounds
-        assert bounds is not None or not found.keys() & _DEPRECATED.keys(), (ours.name, "a deprecated bound")
+        assert bounds is not None or not result.keys() & _DEPRECATED.keys(), (ours.name, "a deprecated bound")
         for number, extreme in zip((6, 5), bounds or (), strict=False):
             bound, is_exact = said.pop(number, None), said.pop(_EXACT[number], None)
             if len(extreme) <= LONGEST_BOUND:
@@ -287,11 +289,11 @@ def judge_pages(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
     for page in pages:
         _judge_page(ours, page, plan)
     assert sum(page.details[1] for page in ours.data_pages) == len(column.values), name
-    told = Counter((page.header[1], page.details[2]) for page in pages)
-    said = {(each[1], each[2]): each[3] for each in metadata[at.ENCODING_STATS]}
-    assert said == told, (name, "encoding stats", said, told)
+    counter = Counter((page.header[1], page.details[2]) for page in pages)
+    said = {(value[1], value[2]): value[3] for value in metadata[at.ENCODING_STATS]}
+    assert said == counter, (name, "encoding stats", said, counter)
     assert len(metadata[at.ENCODING_STATS]) == len(said)
-    encodings = {encoding for _, encoding in told} | {_RLE}
+    encodings = {encoding for _, encoding in counter} | {_RLE}
     assert set(metadata[at.ENCODINGS]) == encodings, (name, metadata[at.ENCODINGS], encodings)
     _judge_choice(ours, plan)
 
@@ -330,16 +332,16 @@ def _judge_page(ours: Chunk, page: Page, plan: ColumnPlan) -> None:
 
 def _judge_choice(ours: Chunk, plan: ColumnPlan) -> None:
     """Pages have the encoding that was planned; a dictionary is given up for plain pages, and never taken up again."""
-    found = [page.details[2] for page in ours.data_pages]
+    result = [page.details[2] for page in ours.data_pages]
     planned = plan.encoding
     if planned is Encoding.DICTIONARY and ours.metadata[at.TYPE] == 0:
         planned = Encoding.PLAIN
     if planned is Encoding.DICTIONARY:
-        assert found == sorted(found, reverse=True), (ours.name, found)
-        assert set(found) <= {Encoding.DICTIONARY, Encoding.PLAIN}, (ours.name, found)
+        assert result == sorted(result, reverse=True), (ours.name, result)
+        assert set(result) <= {Encoding.DICTIONARY, Encoding.PLAIN}, (ours.name, result)
         assert ours.pages[0].details[2] == Encoding.PLAIN
     else:
-        assert set(found) <= {planned}, (ours.name, found)
+        assert set(result) <= {planned}, (ours.name, result)
         assert not any(page.is_dictionary for page in ours.pages)
 
 
@@ -358,9 +360,9 @@ def judge_offset_index(ours: Chunk, column: Column, page_bytes: float = PAGE_BYT
     assert index is not None, (name, "no offset index")
     row, texts = 0, []
     assert len(index[1]) == len(pages), name
-    for place, page, part in zip(index[1], pages, page_parts(ours, column), strict=True):
-        assert (place[1], place[2]) == (page.start, page.size), (name, "a page lies elsewhere")
-        assert place[3] == row, (name, "another first row")
+    for position, page, part in zip(index[1], pages, page_parts(ours, column), strict=True):
+        assert (position[1], position[2]) == (page.start, page.size), (name, "a page lies elsewhere")
+        assert position[3] == row, (name, "another first row")
         assert part.repetition[0] == 0, (name, "a page begins within a row")
         rows = part.repetition.count(0)
         assert rows <= PAGE_ROWS, (name, "too many rows in a page")
@@ -378,51 +380,51 @@ def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arro
     nulls = [part.nulls == len(part.values) for part in parts]
     can_cut = is_text(column.type) and not by_arrow
     lacks = any(
-        each is None or (max(map(len, each)) > LONGEST_BOUND and not can_cut)
-        for null, each in zip(nulls, bounds, strict=True)
+        value is None or (max(map(len, value)) > LONGEST_BOUND and not can_cut)
+        for null, value in zip(nulls, bounds, strict=True)
         if not null
     )
     if not plan.has_statistics or lacks:
         assert index is None, (name, "an index without bounds")
         return
-    if any(each and len(each[1]) > LONGEST_BOUND and each[1].startswith(b"\xff" * CUT_BOUND) for each in bounds):
+    if any(bound and len(bound[1]) > LONGEST_BOUND and bound[1].startswith(b"\xff" * CUT_BOUND) for bound in bounds):
         assert index is None, (name, "no text is above that of a page")
         return
     assert index is not None, (name, "no column index")
-    known = [each for each in bounds if each is not None]
+    existing = [bound for bound in bounds if bound is not None]
     expected = {
         1: nulls,
-        2: _expected(ours, column, index[2], [each and each[0] for each in bounds], is_high=False),
-        3: _expected(ours, column, index[3], [each and each[1] for each in bounds], is_high=True),
-        4: _ORDERS["unordered" if any(p.is_cut for p in parts) else _order(column, known)] if known else index[4],
+        2: _expected(ours, column, index[2], [bound and bound[0] for bound in bounds], is_high=False),
+        3: _expected(ours, column, index[3], [bound and bound[1] for bound in bounds], is_high=True),
+        4: _ORDERS["unordered" if any(p.is_cut for p in parts) else _order(column, existing)] if existing else index[4],
         5: [part.nulls for part in parts],
         6: [count for part in parts for count in part.repetition_histogram],
         7: [count for part in parts for count in part.definition_histogram],
     }
     assert index[4] in _ORDERS.values()
-    found = {6: [], 7: []} | index
+    result = {6: [], 7: []} | index
     for field, value in expected.items():
-        assert found.get(field) == value, (name, "column index", field, found.get(field), value)
-    assert set(found) == set(expected)
+        assert result.get(field) == value, (name, "column index", field, result.get(field), value)
+    assert set(result) == set(expected)
 
 
 def _expected(
     ours: Chunk, column: Column, found: Sequence[bytes], extremes: Sequence[bytes | None], *, is_high: bool
 ) -> list[bytes]:
     """The bounds that an index should have. Those that are cut are judged, and taken as they are."""
-    expected = [each or b"" for each in extremes]
-    for place, (bound, extreme) in enumerate(zip(found, expected, strict=True)):
+    expected = [extreme or b"" for extreme in extremes]
+    for position, (bound, extreme) in enumerate(zip(found, expected, strict=True)):
         if len(extreme) > LONGEST_BOUND:
             judge_cut(ours.name, column, bound, extreme, is_high=is_high, by_arrow=False)
-            expected[place] = bound
+            expected[position] = bound
     return expected
 
 
 def _order(column: Column, bounds: Sequence[tuple[bytes, bytes]]) -> str:
     """How pages follow each other, by both bounds. One page, or equal ones, count as ascending."""
-    low, high = ([column.comparable(each) for each in ends] for ends in zip(*bounds, strict=True))
-    if all(one <= other for ends in (low, high) for one, other in pairwise(ends)):
+    low, high = ([column.comparable(end) for end in ends] for ends in zip(*bounds, strict=True))
+    if all(value <= second for ends in (low, high) for value, second in pairwise(ends)):
         return "ascending"
-    if all(one >= other for ends in (low, high) for one, other in pairwise(ends)):
+    if all(value >= second for ends in (low, high) for value, second in pairwise(ends)):
         return "descending"
     return "unordered"

@@ -54,8 +54,8 @@ class Page:
     @property
     def details(self) -> dict[int, Any]:
         """The header of its kind of page."""
-        found: dict[int, Any] = self.header[7 if self.is_dictionary else 5]
-        return found
+        result: dict[int, Any] = self.header[7 if self.is_dictionary else 5]
+        return result
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Chunk:
 
     @cached_property
     def metadata(self) -> dict[int, Any]:
-        found: dict[int, Any] = self.said[3]
-        return found
+        result: dict[int, Any] = self.said[3]
+        return result
 
     @property
     def name(self) -> str:
@@ -81,14 +81,14 @@ class Chunk:
 
     @cached_property
     def pages(self) -> list[Page]:
-        found, at = [], self.start
+        result, at = [], self.start
         end = at + self.metadata[SIZE]
         while at < end:
             fields, body = read_struct(memoryview(self.data), at)
             header = plain(fields)
-            found.append(Page(start=at, body_start=body, end=body + header[3], header=header))
+            result.append(Page(start=at, body_start=body, end=body + header[3], header=header))
             at = body + header[3]
-        return found
+        return result
 
     @property
     def data_pages(self) -> list[Page]:
@@ -101,8 +101,8 @@ class Chunk:
         start, length = (self.said[field] for field in which)
         fields, end = read_struct(memoryview(self.data), start)
         assert end == start + length, (self.name, which, "the index has another length than the footer says")
-        found: dict[int, Any] = plain(fields)
-        return found
+        result: dict[int, Any] = plain(fields)
+        return result
 
     @property
     def filter(self) -> bytes | None:
@@ -142,8 +142,8 @@ class Layout:
     def footer(self) -> dict[int, Any]:
         fields, end = read_struct(self.end.footer)
         assert end == len(self.end.footer), "the footer has other bytes behind it"
-        found: dict[int, Any] = plain(fields)
-        return found
+        result: dict[int, Any] = plain(fields)
+        return result
 
     @cached_property
     def metadata(self) -> pq.FileMetaData:
@@ -152,13 +152,13 @@ class Layout:
     @property
     def schema(self) -> list[dict[int, Any]]:
         """The elements of the schema."""
-        found: list[dict[int, Any]] = self.footer[2]
-        return found
+        result: list[dict[int, Any]] = self.footer[2]
+        return result
 
     @property
     def groups(self) -> list[dict[int, Any]]:
-        found: list[dict[int, Any]] = self.footer.get(4, [])
-        return found
+        result: list[dict[int, Any]] = self.footer.get(4, [])
+        return result
 
     @cached_property
     def chunks(self) -> list[list[Chunk]]:
@@ -169,7 +169,7 @@ class Layout:
 def plain(value: Any) -> Any:
     """What `read_struct` gives, without kinds and views."""
     if isinstance(value, dict):
-        return {field: plain(each) for (field, _), each in value.items()}
+        return {field: plain(item) for (field, _), item in value.items()}
     if isinstance(value, memoryview):
         return bytes(value)
     if isinstance(value, tuple):

@@ -43,7 +43,7 @@ def page_headers(data: bytes) -> Iterator[PageHeader]:
 
 def page_sizes(path: Path, column: str) -> list[int]:
     """Uncompressed sizes of a column's data pages."""
-    return [each.unpacked for each in page_headers(path.read_bytes()) if each.is_data and each.column == column]
+    return [header.unpacked for header in page_headers(path.read_bytes()) if header.is_data and header.column == column]
 
 
 def without_page(data: bytes, page: PageHeader) -> bytes:
@@ -54,8 +54,8 @@ def without_page(data: bytes, page: PageHeader) -> bytes:
 
 def with_other_count(data: bytes, page: PageHeader, bit: int) -> bytes:
     """The file with one flipped bit in the number of values of a data page; the sign's bit is none of these six."""
-    place = 1 + min(at for each in COUNTS if (at := data.find(each, page.start, page.end)) >= 0)
-    return data[: place + 1] + bytes((data[place + 1] ^ (2 << bit),)) + data[place + 2 :]
+    position = 1 + min(at for value in COUNTS if (at := data.find(value, page.start, page.end)) >= 0)
+    return data[: position + 1] + bytes((data[position + 1] ^ (2 << bit),)) + data[position + 2 :]
 
 
 def _page_header(data: bytes) -> tuple[int, int, int, int]:

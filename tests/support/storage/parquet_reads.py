@@ -26,7 +26,7 @@ _IN_ORDER: Final = (
 def judge_reads(ours: bytes, arrows: bytes, tables: Sequence[pa.Table]) -> None:
     """pyarrow reads the rows that were written, in whatever way it is asked."""
     expected = [_values(table) for table in tables]
-    whole = [column for columns in zip(*expected, strict=True) for column in [[v for one in columns for v in one]]]
+    whole = [column for columns in zip(*expected, strict=True) for column in [[v for value in columns for v in value]]]
     reference = pq.read_table(io.BytesIO(arrows))
     for options in ({}, {"use_threads": False}, {"pre_buffer": False}, {"read_dictionary": _dictionaries(ours)}):
         read = pq.read_table(io.BytesIO(ours), page_checksum_verification=True, **options)
@@ -41,8 +41,8 @@ def judge_reads(ours: bytes, arrows: bytes, tables: Sequence[pa.Table]) -> None:
         assert not batches or _values(pa.Table.from_batches(batches)) == whole
         for leaf in range(file.metadata.num_columns):
             path = file.metadata.schema.column(leaf).path
-            with pq.ParquetFile(io.BytesIO(arrows)) as other:
-                assert _values(file.read(columns=[path])) == _values(other.read(columns=[path])), path
+            with pq.ParquetFile(io.BytesIO(arrows)) as second:
+                assert _values(file.read(columns=[path])) == _values(second.read(columns=[path])), path
 
 
 def _values(table: pa.Table) -> list[list[Any]]:
@@ -56,9 +56,9 @@ def _dictionaries(data: bytes) -> list[str]:
     chunks = [[group.column(at) for group in groups] for at in range(footer.num_columns)]
     return [
         footer.schema.column(at).path
-        for at, each in enumerate(chunks)
+        for at, value in enumerate(chunks)
         if footer.schema.column(at).path == footer.schema.column(at).name
-        and all(chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page for chunk in each)
+        and all(chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page for chunk in value)
     ]
 
 
@@ -88,8 +88,8 @@ def by_datafusion(path: Path) -> pa.Table:
 
 
 def by_clickhouse(path: Path) -> pa.Table:
-    found: pa.Table = _clickhouse(f"SELECT * FROM file('{path}', Parquet) {_IN_ORDER}", "ArrowTable")
-    return found
+    result: pa.Table = _clickhouse(f"SELECT * FROM file('{path}', Parquet) {_IN_ORDER}", "ArrowTable")
+    return result
 
 
 def _clickhouse(query: str, form: str) -> Any:
@@ -113,8 +113,8 @@ def is_installed(engine: str) -> bool:
 
 def judge_engine(engine: str, ours: Path, arrows: Path) -> None:
     """The engine reads both files alike."""
-    found, expected = (_values(ENGINES[engine](path)) for path in (ours, arrows))
-    assert found == expected, engine
+    result, expected = (_values(ENGINES[engine](path)) for path in (ours, arrows))
+    assert result == expected, engine
 
 
 def _outcome(count: Callable[[str], int], condition: str) -> int | str:
@@ -132,8 +132,8 @@ def _outcome(count: Callable[[str], int], condition: str) -> int | str:
 def conditions(table: pa.Table, *, step: int) -> Iterator[str]:
     """Filters for every `step`th value of each column at the top, as SQL: equal, less, and greater."""
     for name, column in zip(table.column_names, table.columns, strict=True):
-        for place in range(0, len(column), step):
-            if (literal := _literal(column.type, column[place])) is not None:
+        for position in range(0, len(column), step):
+            if (literal := _literal(column.type, column[position])) is not None:
                 for sign in ("=", "<", ">"):
                     yield f'"{name}" {sign} {literal}'
 
@@ -150,10 +150,10 @@ def _literal(kind: pa.DataType, value: pa.Scalar) -> str | None:
 def judge_filters(engine: str, ours: Path, arrows: Path, table: pa.Table, *, step: int) -> int:
     """An engine that leaves pages and row groups unread counts the rows that it counts in Arrow's file."""
     texts = list(conditions(table, step=step))
-    found, expected = (COUNTS[engine](path, texts) for path in (ours, arrows))
-    for text, one, other in zip(texts, found, expected, strict=True):
-        assert one == other, (engine, text, one, other)
-    return sum(isinstance(each, int) for each in found)
+    result, expected = (COUNTS[engine](path, texts) for path in (ours, arrows))
+    for text, value, second in zip(texts, result, expected, strict=True):
+        assert value == second, (engine, text, value, second)
+    return sum(isinstance(item, int) for item in result)
 
 
 def _duckdb_counts(path: Path, conditions: Sequence[str]) -> list[int | str]:
@@ -163,24 +163,24 @@ def _duckdb_counts(path: Path, conditions: Sequence[str]) -> list[int | str]:
             query = f"SELECT count(*) FROM read_parquet('{path}') WHERE {condition}"
             return int(connection.execute(query).fetchall()[0][0])
 
-        return [_outcome(count, each) for each in conditions]
+        return [_outcome(count, condition) for condition in conditions]
 
 
 def _datafusion_counts(path: Path, conditions: Sequence[str]) -> list[int | str]:
     context = _context(path)
 
     def count(condition: str) -> int:
-        found = context.sql(f"SELECT count(*) AS n FROM rows WHERE {condition}").to_arrow_table()
-        return int(found.column("n")[0].as_py())
+        table = context.sql(f"SELECT count(*) AS n FROM rows WHERE {condition}").to_arrow_table()
+        return int(table.column("n")[0].as_py())
 
-    return [_outcome(count, each) for each in conditions]
+    return [_outcome(count, condition) for condition in conditions]
 
 
 def _clickhouse_counts(path: Path, conditions: Sequence[str]) -> list[int | str]:
     def count(condition: str) -> int:
         return int(str(_clickhouse(f"SELECT count(*) FROM file('{path}', Parquet) WHERE {condition}", "CSV")))
 
-    return [_outcome(count, each) for each in conditions]
+    return [_outcome(count, condition) for condition in conditions]
 
 
 def _context(path: Path) -> Any:

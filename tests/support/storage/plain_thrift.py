@@ -78,12 +78,12 @@ def _list(data: memoryview, at: int, depth: int) -> tuple[tuple[int, list[Any]],
     at += 1
     if size == _LONG_LIST:
         size, at = _varint(data, at)
-    found: list[Any] = []
+    result: list[Any] = []
     read = _integer if kind in _INTEGERS else None
     for _ in range(size):
         value, at = read(data, at) if read else _element(data, at, kind, depth)
-        found.append(value)
-    return (kind, found), at
+        result.append(value)
+    return (kind, result), at
 
 
 def _map(data: memoryview, at: int, depth: int) -> tuple[None, int]:
@@ -113,19 +113,19 @@ def _cut(data: memoryview, at: int, size: int) -> tuple[memoryview, int]:
 
 
 def _integer(data: memoryview, at: int) -> tuple[int, int]:
-    found = data[at]
+    result = data[at]
     at += 1
-    if found & 0x80:
-        found, at = _varint(data, at - 1)
-    return (found >> 1) ^ -(found & 1), at
+    if result & 0x80:
+        result, at = _varint(data, at - 1)
+    return (result >> 1) ^ -(result & 1), at
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    found = 0
+    result = 0
     for shift in range(0, _WORD_BITS, 7):
         byte = data[at]
         at += 1
-        found |= (byte & 0x7F) << shift
+        result |= (byte & 0x7F) << shift
         if not byte & 0x80:
-            return found % (1 << _WORD_BITS), at
+            return result % (1 << _WORD_BITS), at
     raise ThriftError

@@ -20,7 +20,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from archiver.storage.parquet.columns.plan import ColumnPlan, Encoding
-from archiver.storage.parquet.leaves import Leaf, leaves_of
+from archiver.storage.parquet.leaves import ParquetLeaf, leaves_of
 from tests.support.storage.random_values import SHAPES, values_of
 
 FIXED: Final = (
@@ -90,12 +90,12 @@ def rows(draw: st.DrawFn, schema: pa.Schema | None = None, *, is_tame: bool = Fa
 
 def encodings_of(kind: pa.DataType) -> list[Encoding]:
     """The encodings that columns of a type may have."""
-    found = [Encoding.DICTIONARY, Encoding.PLAIN]
+    result = [Encoding.DICTIONARY, Encoding.PLAIN]
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        found.append(Encoding.DIFFERENCES)
+        result.append(Encoding.DIFFERENCES)
     if kind in (pa.string(), pa.binary()):
-        found.append(Encoding.SHARED_STARTS)
-    return found
+        result.append(Encoding.SHARED_STARTS)
+    return result
 
 
 @st.composite
@@ -104,11 +104,11 @@ def plans(draw: st.DrawFn, schema: pa.Schema, *, without: Collection[Encoding] =
     return tuple(_plan(draw, leaf, without) for leaf in leaves_of(schema))
 
 
-def _plan(draw: st.DrawFn, leaf: Leaf, without: Collection[Encoding]) -> ColumnPlan:
+def _plan(draw: st.DrawFn, leaf: ParquetLeaf, without: Collection[Encoding]) -> ColumnPlan:
     has_filter = not pa.types.is_boolean(leaf.type) and draw(st.integers(0, 3)) == 3
     return ColumnPlan(
         leaf=leaf,
-        encoding=draw(st.sampled_from([each for each in encodings_of(leaf.type) if each not in without])),
+        encoding=draw(st.sampled_from([encoding for encoding in encodings_of(leaf.type) if encoding not in without])),
         level=draw(st.sampled_from((None, 1, 3))),
         has_statistics=draw(st.integers(0, 3)) > 0,
         filter_size=draw(st.sampled_from((32, 64, 2048, 16_384))) if has_filter else 0,

@@ -55,8 +55,8 @@ def _integers(size: int, shape: str, dice: np.random.Generator, low: int, high: 
     if shape in ("rising", "falling"):
         steps = np.cumsum(dice.integers(0, int(dice.choice((1, 3, 1000))), size, endpoint=True))
         first = min(max(low, int(dice.integers(-1000, 1000))), high)
-        found = np.clip(first + steps, low, high)
-        return found if shape == "rising" else found[::-1].copy()
+        result = np.clip(first + steps, low, high)
+        return result if shape == "rising" else result[::-1].copy()
     if shape == "extremes":
         near = np.array([low, high, low, high, low + 1, high - 1, (low + high) // 2], np.int64)
         return near[dice.integers(len(near), size=size)]
@@ -88,21 +88,21 @@ def _floats(kind: pa.DataType, size: int, shape: str, dice: np.random.Generator)
         with np.errstate(over="ignore", under="ignore"):
             return pa.array(rare[dice.integers(len(rare), size=size)].astype(width))
     whole = _integers(size, shape, dice, -(2**40), 2**40)
-    found = (whole / 7).astype(width)
+    result = (whole / 7).astype(width)
     if shape == "random":
-        found[dice.random(size) < 0.1] = np.nan
-    return pa.array(found)
+        result[dice.random(size) < 0.1] = np.nan
+    return pa.array(result)
 
 
 def _decimals(kind: pa.DataType, size: int, shape: str, dice: np.random.Generator) -> pa.Array:
     """Unscaled values of all lengths, as 16 bytes in little-endian order."""
     most = 10**kind.precision - 1
     narrow = min(most, 2**63 - 1)
-    found: list[int] = _integers(size, shape, dice, -narrow, narrow).tolist()
+    result: list[int] = _integers(size, shape, dice, -narrow, narrow).tolist()
     if most > narrow and shape in ("extremes", "random"):
         factor = most // narrow
-        found = [each * factor for each in found]
-    data = b"".join(each.to_bytes(16, "little", signed=True) for each in found)
+        result = [value * factor for value in result]
+    data = b"".join(item.to_bytes(16, "little", signed=True) for item in result)
     return pa.Array.from_buffers(kind, size, [None, pa.py_buffer(data)])
 
 
@@ -110,33 +110,33 @@ def _fixed(kind: pa.DataType, size: int, shape: str, dice: np.random.Generator) 
     width = kind.byte_width
     if shape in ("constant", "few", "runs"):
         several = [dice.bytes(width) for _ in range(1 if shape == "constant" else 5)]
-        found = [several[at] for at in places(size, shape, len(several), dice)]
+        result = [several[at] for at in places(size, shape, len(several), dice)]
     elif shape in ("rising", "falling", "narrow"):
         numbers = _integers(size, shape, dice, 0, 2 ** min(62, 8 * width) - 1)
-        found = [int(each).to_bytes(max(8, width), "big")[-width:] for each in numbers]
+        result = [int(number).to_bytes(max(8, width), "big")[-width:] for number in numbers]
     elif shape == "extremes":
-        found = [bytes([(0, 127, 128, 255)[at]]) * width for at in dice.integers(4, size=size)]
+        result = [bytes([(0, 127, 128, 255)[at]]) * width for at in dice.integers(4, size=size)]
     else:
-        found = [dice.bytes(width) for _ in range(size)]
-    return pa.array(found, kind)
+        result = [dice.bytes(width) for _ in range(size)]
+    return pa.array(result, kind)
 
 
 def _texts(kind: pa.DataType, size: int, shape: str, dice: np.random.Generator) -> pa.Array:
     is_text = kind in (pa.string(), pa.large_string())
     if shape in ("constant", "few", "runs"):
         several = [_text(dice) for _ in range(1 if shape == "constant" else int(dice.integers(1, 40)))]
-        found = [several[at] for at in places(size, shape, len(several), dice)]
+        result = [several[at] for at in places(size, shape, len(several), dice)]
     elif shape in ("rising", "falling", "narrow"):
-        found = [f"shops/1/orders/{each:012}-ü" for each in _integers(size, shape, dice, 0, 10**11)]
+        result = [f"shops/1/orders/{integer:012}-ü" for integer in _integers(size, shape, dice, 0, 10**11)]
     elif shape == "extremes":
         rare = (*_RARE["text"], "long " * 1200) if size < 200 else _RARE["text"]
-        found = [rare[at] for at in dice.integers(len(rare), size=size)]
+        result = [rare[at] for at in dice.integers(len(rare), size=size)]
     else:
-        found = [_text(dice) for _ in range(size)]
+        result = [_text(dice) for _ in range(size)]
     if is_text:
-        return pa.array(found, kind)
+        return pa.array(result, kind)
     start = b"\xff" * 20 if shape == "random" else b""
-    return pa.array([start + each.encode() for each in found], kind)
+    return pa.array([start + item.encode() for item in result], kind)
 
 
 def _text(dice: np.random.Generator) -> str:

@@ -121,7 +121,7 @@ class Column:
     def has_nan(self) -> bool:
         """Whether a value has no place in the order."""
         return pa.types.is_floating(self.type) and any(
-            math.isnan(each) for each in _floats(self.type, [value for value in self.values if value is not None])
+            math.isnan(item) for item in _floats(self.type, [value for value in self.values if value is not None])
         )
 
     @property
@@ -142,10 +142,10 @@ class Column:
 
 def _histogram(levels: Iterable[int], highest: int) -> list[int]:
     """How often each level occurs. Parquet leaves it out where there is but one."""
-    found = [0] * (highest + 1)
+    result = [0] * (highest + 1)
     for level in levels:
-        found[level] += 1
-    return found if highest else []
+        result[level] += 1
+    return result if highest else []
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -185,7 +185,7 @@ def _decimal_bytes(precision: int) -> int:
 def _float_bounds(kind: pa.DataType, bits: Sequence[int]) -> tuple[bytes, bytes] | None:
     """NaN is no bound. A lowest zero is negative, a highest one positive, whatever the values are."""
     letter = "<f" if kind.bit_width == 32 else "<d"
-    numbers = [each for each in _floats(kind, bits) if not math.isnan(each)]
+    numbers = [value for value in _floats(kind, bits) if not math.isnan(value)]
     if not numbers:
         return None
     return struct.pack(letter, min(numbers) or -0.0), struct.pack(letter, max(numbers) or 0.0)
@@ -193,12 +193,12 @@ def _float_bounds(kind: pa.DataType, bits: Sequence[int]) -> tuple[bytes, bytes]
 
 def _floats(kind: pa.DataType, bits: Sequence[int]) -> list[float]:
     width, letter = ("<i", "<f") if kind.bit_width == 32 else ("<q", "<d")
-    return [struct.unpack(letter, struct.pack(width, each))[0] for each in bits]
+    return [struct.unpack(letter, struct.pack(width, bit))[0] for bit in bits]
 
 
 def shredded(table: pa.Table) -> list[Column]:
     """The leaves of these rows, in the order of the file."""
-    nodes = [_Node.of(each, 0, 0) for each in table.schema]
+    nodes = [_Node.of(value, 0, 0) for value in table.schema]
     for node, column in zip(nodes, table.columns, strict=True):
         for chunk in column.chunks:
             for value in python_values(chunk):
@@ -220,7 +220,7 @@ class _Node:
         kind = column.type
         definition += column.nullable
         repeated = is_listed(kind)
-        children = [cls.of(each, deep + repeated, definition + repeated) for each in _members_of(kind)]
+        children = [cls.of(member, deep + repeated, definition + repeated) for member in _members_of(kind)]
         leaves = [leaf for child in children for leaf in child.leaves]
         return cls(column, deep, children, leaves or [Column(kind, deep, definition)])
 

@@ -68,8 +68,8 @@ class _Handler(BaseHTTPRequestHandler):
                 if name.lower() != "expect":
                     connection.putheader(name, value)
             connection.endheaders(body or None, encode_chunked="Transfer-Encoding" in self.headers)
-            found = connection.getresponse()
-            self._answer(found.status, found.getheaders(), found.read())
+            result = connection.getresponse()
+            self._answer(result.status, result.getheaders(), result.read())
         finally:
             connection.close()
 

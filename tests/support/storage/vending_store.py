@@ -157,10 +157,10 @@ def vending_store(folder: Path, *, access_key: str, secret_key: str) -> Iterator
 
 def _wait(ports: dict[str, int], process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
-    wanted = [("s3", "/healthz"), ("catalog", "/v1/config?warehouse=s3://tables"), ("filer", "/buckets/tables/")]
+    expected = [("s3", "/healthz"), ("catalog", "/v1/config?warehouse=s3://tables"), ("filer", "/buckets/tables/")]
     while True:
         try:
-            for port, path in wanted:
+            for port, path in expected:
                 with urlopen(f"http://{HOST}:{ports[port]}{path}", timeout=2) as answer:
                     answer.read()
             with urlopen(f"http://{HOST}:{ports['master']}/dir/status", timeout=2) as answer:

@@ -43,8 +43,8 @@ def busy_run() -> Iterator[JobEvent]:
     """A run over three topics: one has much to archive, one fails, one has nothing."""
     yield TopicsOpened(tables=TOPICS)
     yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers", url="http://[::1]:8081"))
-    known = PartitionOffset(next_offset=0)
-    seen = SeenPartition(partition=0, log_start=0, last_stable=MANY, known=known)
+    offset = PartitionOffset(next_offset=0)
+    seen = SeenPartition(partition=0, log_start=0, last_stable=MANY, known=offset)
     yield PartitionsSeen(topic="metrics.cpu.total", partitions=(seen,))
     planned = PlannedRange(partition=0, start_offset=0, end_offset=MANY, owns_head=True)
     yield WavePlanned(wave=1, ranges={"metrics.cpu.total": (planned,)})
@@ -83,8 +83,8 @@ def busy_report() -> JobReport:
 def idle_run(waiting: int) -> Iterator[JobEvent]:
     """A run that archives nothing: `waiting` offsets are too few."""
     yield TopicsOpened(tables=TOPICS)
-    known = PartitionOffset(next_offset=0)
-    seen = SeenPartition(partition=0, log_start=0, last_stable=waiting, known=known)
+    offset = PartitionOffset(next_offset=0)
+    seen = SeenPartition(partition=0, log_start=0, last_stable=waiting, known=offset)
     yield PartitionsSeen(topic="orders", partitions=(seen,))
     topics = tuple(TopicReport(topic=topic, table=table) for topic, table in TOPICS.items())
     yield RunFinished(report=JobReport(topics=topics, waves=0, seconds=0.25))

@@ -42,15 +42,15 @@ class Screen:
 
     def feed(self, written: str) -> None:
         """Show what a program wrote."""
-        place = 0
-        while place < len(written):
-            if found := _SEQUENCE.match(written, place):
-                if found[2]:
-                    self._control(found[1], found[2])
-                place = found.end()
+        position = 0
+        while position < len(written):
+            if result := _SEQUENCE.match(written, position):
+                if result[2]:
+                    self._control(result[1], result[2])
+                position = result.end()
                 continue
-            self._character(written[place])
-            place += 1
+            self._character(written[position])
+            position += 1
 
     def _character(self, character: str) -> None:
         match character:

@@ -1,6 +1,6 @@
-"""What a file's schema is in Parquet, and where each of its leaves is in Arrow's memory.
+"""A file's schema in Parquet, and the position of its leaves in Arrow's memory.
 
-pyarrow translates the schema: its own writer makes a file without rows, whose footer has all that we need.
+pyarrow translates the schema: the footer of a file without rows has all that is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEMA, COLUMN_ORDERS = (2, LIST), (7, LIST)
 _TYPE, _TYPE_LENGTH, _CHILDREN = (1, I32), (2, I32), (5, I32)
 
 Step: TypeAlias = tuple[int, bool, int]
-"""What lies on the way to a leaf: the kind of column, whether it may be null, and which child comes next."""
+"""A step towards a leaf: the kind of column, whether it may be null, and the index of the next child."""
 
 # The numbers of walk.pxd and form.pxd.
 _STRUCT, _LIST, _LARGE_LIST, _LEAF = range(4)
@@ -44,19 +44,20 @@ _FORMS: Final = (
     (pa.types.is_fixed_size_binary, _FIXED, _BY_BYTES),
     (pa.types.is_decimal128, _DECIMALS, _BY_DECIMAL),
 )
-"""What a type is, and the memory and order that its values have. Numbers are as wide in pages as in Arrow's memory.
+"""The memory and order of a type's values. Numbers are as wide in pages as in Arrow's memory.
 
-Parquet has no times in seconds."""
+Parquet has no times in seconds.
+"""
 
 _BYTE_ARRAY: Final = 6
 _WIDTHS: Final = {0: 1, 1: 4, 2: 8, 4: 4, 5: 8, _BYTE_ARRAY: 0}
-"""Bytes of a value, by its physical type. Those of the fixed type are in the schema."""
+"""Bytes of a value, by physical type. The schema has the width of the fixed type."""
 _KNOWN_SCHEMAS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which form a leaf's values have: in Arrow's memory, in their order, and in pages. form.pxd has the numbers."""
+    """The form of a leaf's values in Arrow's memory, in their order, and in pages. form.pxd has the numbers."""
 
     memory: int
     order: int
@@ -66,7 +67,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class LeafPlace:
-    """Where a leaf is: its top-level column, and the steps from it."""
+    """The position of a leaf: its top-level column, and the steps from it."""
 
     top: int
     steps: tuple[Step, ...]
@@ -81,8 +82,8 @@ class FileSchema:
     leaves: tuple[LeafPlace, ...]
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> FileSchema:
-        """The schema of files with these columns. StorageError for a type that no table's column has."""
+    def of_columns(cls, schema: pa.Schema) -> FileSchema:
+        """Make the schema of files with these columns. Raises StorageError for a type that no table's column has."""
         return _known(Exact.of_schema(schema))
 
 
@@ -93,19 +94,22 @@ def _known(columns: Exact) -> FileSchema:
     pq.ParquetWriter(sink, schema, version="2.6", store_schema=False).close()
     footer, _ = read_struct(FileEnd.read(pa.BufferReader(sink.getvalue())).footer)
     _, elements = footer[SCHEMA]
-    leaves = (each for each in elements if _CHILDREN not in each)
+    leaves = (element for element in elements if _CHILDREN not in element)
     ways = [(top, *way) for top, field in enumerate(schema) for way in _ways(field, ())]
     places = tuple(
         LeafPlace(top, steps, _form(field, element[_TYPE], element.get(_TYPE_LENGTH)))
         for (top, steps, field), element in zip(ways, leaves, strict=True)
     )
     return FileSchema(
-        {field: (STRUCT, [packed(each) for each in footer[field][1]]) for field in (SCHEMA, COLUMN_ORDERS)}, places
+        {
+            field: (STRUCT, [packed(field_value) for field_value in footer[field][1]])
+            for field in (SCHEMA, COLUMN_ORDERS)
+        },
+        places,
     )
 
 
 def _ways(field: pa.Field, before: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], pa.Field]]:
-    """The ways to the leaves below a field."""
     kind, nullable = field.type, field.nullable
     if pa.types.is_struct(kind):
         for index, child in enumerate(kind):

@@ -1,4 +1,4 @@
-"""Writes a Parquet file: row groups column by column, their bloom filters, page indexes and the footer."""
+"""Writes a Parquet file: row groups column by column, bloom filters, page indexes and the footer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from archiver.storage.parquet.compact_thrift import BINARY, BOOL, I32, I64, LIST
 from archiver.storage.parquet.file_end import MAGIC, FileEnd
 
 CREATED_BY: Final = b"archiver version 1.0.0"
-"""In the form that readers expect: those that know of mistakes in others' files look for names and versions here."""
+"""Readers go by names and versions of this form to work around the known mistakes of writers."""
 _VERSION: Final = 2
 
 # By their ids and kinds in parquet.thrift: of FileMetaData and KeyValue,
@@ -40,14 +40,14 @@ class _Group:
     rows: int
     chunks: tuple[Chunk, ...]
     filters: Mapping[int, tuple[int, int]]
-    """Where bloom filters are, and their sizes, by their columns' numbers."""
+    """Position and size of bloom filters, by column number."""
     is_sorted: bool
 
 
 class FileWriter:
-    """Writes a file into `sink`, from its start. `sorted_by` are the leaves that rows are sorted by, ascending.
+    """Writes a file into `sink`. `sorted_by` are the leaves that rows are sorted by, ascending.
 
-    Memory holds one page and one dictionary beside the rows, and the indexes of all pages so far.
+    Memory holds one page and one dictionary beside the rows, and the indexes of all written pages.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FileWriter:
     ) -> None:
         self._sink = sink
         self._columns_of_rows = schema
-        self._schema = FileSchema.of(schema)
+        self._schema = FileSchema.of_columns(schema)
         self._sorted_by = tuple(sorted_by)
         self._columns = planned_columns(schema, plans)
         self._groups: list[_Group] = []
@@ -65,19 +65,20 @@ class FileWriter:
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
+        """Bytes written."""
         return self._size
 
     def write(self, batches: Iterable[pa.RecordBatch], *, is_sorted: bool = True) -> None:
-        """Write batches as one row group, if they have rows. `is_sorted` says whether they come in the file's order.
+        """Write batches as one row group, if they have rows. `is_sorted`: they are in the file's order.
 
-        Raises OSError if the sink does, and StorageError for rows that can't be written. Nothing can be written after.
+        Raises OSError if the sink does, and StorageError for rows that can't be written. The writer is unusable after
+        an error.
         """
         self._check()
-        held = list(batches)
-        if any(batch.schema != self._columns_of_rows for batch in held):
+        row_group = list(batches)
+        if any(batch.schema != self._columns_of_rows for batch in row_group):
             raise StorageError("rows don't have the columns that the file was started with")
-        rows = Rows(held)
+        rows = Rows(row_group)
         if not rows.rows:
             return
         writer = ChunkWriter(self._sink, self._size)
@@ -88,15 +89,12 @@ class FileWriter:
         self._is_broken = False
 
     def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
-        """Write the page indexes and the footer, which gets these keys and values, and its checksum before it.
-
-        The sink stays open.
-        """
+        """Write the page indexes, a checksum and the footer with these keys and values. The sink stays open."""
         self._check()
         self._is_broken = True
         column_indexes = self._put_all([chunk.column_index for group in self._groups for chunk in group.chunks])
         offset_indexes = self._put_all([chunk.offset_index for group in self._groups for chunk in group.chunks])
-        end = FileEnd.of(packed(self._footer(pairs, column_indexes, offset_indexes)))
+        end = FileEnd.of_footer(packed(self._footer(pairs, column_indexes, offset_indexes)))
         self._put(end.with_checksum)
         return pq.read_metadata(pa.BufferReader(MAGIC + end.data))
 
@@ -117,7 +115,6 @@ class FileWriter:
         self._size += len(data)
 
     def _put_all(self, parts: Sequence[bytes | None]) -> list[tuple[int, int] | None]:
-        """Write all that is there. Return where each is, and its size."""
         places: list[tuple[int, int] | None] = []
         at = self._size
         for part in parts:
@@ -197,18 +194,18 @@ def _filter_header(size: int) -> bytes:
 
 
 def planned_columns(schema: pa.Schema, plans: Sequence[ColumnPlan]) -> tuple[Column, ...]:
-    """The columns for the kernel. Those of one level share a compressor, which keeps its memory."""
+    """The columns for the kernel. Columns of one level share a compressor, which keeps its memory."""
     compressors = {plan.level: zstandard.ZstdCompressor(plan.level) for plan in plans if plan.level is not None}
     return tuple(
         Column(
-            place.top,
-            place.steps,
-            (place.form.memory, place.form.order, place.form.physical_type, place.form.width),
+            leaf.top,
+            leaf.steps,
+            (leaf.form.memory, leaf.form.order, leaf.form.physical_type, leaf.form.width),
             plan.leaf.parts,
             encoding=int(plan.encoding),
             compressor=None if plan.level is None else compressors[plan.level],
             has_statistics=plan.has_statistics,
             filter_size=plan.filter_size,
         )
-        for place, plan in zip(FileSchema.of(schema).leaves, plans, strict=True)
+        for leaf, plan in zip(FileSchema.of_columns(schema).leaves, plans, strict=True)
     )

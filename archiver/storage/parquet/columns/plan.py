@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from archiver.storage.parquet.leaves import Leaf
+from archiver.storage.parquet.leaves import ParquetLeaf
 
 
 class NullNotAllowed(ValueError):
-    """A row has a null where its column's fields allow none."""
+    """A row has a null although its column's fields allow none."""
 
 
 class Encoding(IntEnum):
-    """How values become bytes: Encodings.md of parquet-format. The numbers are those of parquet.thrift.
+    """How values become bytes: Encodings.md of parquet-format, with the numbers of parquet.thrift.
 
-    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary that passes 1 MiB is
-    given up: the rest of the row group is plain. Booleans have no dictionary.
+    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. After a dictionary of 1 MiB the row
+    group is plain.
     """
 
     PLAIN = 0
@@ -29,11 +29,11 @@ class Encoding(IntEnum):
 class ColumnPlan:
     """How the pages of one leaf are made.
 
-    `level` is zstd's; None leaves the pages uncompressed. `has_statistics` asks for extremes in the footer and for each
-    page. A bloom filter takes `filter_size` bytes a row group; 0 is none.
+    `level` is zstd's, None for none. `has_statistics` adds extremes to footer and pages. `filter_size` is in bytes a
+    row group, 0 for none.
     """
 
-    leaf: Leaf
+    leaf: ParquetLeaf
     encoding: Encoding
     level: int | None
     has_statistics: bool

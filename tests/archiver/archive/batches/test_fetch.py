@@ -33,7 +33,7 @@ BATCHES = [
     build([Record(value=b"x" * (10 * size))] * 3, base_offset=at, producer_id=at, leader_epoch=2)
     for at, size in ((0, 1), (3, 50), (6, 2), (20, 3), (23, 1))
 ]
-SIZES = [len(each) for each in BATCHES]
+SIZES = [len(value) for value in BATCHES]
 ENDS = [3, 6, 9, 23, 30]
 END = 30
 
@@ -61,14 +61,14 @@ def at(offset: int) -> BatchCursor:
 @pytest.mark.parametrize("open_streams", [0, 4])
 def test_as_many_batches_as_fit(log: Lake, max_bytes: int, *, must_give: bool, open_streams: int):
     fitting = sum(total <= max_bytes for total in accumulate(SIZES))
-    wanted = max(fitting, int(must_give))
+    expected = max(fitting, int(must_give))
     with ArchivedBatches(log.archive(), BatchOptions(open_streams=open_streams)) as source:
-        found = source.fetch(at(0), max_bytes, must_give=must_give)
-        assert data_of(found) == b"".join(BATCHES[:wanted])
-        assert found.cursor == at(0 if wanted == 0 else ENDS[wanted - 1] if wanted < 5 else found.cursor.offset)
-        assert found.end == END
-        rest = b"".join(data_of(each) for each in fetches(source, 10**9, start=found.cursor.offset))
-        assert data_of(found) + rest == b"".join(BATCHES)
+        result = source.fetch(at(0), max_bytes, must_give=must_give)
+        assert data_of(result) == b"".join(BATCHES[:expected])
+        assert result.cursor == at(0 if expected == 0 else ENDS[expected - 1] if expected < 5 else result.cursor.offset)
+        assert result.end == END
+        rest = b"".join(data_of(fetch) for fetch in fetches(source, 10**9, start=result.cursor.offset))
+        assert data_of(result) + rest == b"".join(BATCHES)
 
 
 def test_what_did_not_fit_is_given_next(log: Lake):
@@ -82,13 +82,13 @@ def test_what_did_not_fit_is_given_next(log: Lake):
 def test_a_batch_in_whose_middle_a_reader_begins_holds_the_records_from_there_on(log: Lake):
     with ArchivedBatches(log.archive()) as source:
         for start in (4, 5):
-            found = source.fetch(at(start), 1)
-            (batch,) = split(data_of(found))
+            result = source.fetch(at(start), 1)
+            (batch,) = split(data_of(result))
             whole, ours = header_of(BATCHES[1]), header_of(batch)
             changed = {"length", "crc", "count"}
             assert {name for name in whole if whole[name] != ours[name]} == changed
             assert records_in(batch)["offset"].to_pylist() == list(range(start, 6))
-            assert found.cursor == at(6)
+            assert result.cursor == at(6)
 
 
 class CountingFormat:
@@ -118,7 +118,7 @@ class CountingFormat:
 def test_a_reader_that_comes_back_finds_its_files_open(log: Lake):
     counting = CountingFormat()
     with ArchivedBatches(log.archive(formats=SegmentFormats(written=counting))) as source:
-        assert b"".join(data_of(each) for each in fetches(source, 1)) == b"".join(BATCHES)
+        assert b"".join(data_of(fetch) for fetch in fetches(source, 1)) == b"".join(BATCHES)
         assert len(counting.opened) == len(set(counting.opened)) == len(log.files())
     assert counting.still_open == 0
 
@@ -164,8 +164,10 @@ def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fre
         assert data_of(source.fetch(at(6), 1)) == BATCHES[2]
     assert len(noting.read) == 1
     with ArchivedBatches(archive, BatchOptions(open_streams=0, spans_gaps=True)) as source:
-        found = source.fetch(at(6), 1)
-    assert (found.cursor, len(noting.read)) == (at(20), 3), "the batch itself, and the next one, up to which it reaches"
+        result = source.fetch(at(6), 1)
+    assert (result.cursor, len(noting.read)) == (at(20), 3), (
+        "the batch itself, and the next one, up to which it reaches"
+    )
 
 
 def test_only_so_many_readers_are_kept(log: Lake):
@@ -192,10 +194,10 @@ def test_a_closed_stream_leaves_nothing_to_the_collector(log: Lake, way: str):
             else:
                 with closing(source.run(at(start), 1)) as run:
                     next(run)
-        readers = [weakref.ref(each) for each in counting.readers]
+        readers = [weakref.ref(reader) for reader in counting.readers]
         counting.readers.clear()
         assert len(readers) >= 3
-        assert [each() for each in readers] == [None] * len(readers)
+        assert [reader() for reader in readers] == [None] * len(readers)
     finally:
         gc.enable()
 
@@ -205,14 +207,14 @@ def test_a_run_gives_what_fetches_give_and_opens_each_file_once(log: Lake, max_b
     counting = CountingFormat()
     archive = log.archive(formats=SegmentFormats(written=counting))
     with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
-        found = list(source.run(at(0), max_bytes))
+        result = list(source.run(at(0), max_bytes))
         assert (len(counting.opened), counting.still_open) == (5, 0)
-        assert b"".join(map(data_of, found)) == b"".join(BATCHES)
-        assert [each.cursor for each in found] == [each.cursor for each in fetches(source, max_bytes)]
+        assert b"".join(map(data_of, result)) == b"".join(BATCHES)
+        assert [item.cursor for item in result] == [fetch.cursor for fetch in fetches(source, max_bytes)]
 
 
 def test_an_error_ends_a_run_after_what_came_before_it(fresh_log: Lake):
-    broken = sorted(each.file_path for each in fresh_log.files())[2].removeprefix("file://")
+    broken = sorted(file.file_path for file in fresh_log.files())[2].removeprefix("file://")
     Path(broken).unlink()
     with ArchivedBatches(fresh_log.archive()) as source:
         run = source.run(at(0), 1)
@@ -246,42 +248,42 @@ def test_a_call_that_is_under_way_while_others_close_leaves_nothing_open(log: La
 def test_a_cancelled_call_gives_what_it_has(log: Lake, patience: int):
     with ArchivedBatches(log.archive()) as source:
         passed = count()
-        found = source.fetch(at(0), 10**9, is_cancelled=lambda: next(passed) >= patience)
-        rest = [data_of(each) for each in fetches(source, 10**9, start=found.cursor.offset)]
-        assert data_of(found) + b"".join(rest) == b"".join(BATCHES)
-        assert patience or not found.parts
+        result = source.fetch(at(0), 10**9, is_cancelled=lambda: next(passed) >= patience)
+        rest = [data_of(fetch) for fetch in fetches(source, 10**9, start=result.cursor.offset)]
+        assert data_of(result) + b"".join(rest) == b"".join(BATCHES)
+        assert patience or not result.parts
 
 
 def test_a_lost_file_is_told_with_its_place_after_the_batches_before_it(fresh_log: Lake):
     lost = sorted(file.file_path for file in fresh_log.files())[1]
     Path(lost.removeprefix("file://")).unlink()
     with ArchivedBatches(fresh_log.archive()) as source:
-        found = source.fetch(at(0), 10**9)
-        assert data_of(found) == BATCHES[0]
+        result = source.fetch(at(0), 10**9)
+        assert data_of(result) == BATCHES[0]
         for _ in range(2):
             with pytest.raises(ObjectMissing, match=r"topic='orders', partition=0, offset=3"):
-                source.fetch(found.cursor, 10**9)
+                source.fetch(result.cursor, 10**9)
         assert data_of(source.fetch(at(23), 10**9)) == BATCHES[4]
 
 
 @pytest.mark.parametrize("start", [30, 31, 1000])
 def test_nothing_at_the_end(log: Lake, start: int):
     with ArchivedBatches(log.archive(), BatchOptions(spans_gaps=True)) as source:
-        found = source.fetch(at(start), 10**9)
-        assert (found.parts, found.cursor, found.end) == ((), at(start), END)
+        result = source.fetch(at(start), 10**9)
+        assert (result.parts, result.cursor, result.end) == ((), at(start), END)
 
 
 @pytest.mark.parametrize("start", range(26, 30))
 def test_offsets_without_records_are_stepped_over(log: Lake, start: int):
     with ArchivedBatches(log.archive()) as source:
-        found = source.fetch(at(start), 1)
-        assert (found.parts, found.cursor) == ((), at(END))
+        result = source.fetch(at(start), 1)
+        assert (result.parts, result.cursor) == ((), at(END))
     with ArchivedBatches(log.archive(), BatchOptions(spans_gaps=True)) as source:
         assert source.fetch(at(start), 60, must_give=False).cursor == at(start)
-        found = source.fetch(at(start), 60)
-        assert records_in(data_of(found)).num_rows == 0
-        assert header_of(data_of(found))["base_offset"] == start
-        assert found.cursor == at(END)
+        result = source.fetch(at(start), 60)
+        assert records_in(data_of(result)).num_rows == 0
+        assert header_of(data_of(result))["base_offset"] == start
+        assert result.cursor == at(END)
 
 
 def test_what_is_archived_later_is_given_after_a_refresh(fresh_log: Lake):
@@ -292,8 +294,8 @@ def test_what_is_archived_later_is_given_after_a_refresh(fresh_log: Lake):
         fresh_log.add(ROWS, None, END, END + 5)
         assert source.fetch(last.cursor, 10**9).cursor == at(END)
         archive.refresh()
-        found = source.fetch(last.cursor, 10**9)
-        assert (header_of(data_of(found))["last_delta"], found.cursor) == (4, at(END + 5))
+        result = source.fetch(last.cursor, 10**9)
+        assert (header_of(data_of(result))["last_delta"], result.cursor) == (4, at(END + 5))
 
 
 def test_a_batch_too_large_to_hold_comes_in_parts(tmp_path: Path):
@@ -301,27 +303,27 @@ def test_a_batch_too_large_to_hold_comes_in_parts(tmp_path: Path):
     batch = build([Record(value=b"x" * 20_000)] * 400, base_offset=5, producer_id=3, producer_epoch=0, base_sequence=7)
     archive = archived(tmp_path, batch, end=405).archive()
     with ArchivedBatches(archive, BatchOptions(sizes=BatchSizes(largest=most))) as source:
-        parts = [data_of(each) for each in fetches(source, 1)]
+        parts = [data_of(fetch) for fetch in fetches(source, 1)]
     assert len(parts) == 8
     assert all(len(part) < most + 21_000 for part in parts)
     assert records_in(b"".join(parts))["offset"].to_pylist() == list(range(5, 405))
     headers = list(map(header_of, parts))
-    assert [each["base_sequence"] - each["base_offset"] for each in headers] == [2] * 8
-    ends = [each["base_offset"] + each["last_delta"] + 1 for each in headers]
-    assert ends == [*(each["base_offset"] for each in headers[1:]), 405]
+    assert [header["base_sequence"] - header["base_offset"] for header in headers] == [2] * 8
+    ends = [header["base_offset"] + header["last_delta"] + 1 for header in headers]
+    assert ends == [*(header["base_offset"] for header in headers[1:]), 405]
 
 
 def test_a_partition_that_is_not_archived_has_no_batches(log: Lake):
     with ArchivedBatches(log.archive()) as source:
-        found = source.fetch(BatchCursor(partition=7, offset=0), 10**9)
-        assert (found.parts, found.cursor.offset, found.end) == ((), 0, 0)
+        result = source.fetch(BatchCursor(partition=7, offset=0), 10**9)
+        assert (result.parts, result.cursor.offset, result.end) == ((), 0, 0)
 
 
 def test_codecs_by_call(log: Lake):
     with ArchivedBatches(log.archive()) as source:
         for codec in Codec:
-            data = b"".join(data_of(each) for each in fetches(source, 400, compression=codec))
-            assert {header_of(each)["attributes"] for each in split(data)} == {codec}
+            data = b"".join(data_of(fetch) for fetch in fetches(source, 400, compression=codec))
+            assert {header_of(value)["attributes"] for value in split(data)} == {codec}
             assert records_in(data)["value"] == records_in(b"".join(BATCHES))["value"]
 
 
@@ -340,6 +342,6 @@ def test_transactions_end_in_a_batch_that_reaches_over_their_marker(tmp_path: Pa
     batch = build([Record()], base_offset=0, producer_id=3, transactional=True)
     lake = archived(tmp_path, batch + marker(base_offset=1, producer_id=3, commit=True), end=2)
     with ArchivedBatches(lake.archive(), BatchOptions(spans_gaps=True)) as source:
-        found = source.fetch(at(0), 1)
-        header = header_of(data_of(found))
-        assert (header["last_delta"], header["attributes"], found.cursor) == (1, 0b10000, at(2))
+        result = source.fetch(at(0), 1)
+        header = header_of(data_of(result))
+        assert (header["last_delta"], header["attributes"], result.cursor) == (1, 0b10000, at(2))

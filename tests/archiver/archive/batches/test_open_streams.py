@@ -42,13 +42,13 @@ def come_back(streams: OpenStreams, place: int) -> None:
 def test_streams_in_use_outlive_any_number_that_are_used_once(most: int) -> None:
     streams = OpenStreams(most)
     used = [10_000 * number for number in range(1, most - max(1, most // 4) + 1)]
-    for place in used:
-        keep(streams, place)
-        come_back(streams, place)
+    for position in used:
+        keep(streams, position)
+        come_back(streams, position)
     once = [keep(streams, place) for place in range(500)]
-    for place in used:
-        come_back(streams, place + 1)
-    assert sum(not each.is_closed for each in once) == most - len(used)
+    for position in used:
+        come_back(streams, position + 1)
+    assert sum(not item.is_closed for item in once) == most - len(used)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 16])
@@ -59,8 +59,8 @@ def test_others_can_come_in_use_and_the_number_is_bounded(most: int) -> None:
         made.append(keep(streams, 1_000 * number))
         for step in range(3):
             come_back(streams, 1_000 * number + step)
-        assert sum(not each.is_closed for each in made) <= most
-    assert sum(not each.is_closed for each in made) == most
+        assert sum(not item.is_closed for item in made) <= most
+    assert sum(not item.is_closed for item in made) == most
     assert streams.has(SOURCE, 1_000 * (3 * most - 1) + 3)
     assert not streams.has(SOURCE, 1_000 * (3 * most - 1))
 

@@ -51,8 +51,8 @@ def again(records: pa.RecordBatch, kafka: pa.StructArray) -> pa.RecordBatch:
 @given(st.lists(st.tuples(TIMES, st.none() | TIMES, st.sampled_from([-1, 0])), min_size=1, max_size=8))
 def test_times_come_back(times: list[tuple[int, int | None, int]]):
     written = [
-        record(place, timestamp=time, append_timestamp=append, timestamp_type=kind if append is None else 1)
-        for place, (time, append, kind) in enumerate(times)
+        record(position, timestamp=time, append_timestamp=append, timestamp_type=kind if append is None else 1)
+        for position, (time, append, kind) in enumerate(times)
     ]
     records = pa.RecordBatch.from_pylist(written, RECORDS)
     ones = [1] * len(times)
@@ -72,7 +72,7 @@ def test_times_come_back(times: list[tuple[int, int | None, int]]):
 def test_attributes_hide_no_record(stored: int | None, given: int):
     records = pa.RecordBatch.from_pylist([record(0)], RECORDS)
     row = dict.fromkeys(field.name for field in KAFKA_FIELD.type) | {"partition": 0, "offset": 0, "attributes": stored}
-    found = again(records, pa.array([row], KAFKA_FIELD.type)).to_pylist()[0]
-    assert found["attributes"] == given
+    result = again(records, pa.array([row], KAFKA_FIELD.type)).to_pylist()[0]
+    assert result["attributes"] == given
     unknown = ("batch_start", "batch_end", "producer_id", "producer_epoch", "base_sequence", "leader_epoch")
-    assert {found[name] for name in (*unknown, "timestamp", "timestamp_type")} == {-1}
+    assert {result[name] for name in (*unknown, "timestamp", "timestamp_type")} == {-1}

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.upkeep.compact.choice import FileGroup, Limits, Reason, SourceFile, SourceRange, choose
 
 TARGET = 1_000
@@ -28,7 +28,7 @@ def file(
     known: bool = True,
     nan: bool = False,
 ) -> SourceFile:
-    held = None if partition is None else Bounds(partition, partition)
+    held = None if partition is None else ValueBounds(partition, partition)
     inside = TableFile(
         path=f"{spec}/{day}/{partition}/{low}-{high}-{size}-{known}",
         format="parquet",
@@ -37,7 +37,7 @@ def file(
         spec_id=spec,
         partition_values=(day, "eu"),
         partitions=held,
-        offsets=Bounds(low, high),
+        offsets=ValueBounds(low, high),
         latest=None,
         has_nan_bounds=nan,
     )

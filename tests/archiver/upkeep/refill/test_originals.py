@@ -53,7 +53,7 @@ def test_the_partition_that_a_journal_does_not_have_is_read_from_the_file(archiv
     """Values of columns are kept in no journal, so a registry that was rebuilt from one has none."""
     place = PartitionTuple("day(13), identity(101)", (b"\x01", b"v"))
     path = tmp_path / "ours.parquet"
-    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch([archive.row(offset=0), archive.row(offset=1)]))
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=2)
     file = writer.close(origin=origin, path=path.as_uri(), partition_value=0, partition=place)

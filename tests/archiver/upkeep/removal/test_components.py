@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.upkeep.removal.components import components, reach_beside
 from archiver.upkeep.retire.cut import END, reach_of
 from catalog.registry.removable import RemovableRange
@@ -31,8 +31,8 @@ def there(path: str, low: int, high: int, *, partitions: tuple[int, int] = (0, 0
         size_bytes=1,
         spec_id=0,
         partition_values=(0,),
-        partitions=Bounds(*partitions),
-        offsets=Bounds(low, high),
+        partitions=ValueBounds(*partitions),
+        offsets=ValueBounds(low, high),
         latest=None,
         position_deletes=(position_deletes("deletes", [0]),) if deletes else (),
     )

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.config.model import TopicConfig
 from archiver.errors import ConsentMissing
 from archiver.upkeep.consent import GIVEN, WITHHELD, Consent
@@ -139,8 +139,8 @@ def test_rows_at_an_edge_count_at_most() -> None:
             size_bytes=rows,
             spec_id=0,
             partition_values=(),
-            partitions=Bounds(0, 0),
-            offsets=Bounds(low, low + rows - 1),
+            partitions=ValueBounds(0, 0),
+            offsets=ValueBounds(low, low + rows - 1),
             latest=None,
         )
 

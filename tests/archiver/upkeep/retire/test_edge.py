@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.errors import BadSegment
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
@@ -27,7 +27,7 @@ def local(archive: Any, tmp_path: Path) -> Path:
     """A file with offsets from 0 that were all ingested at one time."""
     path = tmp_path / "ours.parquet"
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
-    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, range(ROWS))))
     writer.close(origin=origin, path="x", partition_value=0)
     return path
@@ -41,8 +41,8 @@ def young(archive: Any, path: Path, time_ms: int) -> YoungOffsets:
         size_bytes=path.stat().st_size,
         spec_id=0,
         partition_values=(),
-        partitions=Bounds(0, 0),
-        offsets=Bounds(0, ROWS - 1),
+        partitions=ValueBounds(0, 0),
+        offsets=ValueBounds(0, ROWS - 1),
         latest=None,
     )
     target = RewriteTarget(

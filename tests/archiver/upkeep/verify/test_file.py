@@ -17,7 +17,7 @@ from pyarrow.parquet import encryption
 from archiver.archive.assemble import Assembler
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.reader import ParquetSegmentReader
@@ -62,7 +62,7 @@ def rows(archive: Any) -> pa.RecordBatch:
 def local(archive: Any, rows: pa.RecordBatch, tmp_path: Path) -> Path:
     """A file of ours."""
     path = tmp_path / "ours.parquet"
-    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, {}))
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, {}))
     writer.write(rows)
     writer.close(origin=ORIGIN, path="x", partition_value=0, digest=digest_of(archive, rows))
     return path
@@ -98,8 +98,8 @@ def results_of(archive: Any, *paths: Path) -> tuple[FileResult, ...]:
             size_bytes=each.stat().st_size if each.exists() else size,
             spec_id=0,
             partition_values=(),
-            partitions=Bounds(0, 0),
-            offsets=Bounds(0, ROWS - 1),
+            partitions=ValueBounds(0, 0),
+            offsets=ValueBounds(0, ROWS - 1),
             latest=None,
         )
         for each in paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.upkeep.verify.evidence import Claimed, Evidence, Witness
 from archiver.upkeep.verify.file import FileResult
 from archiver.upkeep.verify.file_claims import FileClaim
@@ -79,7 +79,7 @@ def judged(
             size_bytes=9,
             spec_id=0,
             partition_values=(),
-            partitions=Bounds(0, 0),
+            partitions=ValueBounds(0, 0),
             offsets=None,
             latest=None,
         )

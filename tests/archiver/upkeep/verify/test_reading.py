@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from archiver.archive.table_files import TableFile
-from archiver.engine.runner import Outcome
+from archiver.engine.runner import TaskOutcome
 from archiver.errors import WorkerLost
 from archiver.storage.formats import FORMATS
 from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask
@@ -53,13 +53,13 @@ class Recording:
         self.slots = slots
         self.tasks: list[VerifyTask] = []
 
-    def run_tasks(self, tasks: Sequence[VerifyTask], run: object) -> Iterator[Outcome[Any]]:
+    def run_tasks(self, tasks: Sequence[VerifyTask], run: object) -> Iterator[TaskOutcome[Any]]:
         self.tasks += tasks
         for at, task in enumerate(tasks):
             results = tuple(
                 FileResult(path=each.file.path, size_bytes=each.file.size_bytes, modified_ms=0) for each in task.files
             )
-            yield Outcome(index=at, result=results, error=None)
+            yield TaskOutcome(index=at, result=results, error=None)
 
     def interrupt(self) -> None:
         """Nothing runs."""
@@ -113,10 +113,10 @@ class Dying(Recording):
         super().__init__(1)
         self._path = path
 
-    def run_tasks(self, tasks: Sequence[VerifyTask], run: object) -> Iterator[Outcome[Any]]:
+    def run_tasks(self, tasks: Sequence[VerifyTask], run: object) -> Iterator[TaskOutcome[Any]]:
         for task, outcome in zip(tasks, super().run_tasks(tasks, run), strict=True):
             is_dead = any(each.file.path == self._path for each in task.files)
-            yield Outcome(index=outcome.index, error=WorkerLost("gone")) if is_dead else outcome
+            yield TaskOutcome(index=outcome.index, error=WorkerLost("gone")) if is_dead else outcome
 
 
 def test_a_worker_that_dies_takes_the_file_it_died_of_only() -> None:

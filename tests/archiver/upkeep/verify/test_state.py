@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.upkeep.verify.file import FileResult, FileToRead
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.state import SETTLED_MS, VerifyState
@@ -22,8 +22,8 @@ WANTED = FileToRead(
         size_bytes=9,
         spec_id=0,
         partition_values=(),
-        partitions=Bounds(0, 0),
-        offsets=Bounds(0, 9),
+        partitions=ValueBounds(0, 0),
+        offsets=ValueBounds(0, 9),
         latest=None,
     ),
     cuts=(CUT,),
