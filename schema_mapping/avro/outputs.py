@@ -15,6 +15,7 @@ from schema_mapping.columns.ids import ColumnId
 from schema_mapping.columns.paths import Path
 from schema_mapping.columns.shape import ROOT_SPECIALS
 from schema_mapping.columns.types import AnyColumnType, ColumnType
+from schema_mapping.errors import DescriptorError
 
 if TYPE_CHECKING:
     from schema_mapping.avro.mapping import AvroMapping
@@ -124,6 +125,8 @@ class _Layout:
         if not is_cut:
             for at, member in enumerate(self.graph.structs[name]):
                 step = str(member.step)
+                if (*path, step) not in self.ids:
+                    raise DescriptorError("the ids given lack a column of the schema", path=(*path, step))
                 fields[step] = self.of(member.held, kind.field(at).type, (*path, member.step), space)
         specials = ROOT_SPECIALS if not path else (names.UNRECOGNIZED_STEP,)
         added = {

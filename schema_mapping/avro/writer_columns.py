@@ -179,6 +179,10 @@ class _Joining:
             return
         fields = self.structs[struct]
         step = _step_of(fields, member.name)
+        if step in steps.values():
+            step = None
+        if step is None and member.name in fields:
+            return
         if step is None:
             holds = self._join(writer, member.type, None, f"{struct}.{member.name}")
             assert holds is not None
@@ -186,8 +190,6 @@ class _Joining:
             fields[step] = StructField(
                 name=member.name, type=member.type, holds=holds, aliases=member.aliases, doc=member.doc
             )
-        elif step in steps.values():
-            return
         else:
             column = fields[step]
             wider = self._join(writer, member.type, column.holds, f"{struct}.{step}")
