@@ -120,6 +120,12 @@ class UnknownSubject(SchemaRegistryError):
     """The schema registry has no schema under this name; check the topic, the subject strategy and the url."""
 
 
+class NewerSchema(SchemaRegistryError):
+    """A record has a schema that its subject got after the topic was opened. The next run opens the topic with it."""
+
+    retryable: ClassVar[bool] = True
+
+
 class BadSchema(SchemaRegistryError):
     """A schema of the registry that can't be compiled, or isn't Protobuf. Names its id."""
 

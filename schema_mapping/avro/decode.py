@@ -68,9 +68,7 @@ def _run(
     done = 0
     for chunk in chunks:
         part = slice(done, done + len(chunk))
-        _feed(
-            decoder, chunk, None if writers is None else writers[part], None if prefixes is None else prefixes[part]
-        )
+        _feed(decoder, chunk, None if writers is None else writers[part], None if prefixes is None else prefixes[part])
         done += len(chunk)
     return assemble(programs.root, decoder)
 

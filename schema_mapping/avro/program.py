@@ -7,7 +7,7 @@ check its bytes; so has a struct that is cut.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from schema_mapping import names
-from schema_mapping.avro.kernel.tables import OPS, Tables
-from schema_mapping.avro.outputs import NO_COLUMN, AnyOutput, OutputColumns, StructOutput
+from schema_mapping.avro.kernel.tables import Tables
+from schema_mapping.avro.outputs import OutputColumns, StructOutput
 from schema_mapping.avro.symbol_tables import SymbolTables
 from schema_mapping.avro.writer_nodes import NodeRow, WriterNodes
 
@@ -53,9 +53,7 @@ def compile_programs(mapping: AvroMapping) -> WriterPrograms:
     root = outputs.add_root(mapping)
     symbols = SymbolTables()
     nodes: list[NodeRow] = []
-    programs = [
-        WriterNodes(mapping, writer, nodes, symbols).add_root(root) for writer in range(len(mapping.writers))
-    ]
+    programs = [WriterNodes(mapping, writer, nodes, symbols).add_root(root) for writer in range(len(mapping.writers))]
     arrays = {
         "nodes": _nodes(nodes),
         "columns": np.array([tuple(column) for column in outputs.columns], dtype=_COLUMN),

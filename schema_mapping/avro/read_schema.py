@@ -61,7 +61,7 @@ def _parsed(text: str) -> Any:
         raise DescriptorError(f"the Avro schema isn't JSON: {error}") from error
 
 
-class _UndefinedName(Exception):  # noqa: N818 - it never leaves this module
+class _UndefinedName(Exception):
     """A name that isn't defined yet."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from schema_mapping.avro.kernel.tables import OPS
 from schema_mapping.avro.outputs import NO_COLUMN, AnyOutput, ListOutput, MapOutput, ScalarOutput, StructOutput
+from schema_mapping.avro.schema import types_of
 from schema_mapping.avro.symbol_tables import SymbolTables
 from schema_mapping.avro.types import (
     NULL,
@@ -24,7 +25,6 @@ from schema_mapping.avro.types import (
     without_null,
 )
 from schema_mapping.avro.writer_columns import VALUE, WRAPPED, column_of, joined_scalar
-from schema_mapping.avro.schema import types_of
 from schema_mapping.columns.types import ColumnType
 
 if TYPE_CHECKING:
@@ -141,9 +141,7 @@ class WriterNodes:
             for field in self._types.records[kind.name].fields
         ]
         is_empty = int(all(row.is_empty for row in rows))
-        return NodeRow(
-            op=OPS["RECORD"], out=output.output, first=self._block(rows), count=len(rows), is_empty=is_empty
-        )
+        return NodeRow(op=OPS["RECORD"], out=output.output, first=self._block(rows), count=len(rows), is_empty=is_empty)
 
     def _field(self, kind: AvroType, struct: StructOutput, step: str | None) -> NodeRow:
         if step is None:

@@ -52,7 +52,9 @@ def mutants(value: bytes) -> st.SearchStrategy[bytes]:
     places = st.integers(0, len(value))
     return st.one_of(
         places.map(lambda at: value[:at]),
-        st.tuples(places, st.binary(min_size=1, max_size=2)).map(lambda cut: value[: cut[0]] + cut[1] + value[cut[0] :]),
+        st.tuples(places, st.binary(min_size=1, max_size=2)).map(
+            lambda cut: value[: cut[0]] + cut[1] + value[cut[0] :]
+        ),
         st.tuples(places, st.binary(min_size=1, max_size=2)).map(
             lambda cut: value[: cut[0]] + cut[1] + value[cut[0] + 1 :]
         ),

@@ -5,4 +5,6 @@ import pyarrow as pa
 
 from schema_mapping.avro.kernel.tables import Tables
 
-def encode_rows(tables: Tables, sources: npt.NDArray[Any], count: int, *, guess: int) -> tuple[pa.Buffer, pa.Buffer]: ...
+def encode_rows(
+    tables: Tables, sources: npt.NDArray[Any], count: int, *, guess: int
+) -> tuple[pa.Buffer, pa.Buffer]: ...

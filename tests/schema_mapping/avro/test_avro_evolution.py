@@ -171,7 +171,9 @@ def test_fields_may_be_reordered_and_nullable() -> None:
 def test_nested_records_and_lists_are_joined() -> None:
     def nested(*fields: dict[str, Any]) -> dict[str, Any]:
         inner = {"type": "record", "name": "Inner", "fields": list(fields)}
-        return record(field("list", {"type": "array", "items": inner}), field("map", {"type": "map", "values": "Inner"}))
+        return record(
+            field("list", {"type": "array", "items": inner}), field("map", {"type": "map", "values": "Inner"})
+        )
 
     old, new = nested(field("a", "int")), nested(field("b", "string"), field("aa", "long", aliases=["a"]))
     _, second = versions([old], [new, old])

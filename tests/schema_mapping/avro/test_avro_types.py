@@ -102,7 +102,11 @@ LOOSE: dict[str, tuple[Any, bytes, Any]] = {
     "text that isn't UTF-8": ("string", b"\x04a\xff", "a\ufffd"),
     "date too early": (logical("int", "date"), b"\xff\xff\xff\xff\x0f", None),
     "time of another day": (logical("int", "time-millis"), b"\x01", None),
-    "time beyond the year 9999": (logical("long", "timestamp-millis"), b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", None),
+    "time beyond the year 9999": (
+        logical("long", "timestamp-millis"),
+        b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        None,
+    ),
     "uuid with large letters": (logical("string", "uuid"), text(UUID_TEXT.upper()), None),
     "text that is no uuid": (logical("string", "uuid"), text("x"), None),
     "decimal with sign bytes": (logical("bytes", "decimal", precision=4), b"\4\x00\x01", 1),
@@ -146,7 +150,9 @@ FAILING: dict[str, tuple[Any, bytes, str]] = {
 def test_unreadable_value_has_a_code_and_its_place(name: str) -> None:
     schema, value, code = FAILING[name]
     if isinstance(schema, list):
-        mapping = mapping_of({"type": "record", "name": "R", "fields": [{"name": "i", "type": "int"}, {"name": "f", "type": schema}]})
+        mapping = mapping_of(
+            {"type": "record", "name": "R", "fields": [{"name": "i", "type": "int"}, {"name": "f", "type": schema}]}
+        )
     else:
         mapping = mapping_of({"type": "record", "name": "R", "fields": [{"name": "f", "type": ["null", schema]}]})
     good = b"\0" if not isinstance(schema, list) else b"\0\0\0"

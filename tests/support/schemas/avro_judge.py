@@ -14,7 +14,7 @@ FREE_ITEMS: Final = 65_536
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
-class Unreadable(Exception):  # noqa: N818 - it is a verdict
+class Unreadable(Exception):
     """Java's reader fails on the bytes."""
 
 

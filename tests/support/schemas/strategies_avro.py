@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-
 from typing import Any, Final, NamedTuple
 
 import fastavro
@@ -24,7 +23,6 @@ class Case(NamedTuple):
 
     schema: Any
     values: st.SearchStrategy[Any]
-
 
 
 SCALARS: Final[tuple[Case, ...]] = (
@@ -72,9 +70,7 @@ class _Naming:
                 return self._draw(st.sampled_from(SCALARS))
             case "enum":
                 symbols = ["A", "B", "LONGER_SYMBOL"]
-                return Case(
-                    {"type": "enum", "name": self._name("Enum"), "symbols": symbols}, st.sampled_from(symbols)
-                )
+                return Case({"type": "enum", "name": self._name("Enum"), "symbols": symbols}, st.sampled_from(symbols))
             case "fixed":
                 size = self._draw(st.integers(1, 20))
                 schema = {"type": "fixed", "name": self._name("Fixed"), "size": size}
