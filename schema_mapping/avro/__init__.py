@@ -5,4 +5,4 @@ write it. What doesn't: field ids and evolution, which are the same for every fo
 `schema` for schemas, and mappings through `schema_mapping`.
 """
 
-__all__ = ["format", "mapping", "schema"]
+__all__ = ["schema"]

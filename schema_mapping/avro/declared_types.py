@@ -39,7 +39,7 @@ def declared_field(columns: WriterColumns, renamed: Renamed, path: Path) -> Decl
     return DeclaredField(name=field.name, type=type_text(field.type), is_enum=_is_enum(field.type))
 
 
-def type_text(kind: AvroType) -> str:
+def type_text(kind: AvroType) -> str:  # noqa: PLR0911 - a table of types
     """A type as people write it: `array<string>`, `union<null, shop.Order>`, `timestamp-millis`."""
     match kind:
         case PrimitiveType(name, logical):

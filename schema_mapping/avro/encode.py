@@ -1,4 +1,4 @@
-"""Encodes rows back to values: `__raw__` if it is set, else `__prefix__` and the columns as the row's writer has them."""
+"""Encodes rows back to values: `__raw__` if it is set, else `__prefix__` and the columns by the row's writer."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _bind(array: pa.Array, source: npt.NDArray[Any]) -> list[pa.Buffer | None]:
     """Set the addresses and the shift of a column; return the buffers, which have to live as long as these."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    buffers = array.buffers()[: 1 if pa.types.is_struct(array.type) else 3]
+    buffers: list[pa.Buffer | None] = array.buffers()[: 1 if pa.types.is_struct(array.type) else 3]
     for at, buffer in enumerate(buffers):
         if at < 1 + _parts(array.type):
             source[at] = 0 if buffer is None else buffer.address

@@ -58,7 +58,7 @@ def _renamed(fields: Mapping[str, StructField], kept: Mapping[str, str | None]) 
     for step, field in fields.items():
         if field.name in named:
             chosen[step] = named[field.name]
-    for step, field in fields.items():
+    for step in fields:
         if step not in chosen and step in kept and step not in chosen.values():
             chosen[step] = step
     for step, field in fields.items():

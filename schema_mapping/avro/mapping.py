@@ -135,6 +135,12 @@ class AvroMapping:
 
         return encode(rows, self.programs)
 
+    def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
+        """Shows values as JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
+        from schema_mapping.avro.json_values import shown_values
+
+        return shown_values(self.messages, values, rows)
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object from which `mapping_from_json` makes an equal mapping."""
         return {

@@ -40,7 +40,7 @@ class _Writing:
         self._types = types
         self._written: set[str] = set()
 
-    def of(self, kind: AvroType) -> Any:
+    def of(self, kind: AvroType) -> Any:  # noqa: PLR0911 - a table of types
         match kind:
             case PrimitiveType(name, None):
                 return name

@@ -135,7 +135,7 @@ class _Joining:
             steps = self.steps.setdefault((writer, NULL, struct), {})
             self._add(writer, struct, RecordField(name=VALUE, type=kind), steps)
 
-    def _join(self, writer: int, kind: AvroType, holds: Held | None, at: str) -> Held | None:
+    def _join(self, writer: int, kind: AvroType, holds: Held | None, at: str) -> Held | None:  # noqa: PLR0911 - a table of types
         """What holds a writer's type, and all that `holds` held. None if one column can't hold both."""
         kind, _ = without_null(kind)
         if isinstance(holds, StructOf) and holds.name.endswith("|") and not isinstance(kind, UnionOf):
@@ -143,7 +143,7 @@ class _Joining:
         match kind:
             case UnionOf() if holds is None or (isinstance(holds, StructOf) and holds.name.endswith("|")):
                 return self._branches(writer, kind, holds or StructOf(f"{at}|"))
-            case UnionOf():
+            case UnionOf() if holds is not None:
                 return self._one_branch(writer, kind, holds, at)
             case RecordName():
                 return self._record(writer, kind, holds)

@@ -208,7 +208,7 @@ class WriterNodes:
                 pass
         return row
 
-    def _checks(self, kind: AvroType) -> NodeRow:
+    def _checks(self, kind: AvroType) -> NodeRow:  # noqa: PLR0911 - a table of types
         """The node of a type whose values are only checked."""
         match kind:
             case PrimitiveType(name):

@@ -80,9 +80,14 @@ class Subjects:
         if not older:
             remembered = self.ids(subject, kind).kept(self._remembered.schemas)
             numbered = ((schema.id, schema) for schema in remembered)
-            older = tuple(schema for _, schema in sorted(
-                ((number, schema) for number, schema in numbered if isinstance(number, int)), key=_number, reverse=True
-            ))
+            older = tuple(
+                schema
+                for _, schema in sorted(
+                    ((number, schema) for number, schema in numbered if isinstance(number, int)),
+                    key=_number,
+                    reverse=True,
+                )
+            )
         self._versions[subject] = older
         return (latest, *(schema for schema in older if schema.id != latest.id))[:most]
 

@@ -7,9 +7,11 @@ place.
 
 from libc.stdint cimport INT32_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy
 
-from schema_mapping.avro.kernel.growing cimport Growing, mark, put_bytes, put_valid, ready
+from schema_mapping.avro.kernel.growing cimport Growing, mark, ready
+from schema_mapping.avro.kernel.map_keys cimport find_replaced
+from schema_mapping.avro.kernel.puts cimport put32, put64, put_boolean, put_present, put_text, put_wide, row_of
 from schema_mapping.avro.kernel.scalars cimport (
     DAY_MICROS, DAY_MILLIS, HIGHEST_DATE, HIGHEST_MICROS, HIGHEST_MILLIS, LOWEST_DATE, LOWEST_MICROS, LOWEST_MILLIS,
     int128, is_shortest, read_decimal, read_uuid,
@@ -18,100 +20,13 @@ from schema_mapping.avro.kernel.tables cimport (
     OP_ARRAY, OP_ASIDE, OP_BOOLEAN, OP_BYTES, OP_CUT, OP_DATE, OP_DECIMAL_BYTES, OP_DECIMAL_FIXED, OP_DOUBLE, OP_ENUM,
     OP_FIXED, OP_FLOAT, OP_FLOAT_AS_DOUBLE, OP_INT, OP_INT_AS_LONG, OP_LONG, OP_LONG_FIXED, OP_MAP, OP_NULL, OP_NULLABLE, OP_RECORD,
     OP_STRING, OP_TIME_MICROS, OP_TIME_MILLIS, OP_TIMESTAMP_MICROS, OP_TIMESTAMP_MILLIS, OP_UNION, OP_UUID_TEXT, Node,
-    hash_symbol,
 )
 from schema_mapping.avro.kernel.varints cimport read_int, read_long
 from schema_mapping.kernel.octets cimport is_ascii, load32, load64, utf8_step
 
 cdef enum:
     BLOCK = 100         # items of a sized block
-    FEW_KEYS = 8        # compared with each other, without a hash table
     UUID_LETTERS = 36
-
-
-cdef inline int64_t row_of(Reading* r, const Growing* column) noexcept nogil:
-    return r.counts[column.space] - 1
-
-
-cdef inline const uint8_t* put32(Reading* r, const Node* node, uint32_t value, const uint8_t* p) noexcept nogil:
-    cdef Growing* column
-    cdef int64_t row
-    if node.out < 0:
-        return p
-    column = &r.columns[node.out]
-    row = row_of(r, column)
-    if not ready(r.owner, column, row):
-        return fail(r, STOPPED, p)
-    (<uint32_t*>column.values)[row] = value
-    mark(column, row)
-    return p
-
-
-cdef inline const uint8_t* put64(Reading* r, const Node* node, uint64_t value, const uint8_t* p) noexcept nogil:
-    cdef Growing* column
-    cdef int64_t row
-    if node.out < 0:
-        return p
-    column = &r.columns[node.out]
-    row = row_of(r, column)
-    if not ready(r.owner, column, row):
-        return fail(r, STOPPED, p)
-    (<uint64_t*>column.values)[row] = value
-    mark(column, row)
-    return p
-
-
-cdef inline const uint8_t* put_wide(
-    Reading* r, const Node* node, const void* value, int64_t width, const uint8_t* p
-) noexcept nogil:
-    cdef Growing* column
-    cdef int64_t row
-    if node.out < 0:
-        return p
-    column = &r.columns[node.out]
-    row = row_of(r, column)
-    if not ready(r.owner, column, row):
-        return fail(r, STOPPED, p)
-    memcpy(column.values + row * width, value, width)
-    mark(column, row)
-    return p
-
-
-cdef inline const uint8_t* put_boolean(Reading* r, const Node* node, bint value, const uint8_t* p) noexcept nogil:
-    cdef Growing* column
-    cdef int64_t row
-    if node.out < 0:
-        return p
-    column = &r.columns[node.out]
-    row = row_of(r, column)
-    if not ready(r.owner, column, row):
-        return fail(r, STOPPED, p)
-    if value:
-        column.values[row >> 3] |= 1 << (row & 7)
-    mark(column, row)
-    return p
-
-
-cdef inline const uint8_t* put_text(
-    Reading* r, int32_t out, const uint8_t* start, int64_t size, const uint8_t* p
-) noexcept nogil:
-    cdef Growing* column
-    if out < 0:
-        return p
-    column = &r.columns[out]
-    if not put_bytes(r.owner, column, row_of(r, column), start, size):
-        return fail(r, STOPPED, p)
-    return p
-
-
-cdef inline const uint8_t* put_present(Reading* r, int32_t out, const uint8_t* p) noexcept nogil:
-    cdef Growing* column
-    if out < 0:
-        return p
-    column = &r.columns[out]
-    if not put_valid(r.owner, column, row_of(r, column)):
-        return fail(r, STOPPED, p)
-    return p
 
 
 cdef inline const uint8_t* read_length(Reading* r, const uint8_t* p, int64_t* size) noexcept nogil:
@@ -292,68 +207,6 @@ cdef const uint8_t* read_branch(Reading* r, const Node* node, const uint8_t* p, 
         if p == NULL:
             return NULL
     return read_value(r, branch, p, depth)
-
-
-cdef bint same_keys(const Growing* keys, int64_t one, int64_t two) noexcept nogil:
-    cdef const int32_t* offsets = <const int32_t*>keys.values
-    cdef int64_t size = offsets[one + 1] - offsets[one]
-    return (
-        size == offsets[two + 1] - offsets[two]
-        and (size == 0 or memcmp(keys.data + offsets[one], keys.data + offsets[two], size) == 0)
-    )
-
-
-cdef bint replace(Reading* r, int32_t space, int64_t row) noexcept nogil:
-    cdef Replaced* replaced = &r.replaced[space]
-    cdef int64_t capacity
-    cdef int64_t* rows
-    r.loose = True
-    if replaced.count == replaced.capacity:
-        capacity = 2 * replaced.capacity + 64
-        rows = <int64_t*>realloc(replaced.rows, capacity * sizeof(int64_t))
-        if rows == NULL:
-            return False
-        replaced.rows, replaced.capacity = rows, capacity
-    replaced.rows[replaced.count] = row
-    replaced.count += 1
-    return True
-
-
-cdef bint find_replaced(Reading* r, const Node* node, int64_t first) noexcept nogil:
-    # Marks entries of a map whose key comes again. Returns False if memory is out.
-    cdef const Growing* keys = &r.columns[node.extra]
-    cdef const int32_t* offsets = <const int32_t*>keys.values
-    cdef int64_t last = r.counts[node.space]
-    cdef int64_t size = 16
-    cdef int64_t row, at, later
-    cdef int32_t* hashed
-    if last - first <= FEW_KEYS:
-        for row in range(first, last):
-            for later in range(row + 1, last):
-                if same_keys(keys, row, later):
-                    if not replace(r, node.space, row):
-                        return False
-                    break
-        return True
-    while size < 2 * (last - first):
-        size *= 2
-    if r.hashed_size < size:
-        hashed = <int32_t*>realloc(r.hashed, size * sizeof(int32_t))
-        if hashed == NULL:
-            return False
-        r.hashed, r.hashed_size = hashed, size
-    memset(r.hashed, 0, size * sizeof(int32_t))
-    # From the last entry to the first: a key that is there already comes again.
-    for row in range(last - 1, first - 1, -1):
-        at = hash_symbol(keys.data + offsets[row], offsets[row + 1] - offsets[row], r.seed) & (size - 1)
-        while r.hashed[at] and not same_keys(keys, r.hashed[at] - 1, row):
-            at = (at + 1) & (size - 1)
-        if r.hashed[at]:
-            if not replace(r, node.space, row):
-                return False
-        else:
-            r.hashed[at] = <int32_t>(row + 1)
-    return True
 
 
 cdef const uint8_t* read_items(Reading* r, const Node* node, const uint8_t* p, int64_t count, int depth) noexcept nogil:

@@ -63,7 +63,7 @@ class _Naming:
         }
         return st.just(Case(schema, st.fixed_dictionaries({key: case.values for key, case in fields.items()})))
 
-    def type(self, depth: int) -> Case:
+    def type(self, depth: int) -> Case:  # noqa: PLR0911 - a table of types
         kinds = ["scalar", "enum", "fixed"] + ["array", "map", "record", "nullable", "union"] * (depth > 0)
         match self._draw(st.sampled_from(kinds)):
             case "scalar":
@@ -122,7 +122,7 @@ def mapping_of(*schemas: Any) -> AvroMapping:
     return mapping
 
 
-def shown(schema: Any, value: Any) -> Any:
+def shown(schema: Any, value: Any) -> Any:  # noqa: PLR0911 - a table of types
     """A value as Arrow shows its column, without the columns that the archiver adds."""
     match schema:
         case list():

@@ -1,4 +1,4 @@
-"""Avro topics from files and from a schema registry: schemas, envelopes, and schemas that come while a topic is read."""
+"""Avro topics from files and from a schema registry: schemas, envelopes, and schemas that come later."""
 
 from __future__ import annotations
 
