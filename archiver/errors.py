@@ -14,7 +14,7 @@ ArchiverError
 │   ├── SchemaRegistryUnavailable (retryable) it doesn't answer, or asks to slow down
 │   ├── SchemaRegistryDenied the credentials are wrong, or have no right to read this
 │   ├── UnknownSubject       it has no schema under this name
-│   ├── NewerSchema *        a record's schema is newer than the topic's opening
+│   ├── NewerSchema          (retryable) a record's schema is newer than the topic's opening
 │   └── BadSchema            a schema that can't be compiled
 ├── CorruptBatch             a record batch whose bytes contradict its own header or checksum
 ├── UnencodableBatch         rows that can't form a valid record batch
