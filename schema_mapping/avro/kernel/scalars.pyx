@@ -79,7 +79,7 @@ cdef bint read_uuid(const uint8_t* text, uint8_t* out) noexcept nogil:
     cdef int i = 0
     cdef int high, low
     while i < UUID_TEXT:
-        if DASHES >> i & 1 and i < 32:
+        if i < 24 and DASHES >> i & 1:
             if text[i] != 45:
                 return False
             i += 1
