@@ -24,7 +24,7 @@ def decode(
     which: Places | None = None,
     prefix_lengths: Lengths | None = None,
 ) -> pa.StructArray:
-    """Decodes values to rows of `programs.arrow_type`; a null value is a null row, and so is one that is NOT_ONE.
+    """Decodes values to rows of `programs.arrow_type`; a null value is a null row, and so is a value that is NOT_ONE.
 
     `which` gives the writer of each value; without it all have the first. `prefix_lengths` gives the length of each
     value's envelope, which is kept as `__prefix__`; byte offsets in `__err__` count from the value's start, envelope

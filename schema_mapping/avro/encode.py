@@ -29,7 +29,7 @@ def encode(rows: pa.StructArray, programs: WriterPrograms) -> pa.BinaryArray | p
     """Gives back the values that `rows` were decoded from, bit for bit; a null row is a null value.
 
     The result is large binary if the values together exceed 2 GiB. Raises KernelError if the rows don't have the
-    mapping's columns, or if a row can't have been decoded by it.
+    mapping's columns, or if the mapping can't have decoded a row.
     """
     if rows.type != programs.arrow_type:
         rows = as_mapped(rows, programs.arrow_type)
@@ -52,7 +52,7 @@ def encode(rows: pa.StructArray, programs: WriterPrograms) -> pa.BinaryArray | p
 
 
 def _columns(output: AnyOutput, array: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """The arrays by the numbers of their columns. Children are those of all rows, whatever part of them is taken."""
+    """The arrays by the numbers of their columns. Children of lists and maps are whole."""
     yield output.output, array
     match output:
         case StructOutput():

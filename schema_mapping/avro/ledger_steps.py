@@ -65,9 +65,9 @@ def _renamed(fields: Mapping[str, StructField], kept: Mapping[str, str | None]) 
         if step not in chosen:
             old = (alias for alias in field.aliases if alias in kept and alias not in chosen.values())
             chosen[step] = next(old, step)
-            while chosen[step] in [other for key, other in chosen.items() if key != step]:
+            while chosen[step] in [kept_step for key, kept_step in chosen.items() if key != step]:
                 chosen[step] += "#"
-    return {step: other for step, other in chosen.items() if other != step}
+    return {step: kept_step for step, kept_step in chosen.items() if kept_step != step}
 
 
 def struct_in(holds: Held) -> tuple[str | None, Path]:

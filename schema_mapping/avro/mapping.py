@@ -112,9 +112,20 @@ class AvroMapping:
     @cached_property
     def programs(self) -> WriterPrograms:
         """The kernel's tables, compiled once in a process."""
+        from schema_mapping.avro.mapped_writers import MappedWriters
         from schema_mapping.avro.program import compile_programs
 
-        return compile_programs(self)
+        return compile_programs(
+            MappedWriters(
+                types=tuple(types_of(text) for text in self.writers),
+                columns=self.columns,
+                renamed=self.steps,
+                graph=self.graph,
+                ids=self.ids,
+                arrow_type=self.arrow_type,
+                keep_raw=self.keep_raw,
+            )
+        )
 
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None

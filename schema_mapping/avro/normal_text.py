@@ -58,7 +58,7 @@ class _Writing:
                 return self._named(kind)
 
     def _named(self, kind: FixedBytes | EnumSymbols | RecordName) -> Any:
-        # A name without a namespace is written with a dot before it: it must not get that of the type around it.
+        # A name without a namespace gets a dot before it, so that it does not take the namespace of the type around it.
         name = kind.name if "." in kind.name else f".{kind.name}"
         if kind.name in self._written:
             return name

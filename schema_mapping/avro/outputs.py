@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from schema_mapping import names
 from schema_mapping.avro.kernel.tables import COLUMNS
+from schema_mapping.avro.mapped_writers import MappedWriters
 from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, StructOf
 from schema_mapping.columns.ids import ColumnId
 from schema_mapping.columns.paths import Path
 from schema_mapping.columns.shape import ROOT_SPECIALS
 from schema_mapping.columns.types import AnyColumnType, ColumnType
 from schema_mapping.errors import DescriptorError
-
-if TYPE_CHECKING:
-    from schema_mapping.avro.mapping import AvroMapping
 
 ROOT_SPACE: Final = 0
 NO_COLUMN: Final = -1
@@ -78,10 +76,10 @@ class OutputColumns:
     map_spaces: list[int] = field(default_factory=list)
     specials: dict[int, int] = field(default_factory=dict)
 
-    def add_root(self, mapping: AvroMapping) -> StructOutput:
-        """Add all columns of a mapping. The columns that are added to the root are in `specials`, by step."""
-        layout = _Layout(self, mapping.graph, mapping.ids.by_path())
-        return layout.struct(mapping.graph.root, mapping.arrow_type, (), ROOT_SPACE)
+    def add_root(self, writers: MappedWriters) -> StructOutput:
+        """Add all columns of the writers. The columns that are added to the root are in `specials`, by step."""
+        layout = _Layout(self, writers.graph, writers.ids.by_path())
+        return layout.struct(writers.graph.root, writers.arrow_type, (), ROOT_SPACE)
 
     def add(self, kind: str, space: int, width: int = 0) -> int:
         """Add a column; return its number. Columns of numbers and byte strings of one size have a width."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,10 @@ import pyarrow as pa
 
 from schema_mapping import names
 from schema_mapping.avro.kernel.tables import Tables
+from schema_mapping.avro.mapped_writers import MappedWriters
 from schema_mapping.avro.outputs import OutputColumns, StructOutput
 from schema_mapping.avro.symbol_tables import SymbolTables
 from schema_mapping.avro.writer_nodes import NodeRow, WriterNodes
-
-if TYPE_CHECKING:
-    from schema_mapping.avro.mapping import AvroMapping
 
 VALUE_MEMORY: Final = 1 << 30
 BLOCKS_100_SIZED: Final = "blocks_100_sized"
@@ -47,13 +45,13 @@ class WriterPrograms:
         return self.root.type
 
 
-def compile_programs(mapping: AvroMapping) -> WriterPrograms:
-    """The tables of all writers of a mapping."""
+def compile_programs(writers: MappedWriters) -> WriterPrograms:
+    """The tables of all writers."""
     outputs = OutputColumns()
-    root = outputs.add_root(mapping)
+    root = outputs.add_root(writers)
     symbols = SymbolTables()
     nodes: list[NodeRow] = []
-    programs = [WriterNodes(mapping, writer, nodes, symbols).add_root(root) for writer in range(len(mapping.writers))]
+    programs = [WriterNodes(writers, number, nodes, symbols).add_root(root) for number in range(len(writers.types))]
     arrays = {
         "nodes": _nodes(nodes),
         "columns": np.array([tuple(column) for column in outputs.columns], dtype=_COLUMN),
@@ -63,14 +61,14 @@ def compile_programs(mapping: AvroMapping) -> WriterPrograms:
         **symbols.arrays(form_texts(len(programs))),
     }
     special = {names.STEP_NAMES[step].strip("_"): output for step, output in outputs.specials.items()}
-    tables = Tables(arrays, specials={"row": root.output, **special}, keep_raw=mapping.keep_raw)
+    tables = Tables(arrays, specials={"row": root.output, **special}, keep_raw=writers.keep_raw)
     return WriterPrograms(tables=tables, root=root, outputs=outputs, writers=len(programs))
 
 
 def form_texts(writers: int) -> tuple[str, ...]:
     """The `__form__` of each writer's values: in canonical form, then with sized blocks. The newest one's first is "".
 
-    The writer is named by its place in the mapping, which is the one that the row was written with.
+    The writer is named by its place in the mapping that the row was written with.
     """
     named = [f"writer_{number}" if number else "" for number in range(writers)]
     return tuple(form for name in named for form in (name, "_".join(filter(None, (name, BLOCKS_100_SIZED)))))

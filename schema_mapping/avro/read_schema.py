@@ -1,6 +1,6 @@
 """Reads Avro schemas: JSON with names, namespaces, logical types, and types that other schemas define.
 
-It is as lenient as the readers of other languages where bytes and columns don't depend on it: names may have any
+It is as lenient as readers of other languages if bytes and columns don't depend on it: names may have any
 characters, and a logical type that doesn't fit its type is ignored, as the specification says.
 """
 
@@ -71,7 +71,7 @@ class _SchemaText:
         self._named: dict[str, AvroType] = {}
 
     def define(self, references: Iterable[str]) -> None:
-        """Reads all references; one that needs another is read after it."""
+        """Reads all references; a reference that needs another one is read after it."""
         waiting = [_parsed(text) for text in references]
         while waiting:
             left = []

@@ -55,7 +55,7 @@ class AvroSchema:
 
 
 def distinct(writers: tuple[str, ...]) -> tuple[str, ...]:
-    """The writers without those that mean the same as an earlier one."""
+    """The writers, without repetitions of the same meaning."""
     return tuple({normal(text): text for text in reversed(writers)}[key] for key in dict.fromkeys(map(normal, writers)))
 
 

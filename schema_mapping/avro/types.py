@@ -33,7 +33,7 @@ LOGICAL_OF: Final[Mapping[Primitive, tuple[Logical, ...]]] = {
     ),
     "string": ("uuid",),
 }
-"""The logical types that get columns of their own. All others are shown as the type that they annotate."""
+"""The logical types that change the column. Any other logical type is shown as the type that it annotates."""
 
 
 @dataclass(frozen=True, slots=True)

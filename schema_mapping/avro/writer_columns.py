@@ -216,7 +216,7 @@ class _Joining:
         return holds
 
     def _member(self, writer: int, branch: AvroType, members: Mapping[str, StructField]) -> str:
-        """The step of a branch: that of its name, of an alias, or of a renamed namespace; else its name."""
+        """The step of a branch, found by its name, an alias, or a record's simple name; else its name."""
         name = type_name(branch)
         aliases = {step for step in members if step in self._aliases(writer, branch)}
         short = [step for step in members if step.rpartition(".")[2] == name.rpartition(".")[2]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from schema_mapping.avro.kernel.tables import OPS
+from schema_mapping.avro.mapped_writers import MappedWriters
 from schema_mapping.avro.outputs import NO_COLUMN, AnyOutput, ListOutput, MapOutput, ScalarOutput, StructOutput
-from schema_mapping.avro.schema import types_of
 from schema_mapping.avro.symbol_tables import SymbolTables
 from schema_mapping.avro.types import (
     NULL,
@@ -26,9 +26,6 @@ from schema_mapping.avro.types import (
 )
 from schema_mapping.avro.writer_columns import VALUE, WRAPPED, column_of, joined_scalar
 from schema_mapping.columns.types import ColumnType
-
-if TYPE_CHECKING:
-    from schema_mapping.avro.mapping import AvroMapping
 
 _OPS: Final = {
     "boolean": "BOOLEAN",
@@ -70,12 +67,12 @@ class NodeRow:
 
 
 class WriterNodes:
-    """Adds the nodes of one writer of a mapping to the nodes of all."""
+    """Adds the nodes of one writer to the nodes of all."""
 
-    def __init__(self, mapping: AvroMapping, writer: int, nodes: list[NodeRow], symbols: SymbolTables) -> None:
-        self._columns = mapping.columns
-        self._renamed = mapping.steps
-        self._types = types_of(mapping.writers[writer])
+    def __init__(self, writers: MappedWriters, writer: int, nodes: list[NodeRow], symbols: SymbolTables) -> None:
+        self._columns = writers.columns
+        self._renamed = writers.renamed
+        self._types = writers.types[writer]
         self._writer = writer
         self._nodes = nodes
         self._symbols = symbols

@@ -1,4 +1,4 @@
-# Reads and checks bytes where they lie: little-endian numbers, UTF-8, and decimal digits.
+# Reads and checks bytes in place: little-endian numbers, UTF-8, and decimal digits.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy

@@ -38,8 +38,11 @@ ENUM: Final = {"type": "enum", "name": "Enum", "symbols": ["A", "B", "CC"]}
 FIXED: Final = {"type": "fixed", "name": "Fixed", "size": 3}
 NODE: Final = record("Node", id="long", next=["null", "Node"], more={"type": "array", "items": "Node"})
 FAMILY: Final[tuple[tuple[Any, Any], ...]] = (
-    (record("Numbers", a="int", b="long", c="float", d="double", e="boolean"), dict(a=1, b=2, c=0.5, d=0.25, e=True)),
-    (record("Texts", a="string", b="bytes", c=["null", "string"]), dict(a="ä", b=b"\xff", c=None)),
+    (
+        record("Numbers", a="int", b="long", c="float", d="double", e="boolean"),
+        {"a": 1, "b": 2, "c": 0.5, "d": 0.25, "e": True},
+    ),
+    (record("Texts", a="string", b="bytes", c=["null", "string"]), {"a": "ä", "b": b"\xff", "c": None}),
     (
         record(
             "Times",
@@ -50,7 +53,7 @@ FAMILY: Final[tuple[tuple[Any, Any], ...]] = (
             e=logical("long", "local-timestamp-micros"),
             f=["null", logical("string", "uuid")],
         ),
-        dict(a=1, b=2, c=3, d=4, e=5, f="0dd0e0a0-8be9-4c7f-8e9f-aa7dbe5a60f2"),
+        {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": "0dd0e0a0-8be9-4c7f-8e9f-aa7dbe5a60f2"},
     ),
     (
         record(
@@ -58,22 +61,22 @@ FAMILY: Final[tuple[tuple[Any, Any], ...]] = (
             a=logical("bytes", "decimal", precision=5, scale=2),
             b={**FIXED, "size": 20, **logical("fixed", "decimal", precision=38)},
         ),
-        dict(a=b"\1", b=bytes(20)),
+        {"a": b"\1", "b": bytes(20)},
     ),
-    (record("Lists", a={"type": "array", "items": ["null", "int"]}), dict(a=[1, None, 3])),
-    (record("Maps", a={"type": "map", "values": {"type": "array", "items": "string"}}), dict(a={"x": ["y"], "z": []})),
-    (record("Unions", a=["string", "null", ENUM, FIXED, record("In", x="long")]), dict(a=("In", dict(x=5)))),
+    (record("Lists", a={"type": "array", "items": ["null", "int"]}), {"a": [1, None, 3]}),
+    (record("Maps", a={"type": "map", "values": {"type": "array", "items": "string"}}), {"a": {"x": ["y"], "z": []}}),
+    (record("Unions", a=["string", "null", ENUM, FIXED, record("In", x="long")]), {"a": ("In", {"x": 5})}),
     (
         record("Nothing", a={"type": "array", "items": "null"}, b={"type": "array", "items": record("E")}),
-        dict(a=[], b=[{}]),
+        {"a": [], "b": [{}]},
     ),
-    (NODE, dict(id=1, next=dict(id=2, next=None, more=[]), more=[])),
+    (NODE, {"id": 1, "next": {"id": 2, "next": None, "more": []}, "more": []}),
     (
         record(
             "Deep",
             a={"type": "array", "items": {"type": "map", "values": ["null", record("Leaf", x=ENUM, y="double")]}},
         ),
-        dict(a=[{"k": dict(x="B", y=0.5), "l": None}]),
+        {"a": [{"k": {"x": "B", "y": 0.5}, "l": None}]},
     ),
 )
 

@@ -26,7 +26,7 @@ from tests.support.servers.stack import Stack
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves sockets of collect() open
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # Confluent's client
 ]
 

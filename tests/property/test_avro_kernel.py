@@ -48,7 +48,7 @@ def test_other_bytes_come_back_and_fail_as_java_does(case: Case, data: st.DataOb
 
 
 def mutants(value: bytes) -> st.SearchStrategy[bytes]:
-    """Bytes like a value: cut, with a byte changed, put in or taken out, or any others."""
+    """Bytes like a value: cut, with a byte changed, put in or taken out, or any bytes."""
     places = st.integers(0, len(value))
     return st.one_of(
         places.map(lambda at: value[:at]),

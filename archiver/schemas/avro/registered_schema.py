@@ -12,7 +12,7 @@ from schema_mapping.avro.schema import complete_text, types_of, writer_fingerpri
 from schema_mapping.errors import DescriptorError
 
 _FIRST_BYTES: Final = b"avro\0"
-"""The first bytes of a kept schema. Kept schemas of other kinds have others."""
+"""The first bytes of a kept schema. Kept schemas of other kinds begin differently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ AVRO_SETTINGS: Final = AvroSettings()
 
 
 def read_schema_files(paths: tuple[Path, ...]) -> AvroSchema:
-    """Read the schema of the first file; the others define types that it uses. Raises ConfigError with the file."""
+    """Read the schema of the first file; further files define types that it uses. Raises ConfigError with the file."""
     texts = tuple(map(_text, paths))
     try:
         return AvroSchema.of(texts[0], references=texts[1:])

@@ -35,14 +35,14 @@ OTHER_SCHEMA: Final = "other_schema@1"
 class WriterChoice:
     """Chooses one of `messages` by the schema's fingerprint; these are in the order of the mapping's writers.
 
-    `known` has the fingerprints of ids and GUIDs that needn't be looked up. `subject` has the topic's schemas.
+    `numbered` has the fingerprints of ids and GUIDs that needn't be looked up. `subject` has the topic's schemas.
     """
 
     messages: tuple[str, ...]
     fingerprints: tuple[str, ...]
     registry: RegistryIds[WriterSchema]
     subject: str
-    known: tuple[tuple[SchemaNumber, str], ...] = ()
+    numbered: tuple[tuple[SchemaNumber, str], ...] = ()
 
     @property
     def min_bytes(self) -> int:
@@ -54,14 +54,14 @@ class WriterChoice:
         yield rows, self._verdict(schema_id)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """The schemas of those ids that aren't in `known`."""
-        return self.registry.to_keep(set(schema_ids) - {number for number, _ in self.known})
+        """The schemas of the ids that aren't in `numbered`."""
+        return self.registry.to_keep(set(schema_ids) - {number for number, _ in self.numbered})
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> WriterChoice:
-        """A copy that knows those of the schemas whose ids count in the same context."""
+        """A copy that also knows the schemas whose ids count in the same context."""
         more = {schema.id: schema.fingerprint for schema in self.registry.kept(schemas)}
-        numbers = dict(self.known) | more
-        return replace(self, known=tuple((number, numbers[number]) for number in sorted(numbers, key=str)))
+        numbers = dict(self.numbered) | more
+        return replace(self, numbered=tuple((number, numbers[number]) for number in sorted(numbers, key=str)))
 
     def _verdict(self, schema_id: SchemaNumber) -> Verdict:
         length = head_bytes(schema_id)
@@ -83,7 +83,7 @@ class WriterChoice:
         return Verdict(length, OTHER_SCHEMA)
 
     def _fingerprint(self, schema_id: SchemaNumber) -> str | None:
-        fingerprint = dict(self.known).get(schema_id)
+        fingerprint = dict(self.numbered).get(schema_id)
         if fingerprint is not None:
             return fingerprint
         schema = self.registry.schema(schema_id)

@@ -61,7 +61,7 @@ cdef bint make_room(GrowingColumns owner, Growing* column, int64_t row) noexcept
 
 
 cdef bint open_bits(GrowingColumns owner, Growing* column) noexcept:
-    # Makes the validity, with all rows so far valid.
+    # Makes the validity, with all earlier rows valid.
     cdef int64_t i
     column.bits = grown(owner, column, BITS, (column.room + 7) >> 3, 0)
     if column.bits == NULL:

@@ -297,7 +297,7 @@ cdef const uint8_t* read_list(Reading* r, const Node* node, const uint8_t* p, in
 
 
 cdef const uint8_t* read_cut(Reading* r, const Node* node, const uint8_t* p, int depth) noexcept nogil:
-    # Keeps a type's bytes whole, in whatever form they are.
+    # Keeps a type's bytes whole, in any form.
     cdef const uint8_t* start = p
     cdef bint loose = r.loose
     cdef bint is_plain = r.is_plain

@@ -149,8 +149,8 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
         (
             "[topics.shop.value]",
             (
-                "topics.shop.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro'. If 'shop.value' is "
-                'a topic, quote its name: [topics."shop.value"]'
+                "topics.shop.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro'. If 'shop.value' "
+                'is a topic, quote its name: [topics."shop.value"]'
             ),
         ),
         (

@@ -29,14 +29,14 @@ def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
 
 def versions(*writers: list[dict[str, Any]]) -> list[Assignment]:
     """The assignments of one topic, each with the writers, the newest first."""
-    state, found = LedgerState(), []
+    state, assigned = LedgerState(), []
     for schemas in writers:
         assignment = assign(state, value=AvroSchema.of(*map(json.dumps, schemas)))
         state = assignment.state
-        found.append(assignment)
-    rebuilt = rebuild_ledger([assignment.row for assignment in found])
+        assigned.append(assignment)
+    rebuilt = rebuild_ledger([assignment.row for assignment in assigned])
     assert [entry.field_id for entry in rebuilt.entries] == [entry.field_id for entry in state.entries]
-    return found
+    return assigned
 
 
 def ids(assignment: Assignment) -> dict[str, int]:

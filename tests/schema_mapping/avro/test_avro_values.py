@@ -102,10 +102,10 @@ def test_bytes_of_a_cut_type_may_have_any_form() -> None:
 def test_depth_is_limited() -> None:
     deep = b"\2\2" * 100_000 + b"\2\0"
     rows = rows_of(mapping_of(NODE), [b"\2\2" * 300 + b"\2\0", deep])
-    code, place = rows.field("__err__")[1].as_py().split("@")
+    code, offset = rows.field("__err__")[1].as_py().split("@")
     assert rows.field("__err__")[0].as_py() is None
     assert code == "too_deep"
-    assert 600 < int(place) < 2_000
+    assert 600 < int(offset) < 2_000
 
 
 @pytest.mark.parametrize(
@@ -252,6 +252,6 @@ def test_rows_with_dictionaries_and_large_texts_are_encoded() -> None:
 
 def test_mapping_without_ids_of_its_columns_is_refused() -> None:
     mapping = mapping_of(LISTS)
-    other = compile_avro(AvroSchema.of(json.dumps(NODE)), {}, mapping.ids, mapping.options, keep_raw=False)
+    foreign = compile_avro(AvroSchema.of(json.dumps(NODE)), {}, mapping.ids, mapping.options, keep_raw=False)
     with pytest.raises(DescriptorError, match="ids given lack a column"):
-        _ = other.programs
+        _ = foreign.programs

@@ -20,8 +20,8 @@ def record(*fields: dict[str, Any], name: str = "R", **more: Any) -> str:
 
 def test_names_take_the_namespace_around_them() -> None:
     inner = {"type": "record", "name": "Inner", "fields": [{"name": "again", "type": ["null", "R"]}]}
-    other = {"type": "record", "name": "Other", "namespace": "b", "fields": [{"name": "in", "type": "a.Inner"}]}
-    types = read_types(record({"name": "x", "type": inner}, {"name": "y", "type": other}, namespace="a"))
+    another = {"type": "record", "name": "Other", "namespace": "b", "fields": [{"name": "in", "type": "a.Inner"}]}
+    types = read_types(record({"name": "x", "type": inner}, {"name": "y", "type": another}, namespace="a"))
     assert types.root == RecordName("a.R")
     assert list(types.records) == ["a.R", "a.Inner", "b.Other"]
     assert types.records["a.Inner"].fields[0].type == UnionOf((NULL, RecordName("a.R")))
@@ -112,12 +112,12 @@ def test_fingerprint_leaves_out_docs_and_defaults_only() -> None:
     plain = writer_fingerprint(record({"name": "x", "type": "int"}))
     same = record({"name": "x", "type": "int", "doc": "a number", "default": 3})
     assert writer_fingerprint(same) == plain
-    for other in (
+    for changed in (
         {"name": "y", "type": "int"},
         {"name": "x", "type": {"type": "int", "logicalType": "date"}},
         {"name": "x", "type": "int", "aliases": ["y"]},
     ):
-        assert writer_fingerprint(record(other)) != plain
+        assert writer_fingerprint(record(changed)) != plain
 
 
 def test_writers_that_mean_the_same_are_one() -> None:

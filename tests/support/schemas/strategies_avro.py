@@ -116,7 +116,7 @@ def written(schema: Any, value: Any) -> bytes:
 
 def mapping_of(*schemas: Any) -> AvroMapping:
     """The mapping of writers, the newest first, in a table without an earlier one."""
-    schema = AvroSchema.of(*(each if isinstance(each, str) else json.dumps(each) for each in schemas))
+    schema = AvroSchema.of(*(text if isinstance(text, str) else json.dumps(text) for text in schemas))
     mapping = assign(LedgerState(), value=schema).row.value
     assert isinstance(mapping, AvroMapping)
     return mapping
