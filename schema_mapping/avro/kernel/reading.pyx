@@ -7,7 +7,7 @@ place.
 
 from libc.stdint cimport INT32_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
 from schema_mapping.avro.kernel.growing cimport Growing, mark, ready
 from schema_mapping.avro.kernel.map_keys cimport find_replaced
@@ -167,9 +167,8 @@ cdef const uint8_t* read_float(Reading* r, const Node* node, const uint8_t* p) n
     memcpy(&number, &bits, 4)
     wider = number
     memcpy(&wide, &wider, 8)
-    number = <float>wider
-    if memcmp(&number, &bits, 4):
-        r.loose = True  # a NaN that doesn't survive
+    if number != number:
+        r.loose = True  # the bits of a NaN may change
     return put64(r, node, wide, p + 4)
 
 

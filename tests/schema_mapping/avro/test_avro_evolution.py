@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,15 @@ def test_promotion_widens_the_column(narrow: str, wide: str, number: float) -> N
     assert ids(second)["x"] == ids(first)["x"]
     rows = values_of(second, (1, old, {"x": number}), (0, new, {"x": number}))
     assert [(row["x"], row["__raw__"]) for row in rows] == [(number, None)] * 2
+
+
+def test_nan_of_a_widened_float_keeps_its_bits() -> None:
+    old, new = record(field("x", "float")), record(field("x", "double"))
+    mapping = versions([old], [new, old])[1].row.value
+    values = [struct.pack("<I", bits) for bits in (0x7F800001, 0x7FC00123, 0xFFC00000, 0x7F800000)]
+    rows = mapping.decode(pa.array(values), which=np.ones(4, np.int16))
+    assert mapping.encode(rows).to_pylist() == values
+    assert [raw is None for raw in rows.field("__raw__").to_pylist()] == [False, False, False, True]
 
 
 @pytest.mark.parametrize(
