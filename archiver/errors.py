@@ -14,6 +14,7 @@ ArchiverError
 │   ├── SchemaRegistryUnavailable (retryable) it doesn't answer, or asks to slow down
 │   ├── SchemaRegistryDenied the credentials are wrong, or have no right to read this
 │   ├── UnknownSubject       it has no schema under this name
+│   ├── NewerSchema          (retryable) a record's schema is newer than the topic's opening
 │   └── BadSchema            a schema that can't be compiled
 ├── CorruptBatch             a record batch whose bytes contradict its own header or checksum
 ├── UnencodableBatch         rows that can't form a valid record batch
@@ -118,6 +119,12 @@ class SchemaRegistryDenied(SchemaRegistryError):
 
 class UnknownSubject(SchemaRegistryError):
     """The schema registry has no schema under this name; check the topic, the subject strategy and the url."""
+
+
+class NewerSchema(SchemaRegistryError):
+    """A record has a schema that its subject got after the topic was opened. The next run opens the topic with it."""
+
+    retryable: ClassVar[bool] = True
 
 
 class BadSchema(SchemaRegistryError):

@@ -1,4 +1,4 @@
-"""The known formats of keys and values, by name: Protobuf (two), raw bytes, and those that others register.
+"""The known formats of keys and values, by name: Avro, Protobuf (two), raw bytes, and those that others register.
 
 Formats of this package are imported when the first one asks for them: topics without schemas need no Protobuf.
 """
@@ -17,6 +17,7 @@ UNNAMED: Final = "protobuf"
 
 _OURS: Final[Mapping[str, tuple[str, str]]] = {
     UNNAMED: ("schema_mapping.protobuf.format", "PROTOBUF"),
+    "avro": ("schema_mapping.avro.format", "AVRO"),
     "protobuf_messages": ("schema_mapping.protobuf.format", "PROTOBUF_MESSAGES"),
     "raw": ("schema_mapping.raw_mapping", "RAW"),
 }

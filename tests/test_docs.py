@@ -17,7 +17,7 @@ import typer
 from pydantic import BaseModel
 
 from archiver.cli.app import app
-from archiver.config.formats import ProtobufFormat
+from archiver.config.formats import AvroFormat, ProtobufFormat
 from archiver.config.model import (
     ArchiveSection,
     MetricsSection,
@@ -48,6 +48,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "[traces]": TracesSection,
     "[defaults] and [topics.NAME]": TopicSection,
     "Formats": ProtobufFormat,
+    "Avro": AvroFormat,
 }
 IN_WORDS = {
     "spool": Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}",

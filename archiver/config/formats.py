@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from archiver.config.section import Section
 
@@ -161,5 +161,53 @@ class ProtobufFormat(FormatSection):
             raise ValueError("`coerce` needs one `message`: without an envelope nothing says which of `messages` it is")
 
 
-FormatConfig = Annotated[RawFormat | ProtobufFormat, Field(discriminator="format")]
+class AvroFormat(FormatSection):
+    """Keys or values that are Avro, with a schema from a file, or with the schemas of a registry's subject."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    format: Literal["avro"]
+    schema_files: Paths = Field(default=(), alias="schema")
+    wire_format: Literal["plain", "confluent"] = "plain"
+    subject: str | None = Field(default=None, min_length=1)
+    subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
+    message: str | None = Field(default=None, min_length=1)
+    max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
+    max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
+
+    @property
+    def registry_setting(self) -> str | None:
+        """`wire_format`, if it names the envelope of a schema registry."""
+        return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
+
+    @property
+    def column_limits(self) -> ColumnLimits:
+        """`max_depth` and `max_columns`."""
+        return ColumnLimits(depth=self.max_depth, columns=self.max_columns)
+
+    def anchored(self, folder: Path) -> Self:
+        """These settings with the paths of schema files relative to `folder`."""
+        return self.model_copy(update={"schema_files": tuple(folder / path for path in self.schema_files)})
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.wire_format == "plain":
+            if not self.schema_files:
+                raise ValueError(
+                    'give `schema` (an .avsc file; files that it refers to after it), or wire_format = "confluent" for'
+                    " schemas from a schema registry"
+                )
+            if self.subject is not None or self.subject_strategy != "topic_name" or self.message is not None:
+                raise ValueError('`subject`, `subject_strategy` and `message` go with wire_format = "confluent"')
+            return self
+        if self.schema_files:
+            raise ValueError('with wire_format = "confluent" the schemas come from the registry: give no `schema`')
+        if self.subject is None and self.subject_strategy != "topic_name" and self.message is None:
+            raise ValueError("a subject named after the record needs `message`, the record's full name")
+        if self.message is not None and (self.subject is not None or self.subject_strategy == "topic_name"):
+            raise ValueError("`message` names the record of a `subject_strategy`: give it with one, without `subject`")
+        return self
+
+
+FormatConfig = Annotated[RawFormat | ProtobufFormat | AvroFormat, Field(discriminator="format")]
 """How keys or values are read: one of the formats, chosen by `format`."""

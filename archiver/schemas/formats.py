@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from archiver.config.formats import FormatSection
 from archiver.errors import ConfigError
+from archiver.schemas.avro.settings import AVRO_SETTINGS
 from archiver.schemas.format_settings import FormatSettings, ProposedFile, SchemaPlace
 from archiver.schemas.protobuf.settings import PROTOBUF_SETTINGS
 from archiver.schemas.raw import RAW_SETTINGS
@@ -61,5 +62,5 @@ class Formats:
         return next((entry for entry in self.entries if path.suffix in entry.suffixes), self.entries[0])
 
 
-FORMATS: Final = Formats((PROTOBUF_SETTINGS, RAW_SETTINGS))
+FORMATS: Final = Formats((PROTOBUF_SETTINGS, AVRO_SETTINGS, RAW_SETTINGS))
 """The formats of the archiver."""

@@ -16,8 +16,10 @@ __all__ = [
     "ids",
     "ledger",
     "ledger_tree",
+    "mapped_rows",
     "options",
     "paths",
     "shape",
     "types",
+    "zeros",
 ]

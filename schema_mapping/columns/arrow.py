@@ -1,6 +1,6 @@
 """Arrow types of scalars, Arrow fields with field ids, and the Arrow struct of a key or value.
 
-All columns are nullable, except map keys and list elements.
+All columns are nullable, except the columns that `paths.is_required` names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from schema_mapping import names
 from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, StructOf
 from schema_mapping.columns.ids import ColumnId, ColumnIds
-from schema_mapping.columns.paths import Path
+from schema_mapping.columns.paths import Path, is_required
 from schema_mapping.columns.shape import ROOT_SPECIALS, TEXTS
 from schema_mapping.columns.types import AnyColumnType, ColumnType, DecimalColumn, FixedColumn
 from schema_mapping.errors import DescriptorError
@@ -35,6 +35,7 @@ _ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
     ColumnType.BINARY: pa.binary(),
     ColumnType.DATE: pa.date32(),
     ColumnType.TIME: pa.time64("us"),
+    ColumnType.TIMESTAMP: pa.timestamp("us"),
     ColumnType.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
     ColumnType.UUID: pa.uuid(),
 }
@@ -92,17 +93,17 @@ def _struct(
 
 
 def _type(graph: ColumnGraph, held: Held, path: Path, columns: Mapping[Path, ColumnId]) -> pa.DataType:
-    def inner(held: Held, step: int, *, nullable: bool) -> pa.Field:
-        child_path = (*path, step)
-        kind = _type(graph, held, child_path, columns)
-        return arrow_field(names.STEP_NAMES[step], kind, _id(columns, child_path), nullable=nullable)
+    def inner(held: Held, step: int) -> pa.Field:
+        here = (*path, step)
+        kind = _type(graph, held, here, columns)
+        return arrow_field(names.STEP_NAMES[step], kind, _id(columns, here), nullable=not is_required(here))
 
     match held:
         case ListOf():
-            return pa.list_(inner(held.element, names.ELEMENT_STEP, nullable=False))
+            return pa.list_(inner(held.element, names.ELEMENT_STEP))
         case MapOf():
-            key = inner(held.key, names.MAP_KEY_STEP, nullable=False)
-            return pa.map_(key, inner(held.value, names.MAP_VALUE_STEP, nullable=True))
+            key = inner(held.key, names.MAP_KEY_STEP)
+            return pa.map_(key, inner(held.value, names.MAP_VALUE_STEP))
         case StructOf():
             if columns[path].cut:
                 return pa.struct([_special(names.UNRECOGNIZED_STEP, path, columns)])

@@ -26,6 +26,7 @@ from pyiceberg.types import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -36,6 +37,7 @@ from schema_mapping.columns.arrow import DOC_KEY, arrow_field, field_id_of, scal
 from schema_mapping.columns.docs import one_line
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, Root
 from schema_mapping.columns.ledger_tree import ROOT_IDS
+from schema_mapping.columns.paths import is_required
 from schema_mapping.columns.shape import ROOT_SPECIALS
 from schema_mapping.columns.types import ColumnType
 
@@ -49,6 +51,7 @@ PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
     pa.binary(): BinaryType(),
     pa.date32(): DateType(),
     pa.time64("us"): TimeType(),
+    pa.timestamp("us"): TimestampType(),
     pa.timestamp("us", tz="UTC"): TimestamptzType(),
     pa.uuid(): UUIDType(),
 }
@@ -132,7 +135,7 @@ def _ledger_struct(parent: int, below: Mapping[int, list[LedgerEntry]], *, paren
 def _ledger_field(entry: LedgerEntry, below: Mapping[int, list[LedgerEntry]], *, parent_live: bool) -> pa.Field:
     live = entry.state is ColumnState.LIVE
     doc = _removed(entry) if parent_live and not live else entry.doc
-    nullable = entry.path[-1] not in (names.ELEMENT_STEP, names.MAP_KEY_STEP)
+    nullable = not is_required(entry.path)
     return arrow_field(entry.name, _ledger_type(entry, below), entry.field_id, nullable=nullable, doc=doc)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from schema_mapping.errors import EvolutionError
+from schema_mapping.names import ELEMENT_STEP, MAP_KEY_STEP
 
 Step: TypeAlias = int | str
 Path: TypeAlias = tuple[Step, ...]
@@ -24,6 +25,16 @@ LONGEST: Final = 500
 def is_field(step: Step) -> bool:
     """Whether the step leads to a field, not to an added column, a list element, or a map's key or value."""
     return isinstance(step, str) or step > 0
+
+
+def is_required(path: Path) -> bool:
+    """Whether the column at a path is never null: the keys of maps, and the elements of lists of numbered fields.
+
+    Formats whose fields have numbers have no null elements; formats whose fields have names may.
+    """
+    if path[-1] == MAP_KEY_STEP:
+        return True
+    return path[-1] == ELEMENT_STEP and not any(isinstance(step, str) for step in path)
 
 
 def step_order(step: Step) -> tuple[bool, int, str]:

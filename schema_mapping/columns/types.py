@@ -18,8 +18,8 @@ MAX_PRECISION: Final = 38
 class ColumnType(StrEnum):
     """The types without parameters.
 
-    UINT is an Iceberg int that has held unsigned values. It can't widen, because its -1 may mean 4294967295. TIME and
-    TIMESTAMPTZ count microseconds. CUT is a struct with only `__unrecognized__`.
+    UINT is an Iceberg int that has held unsigned values. It can't widen, because its -1 may mean 4294967295. TIME,
+    TIMESTAMP (without a zone) and TIMESTAMPTZ count microseconds. CUT is a struct with only `__unrecognized__`.
     """
 
     BOOLEAN = "boolean"
@@ -32,6 +32,7 @@ class ColumnType(StrEnum):
     BINARY = "binary"
     DATE = "date"
     TIME = "time"
+    TIMESTAMP = "timestamp"
     TIMESTAMPTZ = "timestamptz"
     UUID = "uuid"
     STRUCT = "struct"

@@ -1,1 +1,5 @@
-"""Shared by the kernels of all formats: Arrow's C structs (`arrow`), and memory for Arrow's buffers (`blocks`)."""
+"""What the kernels of all formats share.
+
+Arrow's C structs (`arrow`), memory for Arrow's buffers (`blocks`), and reading and checking bytes (`octets`). It is
+independent of formats. A format's loops belong to `kernel` in its package.
+"""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import mmap
-from functools import cache
 from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from schema_mapping.columns.zeros import NO_BYTES, zeros
 from schema_mapping.protobuf.kernel.decoder import Decoder
 from schema_mapping.protobuf.layout import Layout, LeafLayout, ListLayout, MapLayout, StructLayout
 
-NO_BYTES = pa.py_buffer(b"")
 WIDEST = 16
-PAGE_BITS = 12
 
 
 def assemble(layout: StructLayout, decoder: Decoder) -> pa.StructArray:
@@ -95,16 +92,3 @@ def _without(
     mask = pa.array(keep)
     moved = before[np.frombuffer(offsets, dtype=np.int32)]
     return key.filter(mask), value.filter(mask), pa.py_buffer(moved)
-
-
-def zeros(size: int) -> pa.Buffer:
-    """A shared read-only buffer of at least `size` zero bytes, for columns that hold nothing in any row.
-
-    Its pages cost no memory until they are read.
-    """
-    return _zeros(max(PAGE_BITS, (size - 1).bit_length()))
-
-
-@cache
-def _zeros(bits: int) -> pa.Buffer:
-    return pa.py_buffer(mmap.mmap(-1, 1 << bits, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ))

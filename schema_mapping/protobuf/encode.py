@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import zip_longest
-
 import numpy as np
 import pyarrow as pa
 
-from schema_mapping import names
 from schema_mapping.columns.arrow import IN_DICTIONARY
+from schema_mapping.columns.mapped_rows import as_mapped, wrong_type
 from schema_mapping.errors import KernelError
 from schema_mapping.protobuf.kernel.encoder import encode_rows
 from schema_mapping.protobuf.program import Program
@@ -35,7 +32,7 @@ def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeB
         if _has_dictionaries_only(rows.type, program.arrow_type):
             size += min(_MOST_IN_DICTIONARIES, _bytes_in_dictionaries(rows))
         else:
-            rows = _as_mapped(rows, program.arrow_type)
+            rows = as_mapped(rows, program.arrow_type)
     try:
         return _encode(rows, program, size, wide=False)
     except OverflowError:
@@ -48,8 +45,8 @@ def _encode(rows: pa.StructArray, program: Program, size: int, *, wide: bool) ->
         encoded = encode_rows(program.tables, capsule, guess=size, wide=wide)
     except TypeError:
         if rows.type != program.arrow_type:
-            return _encode(_as_mapped(rows, program.arrow_type), program, size, wide=wide)
-        raise _wrong_type(rows.type, program.arrow_type) from None
+            return _encode(as_mapped(rows, program.arrow_type), program, size, wide=wide)
+        raise wrong_type(rows.type, program.arrow_type) from None
     except ValueError as error:
         row, number, what = error.args
         raise KernelError(NOT_ENCODABLE[what], row=row, field_number=number) from None
@@ -84,36 +81,3 @@ def _validity(rows: pa.StructArray) -> pa.Buffer | None:
     if not rows.null_count:
         return None
     return pa.py_buffer(np.packbits(rows.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
-
-
-def _as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
-    # Readers differ in large strings, dictionaries and nullability, and a cast evens these out. Names and order must be
-    # the mapping's at every depth, because a cast would fill a missing column with nulls.
-    pairs = zip_longest(_columns(rows.type), _columns(wanted))
-    different = next((theirs or ours for ours, theirs in pairs if ours != theirs), None)
-    if different is not None or not pa.types.is_struct(rows.type):
-        raise _wrong_type(rows.type, wanted, column=different)
-    try:
-        return rows.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowIndexError) as error:
-        raise _wrong_type(rows.type, wanted) from error
-
-
-def _columns(kind: pa.DataType, at: tuple[str, ...] = ()) -> Iterator[str]:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    inner: list[tuple[str, pa.DataType]] = []
-    if pa.types.is_struct(kind):
-        inner = [(field.name, field.type) for field in kind]
-    elif pa.types.is_map(kind):
-        inner = [(names.MAP_KEY_NAME, kind.key_type), (names.MAP_VALUE_NAME, kind.item_type)]
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        inner = [(names.ELEMENT_NAME, kind.value_type)]
-    for name, below in inner:
-        yield ".".join((*at, name))
-        yield from _columns(below, (*at, name))
-
-
-def _wrong_type(found: pa.DataType, wanted: pa.DataType, *, column: str | None = None) -> KernelError:
-    at = {} if column is None else {"column": column}
-    return KernelError("rows to encode don't have the mapping's type", **at, found=str(found), wanted=str(wanted))

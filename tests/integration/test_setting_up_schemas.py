@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.config.formats import ProtobufFormat, RawFormat
+from archiver.config.formats import AvroFormat, ProtobufFormat, RawFormat
 from tests.support.archive.job_runs import archive_once
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.proto_text import descriptor_of
@@ -91,7 +91,7 @@ def test_init_types_the_topics_whose_schemas_are_registered(stack: Stack, schema
     assert formats == {
         values: (RawFormat, ProtobufFormat),
         both: (ProtobufFormat, ProtobufFormat),
-        avro: (RawFormat, RawFormat),
+        avro: (RawFormat, AvroFormat),
         unknown: (RawFormat, RawFormat),
         mixed: (RawFormat, RawFormat),
     }

@@ -46,8 +46,8 @@ def trades() -> ValueMapping:
 
 def test_a_format_is_looked_up_by_name() -> None:
     assert format_called(FORMAT) == FixedWidthFormat()
-    with pytest.raises(DescriptorError, match=r"no value format is called 'avro'.*fixed_width.*protobuf.*raw"):
-        mapping_from_json({"format": "avro"})
+    with pytest.raises(DescriptorError, match=r"no value format is called 'thrift'.*fixed_width.*protobuf.*raw"):
+        mapping_from_json({"format": "thrift"})
 
 
 def test_a_name_belongs_to_one_format() -> None:

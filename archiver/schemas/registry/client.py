@@ -63,6 +63,7 @@ class SchemasOfKind(Generic[SchemaT]):
         self._known: dict[_Asked, SchemaT] = {}
         self._missing: dict[_Asked, tuple[float, BadSchema | None]] = {}
         self._newest: dict[str, tuple[float, SchemaT]] = {}
+        self._of_version: dict[tuple[str, int], SchemaT] = {}
         self._read: dict[tuple[SchemaNumber, str, str], SchemaT] = {}
 
     def by_id(self, schema_id: SchemaNumber, subject: str | None = None) -> SchemaT | None:
@@ -105,6 +106,28 @@ class SchemasOfKind(Generic[SchemaT]):
                 newest = self._latest(subject)
                 self._newest[subject] = (time.monotonic() + self._settings.latest_ttl, newest)
             return newest
+
+    def versions(self, subject: str, most: int) -> tuple[SchemaT, ...]:
+        """The schemas of a subject's newest versions, the newest first, at most `most`.
+
+        Schemas of other kinds, and unreadable ones, are left out. Raises what `by_id` raises but BadSchema.
+        """
+        with self._lock:
+            numbers = self._requests.versions(subject)[: -most - 1 : -1]
+            schemas = [self._version(subject, number) for number in numbers]
+        return tuple(schema for schema in schemas if schema is not None)
+
+    def _version(self, subject: str, number: int) -> SchemaT | None:
+        version = subject, number
+        if version not in self._of_version:
+            answer = self._requests.version(subject, number, context_of(subject))
+            if answer is None or _kind_of(answer) != self._kind.name:
+                return None
+            try:
+                self._of_version[version] = self._of_subject(subject, answer)
+            except BadSchema:
+                return None
+        return self._of_version[version]
 
     def deleted(self, subject: str) -> SchemaT | None:
         """The latest schema of a subject that was deleted softly. None if there is none. Raises what `by_id` raises."""

@@ -81,6 +81,17 @@ class RegistryRequests:
             return None
         return self._http.get(_with(f"{path}/{max(map(int, versions))}", deleted="true")) if versions else None
 
+    def versions(self, subject: str) -> list[int]:
+        """The numbers of all versions of a subject, ascending, those included that were deleted softly."""
+        path = f"/subjects/{_quoted(subject)}/versions"
+        try:
+            numbers = self._http.get_list(_with(path, deleted="true"))
+        except SchemaRegistryError as error:
+            if not is_refusal(error):
+                raise
+            numbers = self._http.get_list(path)
+        return sorted(map(int, numbers or ()))
+
     def version(self, subject: str, version: int, context: str, form: str | None = None) -> Answer | None:
         """A version that a schema in `context` refers to, even if it was deleted softly."""
         name = in_context(subject, context)

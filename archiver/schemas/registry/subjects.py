@@ -29,6 +29,7 @@ class Subjects:
         self._settings = schema_registry_settings(section)
         self._remembered = remembered
         self._found: dict[str, NumberedSchema] = {}
+        self._versions: dict[str, tuple[NumberedSchema, ...]] = {}
         self.down: SchemaRegistryUnavailable | UnknownSubject | None = None
 
     def latest(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT:
@@ -62,6 +63,33 @@ class Subjects:
             )
             return deleted
         return latest
+
+    def versions(self, subject: str, kind: SchemaKind[SchemaT], most: int) -> tuple[SchemaT, ...]:
+        """The schemas of a subject, the latest first, then the newest versions: at most `most`.
+
+        If the schema registry is down, these are the latest one and all that are remembered, by descending id. Raises
+        what `latest` raises.
+        """
+        latest = self.latest(subject, kind)
+        older: tuple[SchemaT, ...] = ()
+        if not isinstance(self.down, SchemaRegistryUnavailable):
+            try:
+                older = client_of(self._settings).schemas(kind).versions(subject, most)
+            except SchemaRegistryUnavailable as error:
+                self.down = error
+        if not older:
+            remembered = self.ids(subject, kind).kept(self._remembered.schemas)
+            numbered = ((schema.id, schema) for schema in remembered)
+            older = tuple(
+                schema
+                for _, schema in sorted(
+                    ((number, schema) for number, schema in numbered if isinstance(number, int)),
+                    key=_number,
+                    reverse=True,
+                )
+            )
+        self._versions[subject] = older
+        return (latest, *(schema for schema in older if schema.id != latest.id))[:most]
 
     def _last_known(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT | None:
         """The last known schema of a subject. None if none is known, or if it was of another kind."""
@@ -99,4 +127,11 @@ class Subjects:
 
     @property
     def _schemas(self) -> dict[SchemaIdentity, bytes]:
-        return {identity_of(schema.id, subject): schema.to_bytes() for subject, schema in self._found.items()}
+        schemas = {identity_of(schema.id, subject): schema for subject, schema in self._found.items()}
+        for subject, versions in self._versions.items():
+            schemas |= {identity_of(schema.id, subject): schema for schema in versions}
+        return {identity: schema.to_bytes() for identity, schema in schemas.items()}
+
+
+def _number(numbered: tuple[int, NumberedSchema]) -> int:
+    return numbered[0]

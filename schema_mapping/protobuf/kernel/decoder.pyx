@@ -12,6 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strlen
 
+from schema_mapping.kernel.octets cimport write_decimal
 from schema_mapping.protobuf.kernel.column_memory cimport ColumnMemory
 from schema_mapping.protobuf.kernel.columns cimport Column, GATHERED, GATHER_NO_MEMORY, Gathered, Seen, gather, look_over
 from schema_mapping.protobuf.kernel.duplicates cimport KeyTable, RowList, mark_duplicates
@@ -24,7 +25,6 @@ from schema_mapping.protobuf.kernel.scratch cimport (
 from schema_mapping.protobuf.kernel.tables cimport OUT_64, OUT_DECIMAL, Output, Tables
 from schema_mapping.protobuf.kernel.undo cimport clear_message
 from schema_mapping.protobuf.kernel.well_known cimport settle_native
-from schema_mapping.protobuf.kernel.wire cimport write_decimal
 
 cdef enum:
     MAX_DEPTH = 100

@@ -8,9 +8,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
+from schema_mapping.kernel.octets cimport load32
 from schema_mapping.protobuf.kernel.scratch cimport NO_MEMORY, Rows, SPILL_BIT, Scratch
 from schema_mapping.protobuf.kernel.tables cimport MapKeys, Space
-from schema_mapping.protobuf.kernel.wire cimport load32
 
 cdef enum:
     FEW = 16

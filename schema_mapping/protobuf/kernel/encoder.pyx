@@ -11,6 +11,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.kernel.arrow cimport ArrowArray
+from schema_mapping.kernel.octets cimport load64
 from schema_mapping.protobuf.kernel.aside cimport Stretch, split_aside
 from schema_mapping.kernel.blocks cimport Block, buffer_of, new_block
 from schema_mapping.protobuf.kernel.flat cimport FLAT_BYTES, FLAT_FEWEST, Flat, is_flat, write_flat
@@ -23,7 +24,7 @@ from schema_mapping.protobuf.kernel.tables cimport (
     NODE_WRAPPER, Node, OP_ASIDE, OP_BYTES, OP_FLOAT, OP_GROUP, OP_MAP, Tables,
 )
 from schema_mapping.protobuf.kernel.well_known cimport split_duration, split_timestamp
-from schema_mapping.protobuf.kernel.wire cimport load64, put_varint
+from schema_mapping.protobuf.kernel.wire cimport put_varint
 from schema_mapping.protobuf.kernel.writer cimport (
     NOT_A_FORM, NOT_JSON, OUT_OF_MEMORY, ROOM, TOO_LONG, Writer, make_room, put_bytes, put_stretch, put_tag, set_start,
 )

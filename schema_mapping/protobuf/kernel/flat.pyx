@@ -8,13 +8,14 @@ too much is overwritten. Then the rows are moved together.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from schema_mapping.kernel.octets cimport load32, load64
 from schema_mapping.protobuf.kernel.numbers cimport wire_number
 from schema_mapping.protobuf.kernel.sources cimport Source, is_null
 from schema_mapping.protobuf.kernel.tables cimport (
     FIELD_IMPLICIT, FIELD_LIST, FIELD_WIDE, Field, NODE_ASIDE, NODE_CUT, NODE_NATIVE, OP_BOOL, OP_BYTES, OP_DOUBLE,
     OP_FIXED32, OP_FIXED64, OP_FLOAT, OP_INT32, OP_INT64, OP_LAST_VARINT, OP_SINT32, OP_SINT64, OP_UINT32,
 )
-from schema_mapping.protobuf.kernel.wire cimport load32, load64, put_varint, varint_size, varint_word
+from schema_mapping.protobuf.kernel.wire cimport put_varint, varint_size, varint_word
 from schema_mapping.protobuf.kernel.writer cimport ROOM, Writer, make_room, put_tag, set_start
 
 cdef extern from *:

@@ -3,10 +3,11 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
+from schema_mapping.kernel.octets cimport load64
 from schema_mapping.protobuf.kernel.check cimport skip_field
 from schema_mapping.protobuf.kernel.scratch cimport Piece, bytes_slot
 from schema_mapping.protobuf.kernel.tables cimport WIRE_64, WIRE_BYTES, WIRE_VARINT
-from schema_mapping.protobuf.kernel.wire cimport load64, read_short, read_varint
+from schema_mapping.protobuf.kernel.wire cimport read_short, read_varint
 
 
 cdef bint next_item(Json* j, Cursor* c, Item* item) noexcept nogil:

@@ -8,8 +8,8 @@ which holds the GIL.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from schema_mapping.kernel.octets cimport write_decimal
 from schema_mapping.protobuf.kernel.shortest cimport Decimal, nearest_double, shortest_decimal
-from schema_mapping.protobuf.kernel.wire cimport write_decimal
 
 cdef extern from "Python.h":
     double PyOS_string_to_double(const char* text, char** end, object overflow_exception) except? -1.0

@@ -3,12 +3,13 @@
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from schema_mapping.kernel.octets cimport load32, load64
 from schema_mapping.protobuf.kernel.sources cimport Source, foresee
 from schema_mapping.protobuf.kernel.tables cimport (
     FIELD_WIDE, Field, OP_BOOL, OP_DOUBLE, OP_FIXED32, OP_FIXED64, OP_FLOAT, OP_INT32, OP_INT64, OP_LAST_VARINT,
     OP_SINT32, OP_SINT64, OP_UINT32,
 )
-from schema_mapping.protobuf.kernel.wire cimport load32, load64, put_varint
+from schema_mapping.protobuf.kernel.wire cimport put_varint
 from schema_mapping.protobuf.kernel.writer cimport NOT_A_NUMBER, Writer
 
 

@@ -3,6 +3,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from schema_mapping.kernel.octets cimport load32, load64
 from schema_mapping.protobuf.kernel.check cimport search_enum
 from schema_mapping.protobuf.kernel.scratch cimport (
     BAD_PACKED, Rows, Scratch, TOO_LARGE, TRUNCATED, add_piece, fail, grow_rows, reserve_spill, spilled_slot,
@@ -13,7 +14,7 @@ from schema_mapping.protobuf.kernel.tables cimport (
 )
 from schema_mapping.protobuf.kernel.texts cimport enum_text
 from schema_mapping.protobuf.kernel.values cimport is_odd_double, is_odd_float, shaped, take_varint
-from schema_mapping.protobuf.kernel.wire cimport load32, load64, varint_in_word, write_varint
+from schema_mapping.protobuf.kernel.wire cimport varint_in_word, write_varint
 
 
 cdef bint parse_packed(

@@ -8,6 +8,7 @@ value is then kept raw, too.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from schema_mapping.kernel.octets cimport is_ascii, load32, load64
 from schema_mapping.protobuf.kernel.check cimport check_message, is_utf8, read_tag, search_field
 from schema_mapping.protobuf.kernel.detours cimport AFTER_ALL, enter_oneof, parse_other
 from schema_mapping.protobuf.kernel.packed cimport parse_packed
@@ -21,7 +22,6 @@ from schema_mapping.protobuf.kernel.tables cimport (
 from schema_mapping.protobuf.kernel.texts cimport enum_text, mended_text
 from schema_mapping.protobuf.kernel.undo cimport drop_rows
 from schema_mapping.protobuf.kernel.values cimport is_odd_double, is_odd_float, shaped, take_length, take_varint
-from schema_mapping.protobuf.kernel.wire cimport is_ascii, load32, load64
 
 
 cdef inline bint is_whole_entry(Scratch* s, const Node* entry, const uint64_t* row) noexcept nogil:

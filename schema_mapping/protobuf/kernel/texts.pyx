@@ -4,8 +4,8 @@
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from schema_mapping.kernel.octets cimport utf8_step, write_decimal
 from schema_mapping.protobuf.kernel.scratch cimport Scratch, reserve_spill, spilled_slot
-from schema_mapping.protobuf.kernel.wire cimport utf8_step, write_decimal
 
 
 cdef uint64_t digits_text(Scratch* s, int number) noexcept nogil:

@@ -2,13 +2,14 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from schema_mapping.kernel.octets cimport load64
 from schema_mapping.protobuf.kernel.check cimport read_long_length, read_long_varint
 from schema_mapping.protobuf.kernel.scratch cimport Scratch, TRUNCATED, fail
 from schema_mapping.protobuf.kernel.tables cimport (
     OP_BOOL, OP_CLOSED_ENUM, OP_DOUBLE, OP_INT32, OP_INT64, OP_LAST_VARINT, OP_OPEN_ENUM, OP_SINT32, OP_SINT64,
     OP_UINT32, WIRE_32, WIRE_64, WIRE_VARINT,
 )
-from schema_mapping.protobuf.kernel.wire cimport load64, varint_in_word
+from schema_mapping.protobuf.kernel.wire cimport varint_in_word
 
 
 cdef inline const uint8_t* take_varint(

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from archiver.config import load_config
-from archiver.config.formats import ProtobufFormat, RawFormat
+from archiver.config.formats import AvroFormat, ProtobufFormat, RawFormat
 from archiver.config.model import (
     ArchiveSection,
     ConfigFile,
@@ -46,7 +46,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "defaults": TopicSection,
     'topics."orders.eu"': TopicSection,
 }
-FORMATS: Mapping[str, type[BaseModel]] = {"raw": RawFormat, "protobuf": ProtobufFormat}
+FORMATS: Mapping[str, type[BaseModel]] = {"raw": RawFormat, "protobuf": ProtobufFormat, "avro": AvroFormat}
 VALUES = (
     "7", "-7", "2.5", "nan", "inf", "true", '"word"', '""', '"1e999"', '"99999d"', '"99999TiB"', "[]", "[7]",
     '["word"]',     "{}", "{ a = 7 }", "2026-01-31", "2026-01-31T00:00:00", "2026-01-31T00:00:00Z", "12:00:00", "[[]]",
@@ -149,21 +149,21 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
         (
             "[topics.shop.value]",
             (
-                "topics.shop.value.format: this key is required; allowed: 'raw', 'protobuf'. If 'shop.value' is "
-                'a topic, quote its name: [topics."shop.value"]'
+                "topics.shop.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro'. If 'shop.value' "
+                'is a topic, quote its name: [topics."shop.value"]'
             ),
         ),
         (
             '[topics.orders]\nvalue = { message = "shop.Order" }',
-            "topics.orders.value.format: this key is required; allowed: 'raw', 'protobuf'",
+            "topics.orders.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro'",
         ),
         (
             '[topics.orders]\nvalue = { format = "json" }',
-            "topics.orders.value.format: 'json' is not known here; allowed: 'raw', 'protobuf'",
+            "topics.orders.value.format: 'json' is not known here; allowed: 'raw', 'protobuf', 'avro'",
         ),
         (
             '[topics.orders]\nvalue = "raw"',
-            "topics.orders.value: 'raw' is not a section: write { format = … }; allowed: 'raw', 'protobuf'",
+            "topics.orders.value: 'raw' is not a section: write { format = … }; allowed: 'raw', 'protobuf', 'avro'",
         ),
         (
             '[topics.orders]\nvalue = { format = "protobuf", mesage = "x" }',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schema_mapping.protobuf.assemble_columns import zeros
+from schema_mapping.columns.zeros import zeros
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 4097, 100_000])

@@ -1,0 +1,66 @@
+"""Avro schemas of a schema registry, complete with the types that their references define."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+from archiver.errors import BadSchema
+from archiver.schemas.registry.schema_kind import RegisteredSchema, number_context
+from catalog.model import SchemaNumber
+from schema_mapping.avro.schema import complete_text, types_of, writer_fingerprint
+from schema_mapping.errors import DescriptorError
+
+_FIRST_BYTES: Final = b"avro\0"
+"""The first bytes of a kept schema. Kept schemas of other kinds begin differently."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterSchema:
+    """A registered schema: a text that needs no references."""
+
+    id: SchemaNumber
+    text: str
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, over all that bytes and columns depend on."""
+        return writer_fingerprint(self.text)
+
+    def to_bytes(self) -> bytes:
+        """The schema as it is kept in Postgres. `from_bytes` turns it back into an equal schema."""
+        return _FIRST_BYTES + self.text.encode()
+
+    @classmethod
+    def from_bytes(cls, number: SchemaNumber, data: bytes) -> Self:
+        """The schema that `to_bytes` gave."""
+        return cls(id=number, text=data.removeprefix(_FIRST_BYTES).decode())
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSchemas:
+    """Avro as a kind of registered schemas."""
+
+    name: str = "AVRO"
+    label: str = "Avro"
+    other_form: None = None
+
+    def is_other_form(self, text: str) -> bool:  # noqa: ARG002 - registries have Avro schemas as text alone
+        """False: there is no other form."""
+        return False
+
+    def read(self, schema: RegisteredSchema) -> WriterSchema:
+        """Read a schema with its references. Raises BadSchema, with the id, if that isn't possible."""
+        try:
+            text = complete_text(schema.text, tuple(schema.references.values()))
+            types_of(text)
+        except DescriptorError as error:
+            raise BadSchema(error.message, **number_context(schema.id), **error.context) from error
+        return WriterSchema(id=schema.id, text=text)
+
+    def from_bytes(self, number: SchemaNumber, data: bytes) -> WriterSchema | None:
+        """The schema that `WriterSchema.to_bytes` wrote. None if another kind wrote it."""
+        return WriterSchema.from_bytes(number, data) if data.startswith(_FIRST_BYTES) else None
+
+
+AVRO_SCHEMAS: Final = AvroSchemas()

@@ -1,0 +1,95 @@
+"""Finds the writer of a value by the schema id or GUID of its envelope. The value begins right after it.
+
+Ids whose schemas mean the same have the same writer. A schema that the subject got after the topic was opened isn't
+among the mapping's writers: its records wait for the next opening. Schemas of other subjects are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from archiver.errors import BadSchema, NewerSchema
+from archiver.schemas.avro.registered_schema import WriterSchema
+from archiver.schemas.registry.client import client_of
+from archiver.schemas.registry.envelope import (
+    BAD_SCHEMA,
+    HEAD,
+    UNKNOWN_SCHEMA_GUID,
+    UNKNOWN_SCHEMA_ID,
+    Verdict,
+    head_bytes,
+)
+from archiver.schemas.registry.ids import RegistryIds
+from archiver.schemas.registry.schema_kind import number_context
+from archiver.schemas.registry.value_heads import Numbers, ValueHeads
+from catalog.model import SchemaIdentity, SchemaNumber
+from schema_mapping.avro.schema import MOST_WRITERS
+
+OTHER_SCHEMA: Final = "other_schema@1"
+"""The error of a value whose schema isn't one of the topic's subject."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterChoice:
+    """Chooses one of `messages` by the schema's fingerprint; these are in the order of the mapping's writers.
+
+    `numbered` has the fingerprints of ids and GUIDs that needn't be looked up. `subject` has the topic's schemas.
+    """
+
+    messages: tuple[str, ...]
+    fingerprints: tuple[str, ...]
+    registry: RegistryIds[WriterSchema]
+    subject: str
+    numbered: tuple[tuple[SchemaNumber, str], ...] = ()
+
+    @property
+    def min_bytes(self) -> int:
+        """None: a record without fields has no bytes."""
+        return 0
+
+    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:  # noqa: ARG002 - the id says all
+        """The verdict on the rows. Raises NewerSchema, and what `RegistryIds.schema` raises."""
+        yield rows, self._verdict(schema_id)
+
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
+        """The schemas of the ids that aren't in `numbered`."""
+        return self.registry.to_keep(set(schema_ids) - {number for number, _ in self.numbered})
+
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> WriterChoice:
+        """A copy that also knows the schemas whose ids count in the same context."""
+        more = {schema.id: schema.fingerprint for schema in self.registry.kept(schemas)}
+        numbers = dict(self.numbered) | more
+        return replace(self, numbered=tuple((number, numbers[number]) for number in sorted(numbers, key=str)))
+
+    def _verdict(self, schema_id: SchemaNumber) -> Verdict:
+        length = head_bytes(schema_id)
+        try:
+            fingerprint = self._fingerprint(schema_id)
+        except BadSchema:
+            return Verdict(length, BAD_SCHEMA)
+        if fingerprint is None:
+            return Verdict(length, UNKNOWN_SCHEMA_ID if length == HEAD else UNKNOWN_SCHEMA_GUID)
+        if fingerprint in self.fingerprints:
+            return Verdict(length, None, self.fingerprints.index(fingerprint))
+        if fingerprint in self._of_subject():
+            raise NewerSchema(
+                "a record has a schema that its subject got after the topic was opened; the next run opens the topic"
+                " with it",
+                subject=self.subject,
+                **number_context(schema_id),
+            )
+        return Verdict(length, OTHER_SCHEMA)
+
+    def _fingerprint(self, schema_id: SchemaNumber) -> str | None:
+        fingerprint = dict(self.numbered).get(schema_id)
+        if fingerprint is not None:
+            return fingerprint
+        schema = self.registry.schema(schema_id)
+        return None if schema is None else schema.fingerprint
+
+    def _of_subject(self) -> frozenset[str]:
+        """The fingerprints of the schemas that the topic would be opened with now."""
+        schemas = client_of(self.registry.settings).schemas(self.registry.kind)
+        return frozenset(schema.fingerprint for schema in schemas.versions(self.subject, MOST_WRITERS))

@@ -1,0 +1,228 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The decoder: reads values one after the other into growing columns.
+
+If a value can't be read, what it has appended is taken back, and it becomes a row of `__raw__` and `__err__`; other
+values aren't affected. It raises only if memory is out, or if a column exceeds what Arrow's 32-bit offsets hold.
+"""
+
+import os
+
+cimport cython
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset, strlen
+
+from schema_mapping.avro.kernel.growing cimport (
+    COLUMN_TOO_LARGE, GrowingColumns, NO_TROUBLE, put_bytes, put_valid, take_back,
+)
+from schema_mapping.avro.kernel.reading cimport (
+    BAD_COUNT, BAD_ENUM, BAD_LENGTH, BAD_UNION, BAD_VARINT, FINE, Reading, Replaced, STOPPED, TOO_DEEP, TOO_LARGE,
+    TRUNCATED, read_value,
+)
+from schema_mapping.avro.kernel.tables cimport Tables
+from schema_mapping.kernel.octets cimport write_decimal
+
+cdef enum:
+    MAX_DEPTH = 1000
+    FREE_ITEMS = 1 << 16    # items without bytes in one value
+    LONGEST_ERROR = 48
+
+cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
+
+
+cdef const char* code_text(int failure) noexcept nogil:
+    if failure == TRUNCATED:
+        return b"truncated"
+    elif failure == BAD_VARINT:
+        return b"bad_varint"
+    elif failure == BAD_LENGTH:
+        return b"bad_length"
+    elif failure == BAD_COUNT:
+        return b"bad_count"
+    elif failure == BAD_UNION:
+        return b"bad_union"
+    elif failure == BAD_ENUM:
+        return b"bad_enum"
+    elif failure == TOO_DEEP:
+        return b"too_deep"
+    return b"too_large"
+
+
+@cython.final
+cdef class AvroValues:
+    """A binary column to decode: the addresses of its Arrow buffers, the part to take, and each value's writer."""
+
+    cdef const uint8_t* validity
+    cdef const void* offsets
+    cdef const uint8_t* data
+    cdef const int32_t* prefixes
+    cdef const int16_t* writers
+    cdef int64_t start
+    cdef readonly int64_t length
+    cdef bint large
+
+    def __init__(self, *, size_t validity, size_t offsets, size_t data, size_t prefixes, size_t writers, int64_t start,
+                 int64_t length, bint large):
+        self.validity = <const uint8_t*>validity
+        self.offsets = <const void*>offsets
+        self.data = <const uint8_t*>data
+        self.prefixes = <const int32_t*>prefixes
+        self.writers = <const int16_t*>writers
+        self.start = start
+        self.length = length
+        self.large = large
+
+    cdef inline bint is_null(self, int64_t i) noexcept nogil:
+        if self.writers != NULL and self.writers[i] < 0:
+            return True
+        i += self.start
+        return self.validity != NULL and not (self.validity[i >> 3] >> (i & 7)) & 1
+
+    cdef inline int64_t offset(self, int64_t i) noexcept nogil:
+        if self.large:
+            return (<const int64_t*>self.offsets)[self.start + i]
+        return (<const int32_t*>self.offsets)[self.start + i]
+
+
+@cython.final
+cdef class AvroDecoder:
+    """One decoding run: feed it values, then take the columns. Not for use by two threads at once."""
+
+    cdef Tables tables
+    cdef GrowingColumns columns
+    cdef Reading reading
+    cdef int64_t* counts_before     # rows of each space before the current value
+    cdef int64_t value_memory
+    cdef public bint refuse_all     # refuses every value as too large
+
+    def __cinit__(self, Tables tables not None, *, int64_t value_memory):
+        cdef Reading* r = &self.reading
+        self.tables = tables
+        self.columns = GrowingColumns(tables)
+        self.value_memory = value_memory
+        self.counts_before = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
+        r.counts = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
+        r.replaced = <Replaced*>calloc(tables.space_count, sizeof(Replaced))
+        if self.counts_before == NULL or r.counts == NULL or r.replaced == NULL:
+            raise MemoryError
+        r.nodes = tables.nodes
+        r.symbols = tables.symbols
+        r.texts = tables.texts
+        r.row_bytes = tables.row_bytes
+        r.columns = self.columns.columns
+        r.owner = <void*>self.columns
+        r.seed = SEED
+
+    def __dealloc__(self):
+        cdef int i
+        if self.reading.replaced != NULL:
+            for i in range(self.tables.space_count):
+                free(self.reading.replaced[i].rows)
+        free(self.reading.replaced)
+        free(self.reading.counts)
+        free(self.reading.hashed)
+        free(self.reading.mended)
+        free(self.counts_before)
+
+    def feed(self, AvroValues values not None):
+        """Decodes all `values`. Raises MemoryError, or OverflowError if a column gets too large."""
+        cdef bint is_fine
+        with nogil:
+            is_fine = self.run(values)
+        if not is_fine:
+            if self.columns.trouble == COLUMN_TOO_LARGE:
+                raise OverflowError
+            raise MemoryError
+
+    cdef bint run(self, AvroValues values) noexcept nogil:
+        cdef int64_t i
+        self.reading.limit = values.data + values.offset(values.length)
+        for i in range(values.length):
+            self.reading.counts[0] += 1
+            if not values.is_null(i) and not self.read(
+                values.data + values.offset(i),
+                values.data + values.offset(i + 1),
+                values.prefixes[i] if values.prefixes != NULL else 0,
+                values.writers[i] if values.writers != NULL else 0,
+            ):
+                return False
+        return True
+
+    cdef bint read(self, const uint8_t* p, const uint8_t* end, int64_t prefix, int writer) noexcept nogil:
+        cdef Reading* r = &self.reading
+        cdef const uint8_t* after = NULL
+        cdef int64_t row = r.counts[0] - 1
+        cdef bint is_sized
+        memcpy(self.counts_before, r.counts, self.tables.space_count * sizeof(int64_t))
+        r.end = end
+        r.failed_at = p
+        r.failure = TOO_LARGE if self.refuse_all else FINE
+        r.loose = self.tables.keep_raw
+        r.is_plain = r.is_sized = True
+        r.memory = self.value_memory
+        r.free_items = FREE_ITEMS
+        if not self.put_present(row):
+            return False
+        if not self.refuse_all:
+            after = read_value(r, &r.nodes[self.tables.programs[writer]], p + prefix, MAX_DEPTH)
+        if after == NULL:
+            return r.failure != STOPPED and self.give_up(row, p, end)
+        if prefix and not self.put(self.tables.prefix_column, row, p, prefix):
+            return False
+        is_sized = not r.is_plain
+        if r.loose or after != end or (is_sized and not r.is_sized):
+            return self.put(self.tables.raw_column, row, p, end - p)
+        return self.put_form(row, 2 * writer + is_sized)
+
+    cdef inline bint put_present(self, int64_t row) noexcept nogil:
+        return put_valid(<void*>self.columns, &self.columns.columns[self.tables.row_column], row)
+
+    cdef inline bint put(self, int column, int64_t row, const uint8_t* p, int64_t size) noexcept nogil:
+        return put_bytes(<void*>self.columns, &self.columns.columns[column], row, p, size)
+
+    cdef inline bint put_form(self, int64_t row, int form) noexcept nogil:
+        cdef uint64_t slot = self.tables.forms[form]
+        if <uint32_t>slot == 0:
+            return True
+        return self.put(self.tables.form_column, row, self.tables.texts + (slot >> 32), <uint32_t>slot)
+
+    cdef bint give_up(self, int64_t row, const uint8_t* start, const uint8_t* end) noexcept nogil:
+        # Takes back what the value has appended, and records why it was refused.
+        cdef Reading* r = &self.reading
+        cdef uint8_t text[LONGEST_ERROR]
+        cdef const char* code = code_text(r.failure)
+        cdef int64_t size = <int64_t>strlen(code)
+        cdef Replaced* replaced
+        cdef int i
+        memcpy(r.counts, self.counts_before, self.tables.space_count * sizeof(int64_t))
+        for i in range(self.tables.column_count):
+            take_back(&r.columns[i], row if r.columns[i].space == 0 else r.counts[r.columns[i].space])
+        for i in range(self.tables.map_count):
+            replaced = &r.replaced[self.tables.map_spaces[i]]
+            while replaced.count and replaced.rows[replaced.count - 1] >= r.counts[self.tables.map_spaces[i]]:
+                replaced.count -= 1
+        memcpy(text, code, size)
+        text[size] = b"@"
+        size += 1
+        size += write_decimal(text + size, r.failed_at - start)
+        return (
+            self.put_present(row)
+            and self.put(self.tables.raw_column, row, start, end - start)
+            and self.put(self.tables.err_column, row, text, size)
+        )
+
+    def rows(self):
+        """The number of rows of each row space."""
+        return [self.reading.counts[i] for i in range(self.tables.space_count)]
+
+    def replaced_rows(self, int space):
+        """The entries of maps in this space whose key comes again in the map, as 64-bit rows. None if there are none.
+        """
+        cdef Replaced* replaced = &self.reading.replaced[space]
+        if replaced.count == 0:
+            return None
+        return (<uint8_t*>replaced.rows)[:replaced.count * sizeof(int64_t)]
+
+    def take(self, int column):
+        """The buffers of a column: validity, values and data. None if all its values are null."""
+        return self.columns.buffers(column, self.reading.counts[self.columns.columns[column].space])

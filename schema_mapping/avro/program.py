@@ -1,0 +1,82 @@
+"""Compiles a mapping's writers to the tables that the kernel interprets.
+
+Each writer's types become nodes, which fill the mapping's columns. A type without a column has nodes too, which only
+check its bytes; so has a struct that is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schema_mapping import names
+from schema_mapping.avro.kernel.tables import Tables
+from schema_mapping.avro.mapped_writers import MappedWriters
+from schema_mapping.avro.outputs import OutputColumns, StructOutput
+from schema_mapping.avro.symbol_tables import SymbolTables
+from schema_mapping.avro.writer_nodes import NodeRow, WriterNodes
+
+VALUE_MEMORY: Final = 1 << 30
+BLOCKS_100_SIZED: Final = "blocks_100_sized"
+"""The `__form__` of values whose arrays and maps are blocks of 100 items with sizes, as Go's hamba/avro writes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WriterPrograms:
+    """What `decode` and `encode` run: the C tables, and the columns that they fill.
+
+    `value_memory` limits the bytes of the rows that one value may open. `writers` is the number of writers.
+    """
+
+    tables: Tables
+    root: StructOutput
+    outputs: OutputColumns
+    writers: int
+    value_memory: int = VALUE_MEMORY
+
+    @property
+    def arrow_type(self) -> pa.StructType:
+        """The Arrow type of rows."""
+        return self.root.type
+
+
+def compile_programs(writers: MappedWriters) -> WriterPrograms:
+    """The tables of all writers."""
+    outputs = OutputColumns()
+    root = outputs.add_root(writers)
+    symbols = SymbolTables()
+    nodes: list[NodeRow] = []
+    programs = [WriterNodes(writers, number, nodes, symbols).add_root(root) for number in range(len(writers.types))]
+    arrays = {
+        "nodes": _nodes(nodes),
+        "columns": np.array([tuple(column) for column in outputs.columns], dtype=_COLUMN),
+        "programs": np.array(programs, dtype=np.int32),
+        "row_bytes": np.array(outputs.row_bytes, dtype=np.int64),
+        "map_spaces": np.array(outputs.map_spaces, dtype=np.int32),
+        **symbols.arrays(form_texts(len(programs))),
+    }
+    special = {names.STEP_NAMES[step].strip("_"): output for step, output in outputs.specials.items()}
+    tables = Tables(arrays, specials={"row": root.output, **special}, keep_raw=writers.keep_raw)
+    return WriterPrograms(tables=tables, root=root, outputs=outputs, writers=len(programs))
+
+
+def form_texts(writers: int) -> tuple[str, ...]:
+    """The `__form__` of each writer's values: in canonical form, then with sized blocks. The newest one's first is "".
+
+    The writer is named by its place in the mapping that the row was written with.
+    """
+    named = [f"writer_{number}" if number else "" for number in range(writers)]
+    return tuple(form for name in named for form in (name, "_".join(filter(None, (name, BLOCKS_100_SIZED)))))
+
+
+_NODE: Final = np.dtype([(name, np.int32) for name in NodeRow.__annotations__])
+_COLUMN: Final = np.dtype([(name, np.int32) for name in ("kind", "space", "width")])
+
+
+def _nodes(rows: Iterable[NodeRow]) -> npt.NDArray[Any]:
+    return np.array([row.values for row in rows], dtype=_NODE)
