@@ -100,7 +100,7 @@ class FakeCluster:
             return scripted(broker, request)
         match request:
             case ApiVersionsRequest():
-                return self._versions()
+                return self.api_versions()
             case MetadataRequest():
                 return self._metadata(request)
         return None
@@ -109,7 +109,7 @@ class FakeCluster:
         """The brokers that were asked for this, in turn."""
         return [broker for broker, name in self.asked if name == kind.__name__]
 
-    def _versions(self) -> Any:
+    def api_versions(self) -> Any:
         api = ApiVersionsResponse.ApiVersion
         keys = [
             api(api_key=kind.API_KEY, min_version=low, max_version=high) for kind, (low, high) in self.versions.items()
