@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from archiver.errors import CorruptBatch
 from archiver.wire.transactions import AbortedTransaction
 
 Int64Array = npt.NDArray[np.int64]
@@ -109,7 +110,7 @@ class DecodedBatches:
 
     `consumed` bytes of the input were used. If `DecodeLimits.chunk` stopped decoding early, decode the rest of the
     input with `open_transactions` as its aborted list. `epochs` come from all batches that were read, with or without
-    rows.
+    rows. `error` is the error of the batch that follows, if it is known to be corrupt.
     """
 
     records: pa.RecordBatch
@@ -120,3 +121,4 @@ class DecodedBatches:
     consumed: int
     open_transactions: tuple[AbortedTransaction, ...]
     epochs: LeaderEpochs
+    error: CorruptBatch | None = None

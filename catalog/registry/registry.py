@@ -128,6 +128,7 @@ class Files(Part):
     committed_ends = in_statements(files.committed_ends)
     counts = in_statements(files.counts)
     lost_offsets = in_statements(files.lost_offsets)
+    lost_ranges = in_statements(files.lost_ranges)
     held_ranges = in_transaction(held_ranges.held_ranges)
     trim = in_transaction(trimming.trim)
 

@@ -30,7 +30,7 @@ def hang_up_above(cluster: FakeCluster, newest: int) -> list[int]:
 
     def answer(_: int, request: Any) -> Any:
         versions.append(request.API_VERSION)
-        return cluster.api_versions() if request.API_VERSION <= newest else None
+        return cluster.api_versions() if newest >= request.API_VERSION else None
 
     cluster.answers[ApiVersionsRequest] = answer
     return versions
