@@ -151,13 +151,14 @@ class PartitionFetcher:
                         yield piece
                         failures = 0 if piece.next_offset > at else failures
                         at, last_epoch = piece.next_offset, max(last_epoch, *piece.epochs.epoch.tolist(), _UNKNOWN)
-                return
             except CorruptBatch as error:
                 failures += 1
                 if failures == FETCHES:
                     raise losses.corrupt(error, next_offset=at) from error
                 if failures == FETCHES - 1:
                     self.reconnect()
+            else:
+                return
 
     def reconnect(self) -> None:
         """Have the next fetch make a new connection to the leader."""
@@ -169,7 +170,7 @@ class PartitionFetcher:
         )
 
     def fetch_from(self, replica: int, offset: int, *, max_bytes: int) -> bytes:
-        """Fetch committed batches from a replica of the partition. One attempt. Raises the protocol library's errors."""
+        """Fetch committed batches from a replica. One attempt. Raises the protocol library's errors."""
         leaders = self._broker.leaders
         _, epoch = leaders.leader(self._topic, self._partition)
         answer = self._of_replica(replica, self._request(offset, max_bytes, _READ_COMMITTED, epoch, _UNKNOWN))

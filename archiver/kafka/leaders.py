@@ -18,7 +18,7 @@ _NO_LEADER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
-    """A partition's leader by broker id (None: it has none now), the leader's epoch (-1: not known), and all replicas."""
+    """A partition's leader by broker id (None: it has none now), its epoch (-1: not known), and all replicas."""
 
     leader: int | None
     leader_epoch: int

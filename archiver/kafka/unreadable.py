@@ -19,10 +19,10 @@ from archiver.kafka.protocol_errors import is_transient
 from archiver.kafka.sound_batches import SoundBatch, is_readable, sound_batch, without_corrupt_head
 
 MOST_OFFSETS: Final = 1 << 17
-"""How many offsets are requested, one by one, after an unreadable one. More are no damaged batch, but a damaged broker."""
+"""How many offsets are requested, one by one, after an unreadable one. No batch has more."""
 
 MOST_SILENT: Final = 4_096
-"""How many of these requests may get no records. Each of them waits `fetch.wait.max.ms`: the records may only be slow."""
+"""How many of these requests may get no records. Each waits `fetch.wait.max.ms`: the records may only be slow."""
 
 _LENGTH_END: Final = 12
 _MAGIC_AT: Final = 16
@@ -115,8 +115,8 @@ def _refuse_if_elsewhere(log: LogAccess, offset: int, where: dict[str, object]) 
         except kafka.KafkaError as error:
             if is_transient(error) and not isinstance(error, kafka.NotLeaderForPartitionError):
                 raise LeaderSilent(
-                    f"Another replica may have the unreadable records, and can't be asked: {error}. Start that broker, or"
-                    " reassign the partition if the broker is gone for good",
+                    f"Another replica may have the unreadable records, and can't be asked: {error}. Start that broker,"
+                    " or reassign the partition if the broker is gone for good",
                     **where,
                     offset=offset,
                     replica=replica,

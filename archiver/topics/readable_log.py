@@ -20,7 +20,7 @@ class ReadableLog:
     lost: Callable[[], Mapping[int, Sequence[tuple[int, int]]]]
 
     def __call__(self, partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
-        """The pieces of [start_offset, end_offset) in order. Raises the error of offsets that aren't recorded as lost."""
+        """The pieces of [start_offset, end_offset) in order. Raises the error of offsets that aren't lost."""
         at = start_offset
         while True:
             try:

@@ -18,7 +18,8 @@ class SeenPartition:
     names staged files that hold the next offsets and are gone from the object store. From `epoch_end` on, the log isn't
     the archived one: it is set only if that offset is before `known.next_offset`, and `differs` describes the
     differences. `proves_epochs` is false if the leader's answers about epochs prove nothing: then only the newest
-    archived records were compared. `last_epoch` is the leader epoch of what the leader has right before `known.next_offset`.
+    archived records were compared. `last_epoch` is the leader epoch of what the leader has right before
+    `known.next_offset`.
     """
 
     partition: int

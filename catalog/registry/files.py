@@ -193,7 +193,7 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 
 
 def lost_offsets(connection: Connection, topic: TopicRow) -> int:
-    """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`, `--accept-unreadable`)."""
+    """How many offsets were lost before they were archived, as was accepted (`--accept-gap`, `--accept-unreadable`)."""
     found = connection.execute(
         "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
         " WHERE topic_id = %s AND lost AND state <> 'rejected'",

@@ -225,12 +225,13 @@ def test_batches_before_a_corrupt_one_are_given() -> None:
     flipped[-1] ^= 1
     headless[16] = 9
     for bad in (flipped, headless):
-        pieces = iter_range(lambda offset, peek: whole[0] + whole[1] + bytes(bad) + batch(15, 5), 0, 20)
+        data = whole[0] + whole[1] + bytes(bad) + batch(15, 5)
+        pieces = iter_range(lambda offset, peek, data=data: data, 0, 20)  # type: ignore[misc]
         assert offsets(next(pieces)) == list(range(10))
         with pytest.raises(CorruptBatch) as caught:
             next(pieces)
         assert caught.value.context["base_offset"] == 10
-        assert offsets(read(lambda offset, peek: whole[0] + whole[1] + bytes(bad), 0, 10)[0]) == list(range(10))
+        assert offsets(read(lambda offset, peek, data=data: data, 0, 10)[0]) == list(range(10))
 
 
 def test_a_batch_with_a_doubtful_offset_is_not_given() -> None:
