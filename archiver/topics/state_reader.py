@@ -30,7 +30,7 @@ from archiver.topics.owner_status import open_erasures, owner_remarks
 from archiver.topics.partition_inspector import PartitionInspector
 from archiver.topics.partitioning import check_partitioning
 from archiver.topics.seen_partition import check_continuity, furthest
-from catalog.errors import RegistryBehind, RolledBack
+from catalog.errors import NotOurTable, RegistryBehind, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.table_catalog import TableCatalog
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from archiver.topics.archive_reader import ArchiveReader
 
 from archiver.topics.state import PartitionStatus, TopicStatus
+from archiver.topics.table_identity import identified
 from archiver.wire.first_time import first_time
 
 _NEXT_RUN: Final = (
@@ -144,7 +145,7 @@ class StatusReader:
 
     def _load(self, row: TopicRow, catalog: TableCatalog) -> ArchiveTable | None:
         """The topic's table. RegistryBehind where it is not the one that the registry knows, or is gone."""
-        table = catalog.load(row)
+        table = identified(row, self._registry, lambda: catalog.load(row))
         self._registry.ledger.check_table(row, table)
         return table
 
@@ -153,7 +154,12 @@ class StatusReader:
         row = TopicRow(
             id=0, cluster_id=self._cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
         )
-        table = catalog.load(row)
+        try:
+            table = catalog.load(row)
+        except NotOurTable:
+            if not catalog.is_blank(config.table):
+                raise
+            table = None  # the first run takes it over
         if table is not None:
             raise RegistryBehind(
                 "the topic has an archive, and the registry knows nothing of it: its database is new, or the dsn is"

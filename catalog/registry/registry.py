@@ -63,6 +63,7 @@ class TopicReader(Part):
     find = in_statements(topics.find)
     every = in_statements(topics.every)
     owners = in_statements(topics.owners)
+    check_identity = in_statements(topics.check_identity)
     overview = in_transaction(overview.of_topics)
 
 
