@@ -146,25 +146,25 @@ def test_the_statements_leave_our_field_alone(
     [
         ([lambda update: update.add_identity("kafka.offset")], ["DROP PARTITION FIELD `kafka.offset`"]),
         (
-            [lambda update: update.remove_field("partition_bucket")],
-            ["ADD PARTITION FIELD bucket(4, kafka.partition) AS `partition_bucket`"],
+            [lambda update: update.remove_field("kafka_partition_bucket")],
+            ["ADD PARTITION FIELD bucket(4, kafka.partition) AS `kafka_partition_bucket`"],
         ),
         (
             [lambda update: update.remove_field("ingest_day")],
             [
-                "DROP PARTITION FIELD `partition_bucket`",
+                "DROP PARTITION FIELD `kafka_partition_bucket`",
                 "ADD PARTITION FIELD days(kafka.ingest_timestamp) AS `ingest_day`",
-                "ADD PARTITION FIELD bucket(4, kafka.partition) AS `partition_bucket`",
+                "ADD PARTITION FIELD bucket(4, kafka.partition) AS `kafka_partition_bucket`",
             ],
         ),
         (
             [
-                lambda update: update.remove_field("partition_bucket"),
+                lambda update: update.remove_field("kafka_partition_bucket"),
                 lambda update: update.add_field("kafka.partition", BucketTransform(8), "b`8"),
             ],
             [
                 "DROP PARTITION FIELD `b``8`",
-                "ADD PARTITION FIELD bucket(4, kafka.partition) AS `partition_bucket`",
+                "ADD PARTITION FIELD bucket(4, kafka.partition) AS `kafka_partition_bucket`",
             ],
         ),
     ],
