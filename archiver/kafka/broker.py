@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from kafka import errors as kafka
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 from kafka.protocol.admin.configs import DescribeConfigsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from archiver.errors import SourceError
 from archiver.kafka.cluster import Cluster
@@ -68,6 +69,11 @@ class BrokerClient:
     def cluster_id(self) -> str:
         """The id of the cluster."""
         return with_retries(self.options, lambda: str(self._cluster.metadata(()).cluster_id))
+
+    def requests(self) -> frozenset[int]:
+        """The keys of the requests that a broker has."""
+        response = with_retries(self.options, lambda: self._cluster.ask_any(_api_versions))
+        return frozenset(int(api.api_key) for api in response.api_keys)
 
     def topics(self) -> tuple[str, ...]:
         """The names of all topics that the principal may see, in order. Kafka's internal topics are left out."""
@@ -280,6 +286,10 @@ class BrokerClient:
             except kafka.KafkaError:
                 continue
         return answers
+
+
+def _api_versions() -> Any:
+    return ApiVersionsRequest(client_software_name="archiver", client_software_version="0")
 
 
 def _epoch_ends(answers: Mapping[int, Any]) -> dict[int, EpochEnd]:

@@ -7,6 +7,7 @@ credential.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -36,7 +37,7 @@ from tenacity import retry
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.iceberg.auth_settings import with_auth
 from catalog.iceberg.commit_answer import CommitAnswer
-from catalog.iceberg.credentials import for_clients
+from catalog.iceberg.credentials import for_clients, offers_signing_only
 from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 from catalog.iceberg.load_answer import table_of
@@ -163,6 +164,14 @@ class BoundedRestCatalog(RestCatalog):
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
         given = for_clients(properties, location)
         whole = {**self.properties, **given}
+        if offers_signing_only(whole, self.configured, os.environ):
+            raise CatalogDenied(
+                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled), and the"
+                " archiver signs its requests itself. Have the catalog vend credentials, or give s3.access-key-id and"
+                " s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
+                ' "s3.remote-signing-enabled" = "false" there',
+                location=location,
+            )
         if self._late_io and may_be_late(whole, location):
             return LateFileIO(whole, partial(self._suited_file_io, given, location))
         return self._suited_file_io(given, location)

@@ -61,12 +61,12 @@ def test_settings_that_cannot_work(change: dict[str, str], message: str) -> None
 
 
 def test_a_type_is_needed() -> None:
-    with pytest.raises(AuthSettingError, match="auth.type is missing"):
+    with pytest.raises(AuthSettingError, match=r"auth\.type is missing"):
         check_auth({"auth.oauth2.client_id": "me"})
 
 
 class _Server(ThreadingHTTPServer):
-    """A catalog, and the server of its tokens. Each token is valid for two seconds of `expires_in`, so it is renewed."""
+    """A catalog, and the server of its tokens. Each token is valid for a second."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

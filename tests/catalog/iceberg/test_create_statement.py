@@ -31,8 +31,8 @@ def test_types_have_the_names_of_spark() -> None:
     inner = StructType(column("a-b", StringType(), 4), column("n", DecimalType(20, 0), 5))
     schema = Schema(
         column("kafka", StructType(column("offset", LongType(), 2)), 1),
-        column("many", ListType(6, inner, False), 3),
-        column("by_name", MapType(8, StringType(), 9, TimestamptzType(), False), 7),
+        column("many", ListType(6, inner, element_required=False), 3),
+        column("by_name", MapType(8, StringType(), 9, TimestamptzType(), value_required=False), 7),
         column("__raw__", BinaryType(), 10),
         column("9", IntegerType(), 11),
     )
