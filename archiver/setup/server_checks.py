@@ -32,8 +32,7 @@ SCHEMA_REGISTRY = "Schema registry"
 _OPTIONAL: Final[Mapping[int, tuple[str, str]]] = {
     OffsetForLeaderEpochRequest.API_KEY: (
         "OffsetForLeaderEpoch",
-        "a log that was cut back and written again is found only among the newest archived records (at most 1 MiB of"
-        " each partition), which each run compares",
+        "each run compares the newest archived records of a partition (at most 1 MiB) with its log instead",
     ),
     DescribeConfigsRequest.API_KEY: ("DescribeConfigs", "the archiver doesn't know which topics are compacted"),
     DescribeLogDirsRequest.API_KEY: ("DescribeLogDirs", "sizes of backlogs are estimated until records were read"),

@@ -1,4 +1,4 @@
-"""What `archiver check` says of brokers that lack requests, whose epochs prove nothing, or whose batches are corrupt."""
+"""What `archiver check` says of brokers without some requests, with useless epochs, and with corrupt batches."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_requests_that_the_brokers_lack(cluster: FakeCluster) -> None:
         "DescribeLogDirs",
         "DescribeProducers",
     ]
-    assert "which each run compares" in warnings[0].detail
+    assert "each run compares the newest archived records" in warnings[0].detail
 
 
 def test_epochs_that_prove_nothing(cluster: FakeCluster) -> None:

@@ -179,8 +179,8 @@ class S3TablesProxy(LossyProxy):
 class GlueProxy(LossyProxy):
     """Refuses staged creation, by this status. The rest passes.
 
-    AWS Glue answers 400 "Stage create is not supported" (apache/iceberg-python#3210, and CreateTable in
-    docs.aws.amazon.com/glue/latest/dg/connect-glu-iceberg-rest.html), RustFS 406 (rustfs/rustfs#7901), others 501 (trinodb/trino#28739).
+    AWS Glue answers 400 "Stage create is not supported" (apache/iceberg-python#3210), RustFS 406 (rustfs/rustfs#7901),
+    other servers 501 (trinodb/trino#28739).
     """
 
     def __init__(self, target: str, status: int) -> None:

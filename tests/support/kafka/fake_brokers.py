@@ -68,6 +68,7 @@ class FakeCluster:
     topic: str = "t"
     topic_id: uuid.UUID = TOPIC_ID
     leader: int = 0
+    replicas: list[int] = field(default_factory=list)
     epoch: int = 3
     topic_error: int = 0
     throttle_ms: int = 0
@@ -123,7 +124,7 @@ class FakeCluster:
             partition_index=0,
             leader_id=self.leader,
             leader_epoch=self.epoch,
-            replica_nodes=[],
+            replica_nodes=self.replicas,
             isr_nodes=[],
             offline_replicas=[],
         )
