@@ -46,17 +46,17 @@ def sound_batch(data: memoryview, position: int = 0) -> SoundBatch | None:
     if magic < 2:  # noqa: PLR2004 - the format
         return _message_set(batch, position) if zlib.crc32(batch[MESSAGE_CHECKSUM_START:]) == crc else None
     delta = int.from_bytes(batch[_LAST_DELTA_AT : _LAST_DELTA_AT + 4], "big", signed=True)
-    if delta < 0 or checksum(np.frombuffer(batch[CHECKSUM_START:], np.uint8)) != crc:
+    if delta < 0 or checksum(bytes(batch[CHECKSUM_START:])) != crc:
         return None
     return SoundBatch(position=position, base_offset=base, last_offset=base + delta, size=size)
 
 
 def _message_set(data: memoryview, position: int) -> SoundBatch | None:
     """An outer message. A compressed set names its last offset only: its first one is inside."""
-    found = find_batches(np.frombuffer(data, np.uint8), _FAR, Inflater(limit=DecodeLimits().batch))
-    if not len(found.headers):
+    headers = find_batches(np.frombuffer(data, np.uint8), _FAR, Inflater(limit=DecodeLimits().batch)).headers
+    if not len(headers):
         return None
-    header = found.headers[0]
+    header = headers[0]
     return SoundBatch(
         position=position,
         base_offset=int(header["base_offset"]),
@@ -66,7 +66,7 @@ def _message_set(data: memoryview, position: int) -> SoundBatch | None:
 
 
 def is_readable(data: bytes, offset: int) -> bool:
-    """Whether the fetched batches are sound, up to the first one that ends at the offset or after it."""
+    """Whether the fetched batches are sound, up to the first batch that ends at the offset or after it."""
     view, position = memoryview(data), 0
     while (batch := sound_batch(view, position)) is not None:
         if batch.last_offset >= offset:

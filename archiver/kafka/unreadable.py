@@ -1,7 +1,7 @@
 """Finds offsets that a leader can't give, although its log continues: a corrupt batch, or no answer at all.
 
 No header of a corrupt batch is trusted: neither its length nor its offsets. The readable log begins again at the first
-batch, in order of offsets, whose checksum is right and that the leader gives when it is asked for the batch's offset.
+batch, in order of offsets, whose checksum is right and that the leader gives for a fetch of the batch's offset.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def unreadable(log: LogAccess, offset: int) -> str | None:
 def next_readable(log: LogAccess, offset: int, **where: object) -> int:
     """The offset at which the log can be read again, after an offset that is `unreadable`.
 
-    Raises CorruptBatch or LeaderSilent if a replica has the records, if a replica can't be asked, or if the leader
+    Raises CorruptBatch or LeaderSilent if a replica has the records, if a replica doesn't answer, or if the leader
     gives no sound batch after the offset. Then nothing may be recorded as lost.
     """
     _refuse_if_elsewhere(log, offset, where)
@@ -92,8 +92,7 @@ def next_readable(log: LogAccess, offset: int, **where: object) -> int:
         if doubtful:
             raise CorruptBatch(
                 "A batch after the unreadable offset has a right checksum, and the leader can't find it by its offset."
-                " Nothing is recorded as lost: have the broker rebuild its index (stop it, delete the partition's"
-                " *.index files, start it), and run again",
+                " Nothing is recorded as lost: keep a copy of the leader's log folder, and elect another replica",
                 **where,
                 offset=offset,
                 not_found=min(doubtful),
@@ -115,7 +114,7 @@ def _refuse_if_elsewhere(log: LogAccess, offset: int, where: dict[str, object]) 
         except kafka.KafkaError as error:
             if is_transient(error) and not isinstance(error, kafka.NotLeaderForPartitionError):
                 raise LeaderSilent(
-                    f"Another replica may have the unreadable records, and can't be asked: {error}. Start that broker,"
+                    f"Another replica may have the unreadable records, and doesn't answer: {error}. Start that broker,"
                     " or reassign the partition if the broker is gone for good",
                     **where,
                     offset=offset,
@@ -133,7 +132,7 @@ def _refuse_if_elsewhere(log: LogAccess, offset: int, where: dict[str, object]) 
 
 
 def _is_given(log: LogAccess, base: int) -> bool:
-    """Whether the leader gives this batch when it is asked for the batch's offset.
+    """Whether the leader gives this batch for a fetch of the batch's offset.
 
     Bytes of a record may look like a batch. Only real ones are found by their offset.
     """

@@ -122,12 +122,12 @@ class Continuity:
     def _is_consistent(self, partition: int) -> bool:
         """Whether the leader's answers about epochs agree with its log. True if the leader moves during the check.
 
-        A leader's own epoch ends where its log does. Before that, the log may not end.
+        The epoch in which a leader leads can't end before its log.
         """
         epoch = self._epochs.current_epoch(self._topic, partition)
         if epoch >= 0:
             end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
-        else:  # the brokers don't say in which epoch they lead: ask about the newest committed batch
+        else:  # the brokers don't say in which epoch they lead: take the newest committed batch
             epoch, end = self._newest_epoch(partition)
         if epoch < 0:
             return True
@@ -139,11 +139,11 @@ class Continuity:
         """The epoch of the log's newest committed batch, and an offset at or before the epoch's end. -1 if none."""
         end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
         start = self._epochs.list_offsets(self._topic, [partition], "earliest")[partition]
-        found = -1, 0
+        newest = -1, 0
         for piece in self._log(partition, max(start, end - 1), end):
             if len(piece.epochs.epoch):
-                found = int(piece.epochs.epoch[-1]), int(piece.epochs.base_offset[-1]) + 1
-        return found
+                newest = int(piece.epochs.epoch[-1]), int(piece.epochs.base_offset[-1]) + 1
+        return newest
 
     def _compare_newest(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
         """Compare the newest archived records with the log: the leader's answers about epochs prove nothing."""
@@ -155,13 +155,13 @@ class Continuity:
             return seen  # the continuity check names these
         start = self._newest_start(partition, max(self._starts().get(partition, 0), seen.log_start), end)
         read = partial(self._archived.read, partition)
-        found = differences(
+        result = differences(
             self._log(partition, start, end), read, partition=partition, start_offset=start, end_offset=end
         )
-        is_gone_only = not (found.only_in_log or found.other)
-        if found.first is None or (is_gone_only and self._epochs.is_compacted(self._topic) is not False):
+        is_gone_only = not (result.only_in_log or result.other)
+        if result.first is None or (is_gone_only and self._epochs.is_compacted(self._topic) is not False):
             return seen  # compaction takes records away, and never brings other ones
-        return replace(seen, epoch_end=found.first, differs=found.text)
+        return replace(seen, epoch_end=result.first, differs=result.text)
 
     def _newest_start(self, partition: int, least: int, end: int) -> int:
         """The first of the newest archived records that fit in `newest_bytes`. One is always taken."""

@@ -246,8 +246,8 @@ class StatusReader:
             oldest = max(seen.next_offset if archived_to is None else archived_to, seen.log_start)
             lag, seconds = max(0, seen.last_stable - oldest), None
             if lag:
-                seconds, error = self._oldest(topic, partition, oldest)
-                problem = problem or error
+                seconds, unread = self._oldest(topic, partition, oldest)
+                problem = problem or unread
             statuses.append(
                 PartitionStatus(
                     partition=partition,

@@ -13,7 +13,7 @@ from catalog.registry import Registry
 
 
 def identified(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> ArchiveTable | None:
-    """Load the topic's table. RegistryBehind if another table has its name, whoever made that table."""
+    """Load the topic's table. RegistryBehind if another table has its name."""
     try:
         return load()
     except NotOurTable as error:
@@ -31,5 +31,5 @@ def may_adopt(topic: TopicRow, error: NotOurTable, registry: Registry, journal: 
 
 
 def _uuid(error: NotOurTable) -> UUID | None:
-    found = error.context.get("table_uuid")
-    return UUID(str(found)) if found else None
+    uuid = error.context.get("table_uuid")
+    return UUID(str(uuid)) if uuid else None

@@ -1,4 +1,4 @@
-"""The statement by which an operator makes a topic's table, where the archiver has no right to make it."""
+"""The statement by which an operator makes a topic's table, if the archiver has no right to make it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def create_statement(table: str, schema: Schema) -> str:
 def _type(kind: IcebergType, path: str) -> str:
     match kind:
         case StructType():
-            fields = (f"{_quoted(each.name)}: {_type(each.field_type, f'{path}.{each.name}')}" for each in kind.fields)
+            fields = (
+                f"{_quoted(field.name)}: {_type(field.field_type, f'{path}.{field.name}')}" for field in kind.fields
+            )
             return f"STRUCT<{', '.join(fields)}>"
         case ListType():
             return f"ARRAY<{_type(kind.element_type, path)}>"

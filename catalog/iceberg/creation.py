@@ -46,8 +46,8 @@ UPGRADE: Final = UpgradeFormatVersionUpdate.model_validate({"format-version": TA
 class NewTable:
     """The table of a topic that has none: see `table_creation.Definition`.
 
-    A flat table knows the archiver's sort order, which its files name, and requires no other writer to sort by it:
-    Trino can't sort by a column inside a struct, and fails.
+    A flat table knows the archiver's sort order, which its files name, and requires no other writer to sort so: Trino
+    can't sort by a column inside a struct, and fails.
     """
 
     schema: Schema
@@ -101,7 +101,7 @@ def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, .
     old = plain.schema()
     if old == schema:
         return ()
-    fresh = schema.model_copy(update={"schema_id": 1 + max(each.schema_id for each in plain.schemas)})
+    fresh = schema.model_copy(update={"schema_id": 1 + max(known.schema_id for known in plain.schemas)})
     return (AddSchemaUpdate(schema=fresh), SetCurrentSchemaUpdate.model_validate({"schema-id": fresh.schema_id}))
 
 

@@ -51,10 +51,10 @@ def is_vended(properties: Properties, own: Properties) -> bool:
 
 
 def offers_signing_only(properties: Properties, configured: Properties, environment: Properties) -> bool:
-    """Whether a catalog wants to sign each request to S3, and this process has no keys of its own.
+    """Whether a catalog wants to sign each request to S3, and this process has no keys.
 
-    Remote signing is part of Iceberg's REST specification. `properties` are those of a table, with the configured ones.
-    An operator whose machine has a role may set the property to `false`.
+    Remote signing is part of Iceberg's REST specification. `properties` are a table's and the configured ones. An
+    operator whose machine has a role may set the property to `false`.
     """
     signs = str(properties.get(REMOTE_SIGNING, "")).lower() == "true"
     has_keys = any(properties.get(name) for name in _KEYS) or any(environment.get(name) for name in _IDENTITIES)

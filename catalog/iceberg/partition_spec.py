@@ -130,7 +130,7 @@ def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning | None
 def alter_statements(metadata: TableMetadata, by: str, table: str) -> list[str]:
     """The SQL statements that give the table back its partitioning, each to be run by itself.
 
-    Fields count in order: from the first one that differs on, all are dropped and added again. Empty if the table no
+    Fields count in order: from the first field that differs on, all are dropped and added again. Empty if the table no
     longer has the spec, or a column of it.
     """
     expected = spec_by(metadata, by)

@@ -189,7 +189,7 @@ class TableCatalog:
         """The topic's table. It is created, with its namespace, where there is none.
 
         A table that exists is left as it is. With `adopts`, an empty table that the archiver didn't make becomes the
-        topic's table if its columns fit. UnfitPartitioning where none can be partitioned in this way.
+        topic's table if its columns fit. UnfitPartitioning if the columns can't be partitioned in this way.
         """
         found = self._loaded(topic, adopts=adopts)
         if found is not None:
@@ -388,8 +388,8 @@ class TableCatalog:
     def is_blank(self, name: str) -> bool:
         """Whether the table is empty, plain, and not the archiver's: it may be made for a topic."""
         with in_our_words(self._uri, name):
-            found = self._empty(name)
-        return found is not None and blemish(found.metadata) is None
+            table = self._empty(name)
+        return table is not None and blemish(table.metadata) is None
 
     def _empty(self, name: str) -> Table | None:
         """A table that isn't an archive. None if there is none."""

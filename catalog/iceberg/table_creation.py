@@ -1,8 +1,8 @@
 """Makes tables in a catalog: in two steps, or, in catalogs without staged creation, empty and then by one commit.
 
-AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), others 501. There a plain table
-is made first. Until its one commit, anybody may see it: it has our columns under other field ids, and no property of
-ours. An empty table that somebody else made is completed in the same way.
+AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. There a
+plain table is made first. Until its commit, readers may see it: it has the topic's columns under other field ids, and
+no property of the archiver. An empty table that somebody else made is completed in the same way.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:
 
 
 def blemish(metadata: TableMetadata) -> str | None:
-    """Why a table can't be taken over, whatever its columns are. None if it is empty and plain."""
+    """Why a table can't be taken over, apart from its columns. None if it is empty and plain."""
     ours = sorted(name for name in metadata.properties if name.startswith(PREFIX))
     version = metadata.format_version
     reasons = (
@@ -137,12 +137,12 @@ def _difference(found: IcebergType, expected: IcebergType, path: str) -> str | N
     """The first difference of two types, apart from field ids, documentation, and whether values are required."""
     match found, expected:
         case StructType(), StructType():
-            here, there = ({field.name: field.field_type for field in kind.fields} for kind in (found, expected))
-            if unknown := [name for name in here if name not in there]:
+            theirs, ours = ({field.name: field.field_type for field in kind.fields} for kind in (found, expected))
+            if unknown := [name for name in theirs if name not in ours]:
                 return f"its column {path}{unknown[0]} is none of the topic's"
-            if missing := [name for name in there if name not in here]:
+            if missing := [name for name in ours if name not in theirs]:
                 return f"it lacks the column {path}{missing[0]}"
-            parts = [(here[name], there[name], f"{path}{name}.") for name in there]
+            parts = [(theirs[name], ours[name], f"{path}{name}.") for name in ours]
         case ListType(), ListType():
             parts = [(found.element_type, expected.element_type, f"{path}element.")]
         case MapType(), MapType():

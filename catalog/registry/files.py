@@ -204,14 +204,14 @@ def lost_offsets(connection: Connection, topic: TopicRow) -> int:
 
 def lost_ranges(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
     """The half-open ranges of offsets that are recorded as lost, by partition, in order."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    ranges: dict[int, list[tuple[int, int]]] = {}
     for partition, start, end in connection.execute(
         "SELECT partition, start_offset, end_offset FROM files"
         " WHERE topic_id = %s AND lost AND state <> 'rejected' ORDER BY partition, start_offset",
         (topic.id,),
     ):
-        found.setdefault(partition, []).append((start, end))
-    return found
+        ranges.setdefault(partition, []).append((start, end))
+    return ranges
 
 
 def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, PartitionOffset]:

@@ -101,12 +101,12 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
 def check_identity(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> bool:
     """Whether the topic never had a table. RegistryBehind if it has another one than `table_uuid`."""
     row = connection.execute(
-        "SELECT table_uuid FROM topics WHERE cluster_id = %s AND topic = %s", (topic.cluster_id, topic.topic)
+        "SELECT table_uuid FROM topics WHERE cluster_id = %s AND topic = %s AND table_uuid IS NOT NULL",
+        (topic.cluster_id, topic.topic),
     ).fetchone()
-    known = row[0] if row else None
-    if known not in {None, table_uuid}:
-        raise _other_table(topic, known, table_uuid)
-    return known is None
+    if row is not None and row[0] != table_uuid:
+        raise _other_table(topic, row[0], table_uuid)
+    return row is None
 
 
 def _other_table(topic: TopicRow, known: UUID, table_uuid: UUID | None) -> RegistryBehind:

@@ -179,8 +179,8 @@ def test_a_corrupt_batch_is_recorded_as_lost_with_consent(elected: Elected) -> N
     assert isinstance(error, CorruptBatch)
     assert (error.context["base_offset"], error.context["next_offset"]) == (10, 10)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(10)], "everything before it is archived"
-    found = CliRunner().invoke(app, ["status", "--config", str(config)])
-    assert (found.exit_code, "CorruptBatch" in found.stdout) == (1, True)
+    shown = CliRunner().invoke(app, ["status", "--config", str(config)])
+    assert (shown.exit_code, "CorruptBatch" in shown.stdout) == (1, True)
     problem = problem_of(config)
     assert problem is not None
     assert (problem["kind"], problem["context"]["offset"]) == ("CorruptBatch", 10)

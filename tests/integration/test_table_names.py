@@ -133,10 +133,10 @@ def test_a_catalog_that_wants_last_column_ids(stack: Stack) -> None:
 def test_an_empty_table_is_taken_over(stack: Stack) -> None:
     """Made from `schema show --ddl`, or left by a run that was killed before its table was complete."""
     topic, other = stack.topic(), stack.topic()
-    for each in (topic, other):
-        stack.produce(each, {"value": b"x"})
+    for source in (topic, other):
+        stack.produce(source, {"value": b"x"})
     config = stack.config({topic: {}, other: {}})
-    name, model = (load_config(config).topic(each).table for each in (topic, other))
+    name, model = (load_config(config).topic(source).table for source in (topic, other))
     ddl = CliRunner().invoke(app, ["schema", "show", topic, "--ddl", "--config", str(config)])
     assert (ddl.exit_code, ddl.stdout.startswith(f"CREATE TABLE {name} (")) == (0, True)
     assert run(config, other).succeeded

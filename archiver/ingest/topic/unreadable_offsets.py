@@ -1,4 +1,4 @@
-"""The offsets that a topic's leaders can't give, and where their partitions may continue, if a run accepts that."""
+"""The offsets that a topic's leaders can't give, and the offsets at which partitions continue if a run accepts that."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_a_broker_without_requests_about_epochs(cluster: FakeCluster) -> None:
     """Services that leave out API 23: nothing is known of epochs, and that is no error."""
     del cluster.versions[OffsetForLeaderEpochRequest]
     with BrokerClient(cluster.options) as client:
-        assert client.end_of_epoch_at_once({"t": {0: 2}}) == {}, "the caller asks for the topic alone"
+        assert client.end_of_epoch_at_once({"t": {0: 2}}) == {}, "the caller requests the topic alone"
         assert client.end_of_epoch("t", {0: 2}) == {}
         assert client.lacks_epochs
         assert client.end_of_epoch_at_once({"t": {0: 2}}) == {"t": {}}

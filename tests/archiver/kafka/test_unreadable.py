@@ -1,4 +1,4 @@
-"""Where a log can be read again after a corrupt batch. The fake broker finds batches by index and headers, as Kafka."""
+"""The offset at which a log is readable again after a corrupt batch. The fake broker finds batches as Kafka does."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_no_field_of_a_corrupt_header_is_trusted(field: str, change: object, eve
         assert next_readable(log, 10) == 20, field
 
 
-def test_a_log_is_read_on_though_its_leader_gives_the_corrupt_batch_first() -> None:
+def test_a_log_is_read_after_a_corrupt_head() -> None:
     log = even_log(every=5)
     struct.pack_into(">i", log.data, size_of(log) + 23, 1 << 20)
     assert sound_batch(memoryview(log.fetch(30).data)) is None
@@ -145,10 +145,10 @@ def test_a_log_is_read_on_though_its_leader_gives_the_corrupt_batch_first() -> N
 
 
 def test_bytes_of_a_record_that_look_like_a_batch() -> None:
-    """Producers copy batches: the corrupt one holds others whole, also with the offset of a later one of the log."""
+    """Producers copy batches: the corrupt one holds other batches whole, also with the offset of a later batch."""
     for inner in (15, 20, 30, 17):
-        held = build([Record()] * 3, base_offset=inner)
-        outer = bytearray(build([Record(value=held)] * 10, base_offset=10))
+        copied = build([Record()] * 3, base_offset=inner)
+        outer = bytearray(build([Record(value=copied)] * 10, base_offset=10))
         outer[-2] ^= 1
         bases = [0, 10, 20, 30]
         batches = [build([Record()] * 10, base_offset=base) for base in bases]
@@ -209,7 +209,7 @@ def test_a_replica_that_has_the_records_is_named() -> None:
         next_readable(even_log(replicas={1: bad, 2: sound}), 10)
     assert caught.value.context["replica"] == 2
     away = kafka.KafkaConnectionError("refused")
-    with pytest.raises(LeaderSilent, match="can't be asked") as caught_away:
+    with pytest.raises(LeaderSilent, match="doesn't answer") as caught_away:
         next_readable(even_log(replicas={1: bad, 2: away}), 10)
     assert caught_away.value.context["replica"] == 2
     log = even_log(replicas={1: bad, 2: kafka.NotLeaderForPartitionError()})
@@ -244,7 +244,7 @@ def test_no_readable_record_is_skipped(counts: list[int], data: st.DataObject) -
     offset = bases[number]
     assume(unreadable(log, offset) is not None)
     try:
-        found = next_readable(log, offset)
+        base = next_readable(log, offset)
     except CorruptBatch:
         return  # nothing is recorded as lost
-    assert found == bases[number + 1]
+    assert base == bases[number + 1]

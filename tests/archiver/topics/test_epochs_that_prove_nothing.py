@@ -1,7 +1,7 @@
 """Brokers whose answers about leader epochs prove nothing: constants, nothing at all, or no such request.
 
 franz-go#699 has a service that answers epoch 0 and end 0 to every request; opentelemetry-collector-contrib#42226 and
-aiven/inkless#249 have others.
+aiven/inkless#249 have other answers.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def judge(
         proven={},
         newest_bytes=newest,
     )
-    known = PartitionOffset(next_offset=end, leader_epoch=epoch)
-    seen = SeenPartition(partition=0, log_start=0, last_stable=log.end, known=known)
+    archived_to = PartitionOffset(next_offset=end, leader_epoch=epoch)
+    seen = SeenPartition(partition=0, log_start=0, last_stable=log.end, known=archived_to)
     return continuity.judged(seen, log.answer)
 
 
@@ -111,7 +111,7 @@ def test_compaction_is_no_divergence(policy: bool | None, is_loss: bool) -> None
     assert (judge(log, archived).epoch_end is not None) is is_loss
 
 
-def test_zero_from_an_empty_replica_that_leads_is_compared_in_full() -> None:
+def test_zero_from_an_empty_replica_is_compared_in_full() -> None:
     """A leader that began its log again in a later epoch gives the same answer, and means it."""
     log = History()
     log.append(records=50)
@@ -122,8 +122,8 @@ def test_zero_from_an_empty_replica_that_leads_is_compared_in_full() -> None:
     answer = log.end_of(0)
     assert answer is None or answer.end_offset == 0
     continuity = Continuity("o", epochs=log, log=log.read, archived=lambda: archived, starts=dict, proven={})
-    known = PartitionOffset(next_offset=50, leader_epoch=0)
-    seen = continuity.judged(SeenPartition(partition=0, log_start=0, last_stable=log.end, known=known), ZERO)
+    archived_to = PartitionOffset(next_offset=50, leader_epoch=0)
+    seen = continuity.judged(SeenPartition(partition=0, log_start=0, last_stable=log.end, known=archived_to), ZERO)
     assert seen.proves_epochs
     assert seen.differs == "gone from the log: [1, 50); other records than archived: [0, 1)"
 

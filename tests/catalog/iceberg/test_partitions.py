@@ -174,19 +174,19 @@ def test_the_statements_give_back_a_partitioning_by_columns(
 ) -> None:
     table = lake.load()
     terms = (PartitionTerm("day", None), PartitionTerm("bucket[4]", "kafka.partition"))
-    wanted = partitioning_for(terms, table.schema, "nested", current=table.partitioning)
-    lake.change(*repartition_updates(table, wanted, "ID")[1])
-    assert lake.load().partitioning == wanted
+    expected = partitioning_for(terms, table.schema, "nested", current=table.partitioning)
+    lake.change(*repartition_updates(table, expected, "ID")[1])
+    assert lake.load().partitioning == expected
     for change in changes:
         repartition(lake, change)
     with pytest.raises(PartitioningChanged) as error:
         _ = lake.load().partitioning
     assert error.value.message.partition("for example: ")[2].split("; ") == [
-        f"ALTER TABLE kafka.orders {each}" for each in statements
+        f"ALTER TABLE kafka.orders {statement}" for statement in statements
     ]
     for statement in statements:
         repartition(lake, as_spark_does(statement))
-    assert lake.load().partitioning == wanted
+    assert lake.load().partitioning == expected
 
 
 def as_spark_does(statement: str) -> Change:

@@ -52,9 +52,9 @@ def spans(cluster: FakeCluster, error: ContextError | None, *, accepts: bool = T
     with BrokerClient(cluster.options) as client:
         offsets = UnreadableOffsets("t", TOPIC_ID, client, accepts=accepts)
         offsets.note(0, error)
-        found = offsets.spans([SEEN])
+        first = offsets.spans([SEEN])
         assert offsets.spans([SEEN]) == ({}, {}), "each task's error counts once"
-        return found
+        return first
 
 
 @pytest.mark.parametrize(("middle", "error"), [(BAD, CORRUPT), (b"", LeaderSilent("nothing"))])
