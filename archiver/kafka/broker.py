@@ -106,6 +106,8 @@ class BrokerClient:
             topic, partitions, offsets_request(at, self._epoch, self.options.request_timeout), _place_of
         )
         offsets = {partition: int(each.offset) for partition, each in answers.items()}
+        if at == "earliest_local":
+            return {partition: max(0, offset) for partition, offset in offsets.items()}
         if older := [partition for partition, offset in offsets.items() if offset == NOWHERE]:
             offsets |= self.list_offsets(topic, older, "latest_stable")
         return offsets

@@ -15,7 +15,7 @@ from uuid import UUID
 from kafka import errors as kafka
 from kafka.protocol.consumer import FetchRequest
 
-from archiver.errors import CorruptBatch
+from archiver.errors import CorruptBatch, SourceError
 from archiver.kafka import losses
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.fetched import Fetched
@@ -175,6 +175,13 @@ class PartitionFetcher:
         _, epoch = leaders.leader(self._topic, self._partition)
         answer = self._of_replica(replica, self._request(offset, max_bytes, _READ_COMMITTED, epoch, _UNKNOWN))
         return answer.records or b""
+
+    def local_start(self) -> int | None:
+        """The first offset that is on the leader's disk: older ones are in remote storage (KIP-405). None if unknown."""
+        try:
+            return self._broker.list_offsets(self._topic, [self._partition], "earliest_local")[self._partition]
+        except SourceError:
+            return None
 
     def other_replicas(self) -> tuple[int, ...]:
         """The brokers that have the partition, without its leader."""

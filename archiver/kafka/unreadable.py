@@ -42,6 +42,9 @@ class LogAccess(Protocol):
     def other_replicas(self) -> Sequence[int]:
         """The replicas besides the leader."""
 
+    def local_start(self) -> int | None:
+        """The first offset on the leader's disk."""
+
     def reconnect(self) -> None:
         """Have the next fetch make a new connection."""
 
@@ -81,6 +84,13 @@ def next_readable(log: LogAccess, offset: int, **where: object) -> int:
             continue
         seen_end = fetched.last_stable_offset
         silent += not fetched.data
+        if probe == offset and not fetched.data and offset < (log.local_start() or 0):
+            raise LeaderSilent(
+                "The offset is in remote storage, which gives nothing now. Nothing is recorded as lost: repair the"
+                " remote storage of the brokers",
+                **where,
+                offset=offset,
+            )
         if probe >= seen_end or silent > MOST_SILENT:
             break
         batches = _later_batches(fetched.data, after=offset, before=seen_end)

@@ -35,6 +35,7 @@ class FakeLog:
     silent: range = range(0)
     refused: range = range(0)
     reconnects: int = 0
+    first_local: int | None = 0
     fetches: list[int] = field(default_factory=list)
 
     def fetch(self, offset: int, *, max_bytes: int | None = None, committed: bool = True) -> Fetched:
@@ -64,6 +65,9 @@ class FakeLog:
 
     def other_replicas(self) -> tuple[int, ...]:
         return tuple(self.replicas)
+
+    def local_start(self) -> int | None:
+        return self.first_local
 
     def reconnect(self) -> None:
         self.reconnects += 1
@@ -187,6 +191,12 @@ def test_a_leader_that_answers_nothing() -> None:
     assert set(range(10, 21)) <= set(log.fetches), "every offset before the next batch was requested"
     with pytest.raises(CorruptBatch, match="Nothing is recorded as lost"):
         next_readable(even_log(silent=range(10, 50)), 10)
+
+
+def test_silent_remote_storage_is_no_loss() -> None:
+    with pytest.raises(LeaderSilent, match="remote storage"):
+        next_readable(even_log(silent=range(10, 20), first_local=20), 10)
+    assert next_readable(even_log(silent=range(10, 20), first_local=None), 10) == 20
 
 
 def test_what_can_be_read_again_is_no_loss() -> None:
