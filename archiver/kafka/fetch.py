@@ -177,7 +177,7 @@ class PartitionFetcher:
         return answer.records or b""
 
     def local_start(self) -> int | None:
-        """The first offset that is on the leader's disk: older ones are in remote storage (KIP-405). None if unknown."""
+        """The first offset on the leader's disk: older records are in remote storage (KIP-405). None if unknown."""
         try:
             return self._broker.list_offsets(self._topic, [self._partition], "earliest_local")[self._partition]
         except SourceError:

@@ -13,7 +13,7 @@ from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.compare_rows import Allowance
 from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config.model import TopicConfig
-from archiver.errors import LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
+from archiver.errors import CorruptBatch, LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, PartitionsSeen, StepFinished, TaskFinished
 from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog, BytesPerOffset
@@ -258,18 +258,7 @@ class TopicRun:
             self._held_up.add(planned.partition)
         elif is_head:
             self._held_up.discard(planned.partition)
-        if result.error is not None:
-            self._report.judge(planned.partition, result.error)
-        elif not result.ranges and is_head:
-            self._report.judge(
-                planned.partition,
-                NoProgress(
-                    "The brokers gave nothing of a range they have",
-                    topic=self.name,
-                    partition=planned.partition,
-                    offset=planned.start_offset,
-                ),
-            )
+        self._judge(planned, result, is_head=is_head)
 
     def commit(self, catalog: TableCatalog | None = None) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included.
@@ -420,6 +409,25 @@ class TopicRun:
                 ),
             )
         self._rejected.add(place)
+
+    def _judge(self, planned: PlannedRange, result: TaskResult, *, is_head: bool) -> None:
+        """Judge the error of a task, or that it gave nothing.
+
+        A corrupt batch gives up a partition only once all before it is archived, in as many waves as that takes.
+        """
+        if result.error is not None:
+            if is_head or not isinstance(result.error, CorruptBatch):
+                self._report.judge(planned.partition, result.error)
+        elif not result.ranges and is_head:
+            self._report.judge(
+                planned.partition,
+                NoProgress(
+                    "The brokers gave nothing of a range they have",
+                    topic=self.name,
+                    partition=planned.partition,
+                    offset=planned.start_offset,
+                ),
+            )
 
     def _rejoin(self, *partitions: int) -> None:
         """Go on where the accepted ranges of these partitions end now: others have staged some of them."""
