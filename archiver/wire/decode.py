@@ -61,6 +61,8 @@ def decode_batches(
         return made, open_ones
 
     headers, error = (_before(found) if keep_sound else found.headers), found.error
+    if not len(headers) and len(found.headers):
+        read(found.headers)  # if the first batch is corrupt, its error says more than the batch after it
     try:
         reader, left = read(headers)
     except _Unsound as unsound:

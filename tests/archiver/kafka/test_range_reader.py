@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -250,3 +251,16 @@ def test_records_that_contradict_themselves_leave_no_rows() -> None:
     assert offsets(next(pieces)) == [1, 2, 3, 4]
     with pytest.raises(CorruptBatch):
         next(pieces)
+
+
+def test_a_corrupt_batch_with_a_far_last_offset_is_named() -> None:
+    """Its last offset contradicts the next batch, whose offsets are right."""
+    bad = bytearray(batch(5, 5))
+    struct.pack_into(">i", bad, 23, 1 << 20)
+    pieces = iter_range(lambda offset, peek: (batch(0, 5) if offset == 0 else b"") + bytes(bad) + batch(10, 5), 0, 20)
+    assert offsets(next(pieces)) == list(range(5))
+    with pytest.raises(CorruptBatch):
+        next(pieces)
+    with pytest.raises(CorruptBatch, match="checksum") as caught:
+        read(lambda offset, peek: bytes(bad) + batch(10, 5), 5, 20)
+    assert caught.value.context["base_offset"] == 5
