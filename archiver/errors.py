@@ -6,6 +6,7 @@ ArchiverError
 ├── SourceError              Kafka
 │   ├── BrokerUnavailable    (retryable) no broker answers
 │   ├── LeaderUnavailable    (retryable) no broker leads the partition, or its leader does not answer
+│   │   └── LeaderSilent     (retryable) its leader answers with no records, though its log continues
 │   ├── UnknownTopic         no such topic or partition
 │   ├── AccessDenied         the principal lacks a right, or the credentials are wrong
 │   ├── LogTruncated         (retryable) the log was cut back while it was read; the next look compares it again
@@ -83,6 +84,10 @@ class LeaderUnavailable(SourceError):
     """No broker leads the partition, or its leader does not answer. Elections and restarts pass."""
 
     retryable: ClassVar[bool] = True
+
+
+class LeaderSilent(LeaderUnavailable):
+    """The leader of a partition answers with no records, though its log continues."""
 
 
 class UnknownTopic(SourceError):

@@ -28,6 +28,7 @@ CatalogError
     ├── NotOurTable          the table belongs to another topic, or is not an archive
     │   └── PartitioningChanged  it is not partitioned any more as files were written for it
     ├── UnfitPartitioning    the table can't be partitioned as configured
+    ├── UnnamedType          SQL has no name for a column's type
     ├── NewerFormat          the table was written by a newer archiver
     ├── FormatUpgraded       others gave the table a format or a column type of Iceberg that can't be written or read
     ├── FilesShared          `gc.enabled` is false: another table may share the files, so none is deleted
@@ -165,6 +166,10 @@ class PartitioningChanged(NotOurTable):
 
 class UnfitPartitioning(TableError):
     """A table can't be partitioned as configured. Names the term and says why."""
+
+
+class UnnamedType(TableError):
+    """No statement of SQL can make a column of this type. Names the column."""
 
 
 class NewerFormat(TableError):

@@ -25,6 +25,14 @@ def archive(
         bool,
         typer.Option("--accept-gap", help="Record offsets that the log lost before they were archived, and continue."),
     ] = False,
+    accept_unreadable: Annotated[
+        bool,
+        typer.Option(
+            "--accept-unreadable",
+            help="Record offsets that a leader can't give as lost, up to its next readable batch, and continue."
+            " Only with --once.",
+        ),
+    ] = False,
     accept_raw: Annotated[
         bool,
         typer.Option("--accept-raw", help="Archive keys or values as bytes that had a schema before."),
@@ -40,6 +48,8 @@ def archive(
     as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
+        if accept_unreadable and seconds is not None:
+            raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
         loaded = load_config(config)
         # only now: to import these takes seconds, and a mistake in the configuration is told at once
         with quick_imports(for_good=True):
@@ -70,6 +80,7 @@ def archive(
                 topics or None,
                 to.job,
                 accept_gaps=accept_gap,
+                accept_unreadable=accept_unreadable,
                 accept_raw=accept_raw,
                 chores=(
                     retirement(loaded, to.retirement, latest=lambda: load_config(config)),

@@ -33,11 +33,30 @@ Topic = Annotated[str, typer.Argument(help="The Kafka topic.")]
 
 
 @schema_app.command()
-def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbose: Verbose = False) -> None:
-    """Print the columns as a tree: id, type, Protobuf field, first version, and why columns are cut."""
+def show(
+    topic: Topic,
+    ddl: Annotated[
+        bool, typer.Option("--ddl", help="Print the Spark SQL that makes the topic's table. Makes nothing.")
+    ] = False,
+    config: ConfigPath = DEFAULT_CONFIG,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Print the columns as a tree: id, type, Protobuf field, first version, and why columns are cut.
+
+    With --ddl, for topics that are not archived yet: the first run takes over an empty table of these columns.
+    """
     from archiver.terminal.schema_screen import outline_tree
     from schema_mapping.outline import outline
 
+    if ddl:
+        with reported(as_json=as_json):
+            table, statement = _statement(config, topic)
+            if as_json:
+                _print_json({"topic": topic, "table": table, "ddl": statement})
+            else:
+                typer.echo(f"{statement};")
+        return
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         found = outline(registry.ledger.load(row))
         if as_json:
@@ -207,6 +226,33 @@ def _files(
         told=f"{message}, from {old} to {new}: {told}",
         diff=found,
     )
+
+
+def _statement(path: Path, topic: str) -> tuple[str, str]:
+    """The table of a topic, and the statement that makes it, with the columns of a next run."""
+    from archiver.config import load_config
+    from archiver.schemas import mapping_options
+    from archiver.schemas.topic_schemas import TopicSchemas
+    from archiver.topics.partitioning import partition_source
+    from catalog.iceberg.create_statement import create_statement
+    from catalog.registry import Registry
+    from schema_mapping import LedgerState, assign
+
+    loaded = load_config(path)
+    settings = loaded.topic(topic)
+    with Registry(loaded.registry.dsn, connections=1) as registry:
+        rows = (row for row in registry.topics.every() if (row.topic, row.table) == (topic, settings.table))
+        row = next(rows, None)
+        state = LedgerState() if row is None else registry.ledger.load(row)
+        read = TopicSchemas.read_or_recall(settings, loaded.schema_registry, known=row, registry=registry)
+    assigned = assign(
+        state,
+        key=read.key,
+        value=read.value,
+        options=mapping_options(settings),
+        partition_source=partition_source(settings, None),
+    )
+    return settings.table, create_statement(settings.table, assigned.iceberg_schema)
 
 
 @contextmanager

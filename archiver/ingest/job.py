@@ -44,6 +44,7 @@ from archiver.ingest.events import (
 from archiver.ingest.job_servers import JobServers, server_of
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
+from archiver.ingest.topic.acceptance import Acceptance
 from archiver.ingest.topic.prefetch import prefetch
 from archiver.ingest.topic.run import TopicMemory, TopicRun
 from archiver.ingest.topic.target import target_of
@@ -82,7 +83,8 @@ class ArchiveJob:
 
     `observer` gets every event (`archiver.ingest.events`); its errors don't stop the job. `engine` runs the tasks: by
     default Spark as configured, which starts with the first task. With `accept_gaps`, offsets that a log lost before
-    they were archived are recorded as lost, and the partition continues. With `accept_raw`, keys or values that had a
+    they were archived are recorded as lost, and the partition continues; with `accept_unreadable`, offsets that a
+    leader can't give (`run_once` only). With `accept_raw`, keys or values that had a
     schema may be archived without one from now on. `read_schemas` reads a topic's schemas, by
     default those that its settings name. `chores` is background work, after commits or in the time between two runs.
     """
@@ -96,6 +98,7 @@ class ArchiveJob:
         engine: Engine | None = None,
         formats: SegmentFormats = FORMATS,
         accept_gaps: bool = False,
+        accept_unreadable: bool = False,
         accept_raw: bool = False,
         read_schemas: SchemaReader = TopicSchemas.read_or_recall,
         chores: Sequence[Chore] = (),
@@ -106,7 +109,7 @@ class ArchiveJob:
         self._observer = all_of(observer)
         self._engine = engine
         self._formats = formats
-        self._accept_gaps = accept_gaps
+        self._acceptance = Acceptance(gaps=accept_gaps, unreadable=accept_unreadable)
         self._accept_raw = accept_raw
         self._read_schemas = read_schemas
         self._chores = ChoreRunner((TIDYING, *chores), chore_observer)
@@ -133,6 +136,8 @@ class ArchiveJob:
         observer gets each run's report; the last one is returned. A retryable error ends only its run. Servers that
         don't answer at the start are waited for, and so are topics that match a pattern.
         """
+        if self._acceptance.unreadable:
+            raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
         report = JobReport(topics=(), waves=0, seconds=0.0, stopped=True)
         self._check()
         with ExitStack() as closing:
@@ -367,7 +372,7 @@ class ArchiveJob:
             observer=self._observer,
             memory=self._memory(opened),
             look_every=look_every,
-            accept_gaps=self._accept_gaps,
+            acceptance=self._acceptance,
             formats=self._formats,
             after_commit=after_commit,
         )

@@ -13,12 +13,18 @@ from typing import Any, Final, Self
 
 from kafka import errors as kafka
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
+from kafka.protocol.admin.configs import DescribeConfigsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
 
+from archiver.errors import SourceError
 from archiver.kafka.cluster import Cluster
 from archiver.kafka.leader_requests import NOWHERE, At, RequestOf, epochs_request, named, offsets_request, portions
 from archiver.kafka.leaders import Leaders, PartitionDescription, TopicDescription
 from archiver.kafka.options import parse_kafka_options
 from archiver.kafka.protocol_errors import with_retries
+
+_TOPIC_RESOURCE: Final = 2
+_CLEANUP_POLICY: Final = "cleanup.policy"
 
 __all__ = ["At", "BrokerClient", "EpochEnd", "PartitionDescription", "TopicDescription"]
 
@@ -47,6 +53,8 @@ class BrokerClient:
         self.options: Final = parse_kafka_options(options)
         self._cluster = Cluster(self.options)
         self.leaders: Final = Leaders(self._cluster)
+        self.lacks_epochs = False
+        """Whether a broker was seen that has no requests about leader epochs."""
 
     def __enter__(self) -> Self:
         return self
@@ -61,6 +69,11 @@ class BrokerClient:
     def cluster_id(self) -> str:
         """The id of the cluster."""
         return with_retries(self.options, lambda: str(self._cluster.metadata(()).cluster_id))
+
+    def requests(self) -> frozenset[int]:
+        """The keys of the requests that a broker has."""
+        response = with_retries(self.options, lambda: self._cluster.ask_any(_api_versions))
+        return frozenset(int(api.api_key) for api in response.api_keys)
 
     def topics(self) -> tuple[str, ...]:
         """The names of all topics that the principal may see, in order. Kafka's internal topics are left out."""
@@ -93,6 +106,8 @@ class BrokerClient:
             topic, partitions, offsets_request(at, self._epoch, self.options.request_timeout), _place_of
         )
         offsets = {partition: int(each.offset) for partition, each in answers.items()}
+        if at == "earliest_local":
+            return {partition: max(0, offset) for partition, offset in offsets.items()}
         if older := [partition for partition, offset in offsets.items() if offset == NOWHERE]:
             offsets |= self.list_offsets(topic, older, "latest_stable")
         return offsets
@@ -104,17 +119,31 @@ class BrokerClient:
         return {topic: offsets for topic, offsets in found.items() if NOWHERE not in offsets.values()}
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
-        """Where the partitions' given leader epochs end. A partition is left out if its leader can't tell.
+        """Where the partitions' given leader epochs end. A partition is left out if its leader doesn't say.
 
-        `epochs` maps partitions to leader epochs.
+        `epochs` maps partitions to leader epochs. All are left out if the broker doesn't have this request.
         """
-        answers = self.ask_leaders(topic, epochs, epochs_request({topic: epochs}, self._epoch), _partition_of)
+        if self.lacks_epochs:
+            return {}
+        try:
+            answers = self.ask_leaders(topic, epochs, epochs_request({topic: epochs}, self._epoch), _partition_of)
+        except SourceError as error:
+            if not isinstance(error.__cause__, kafka.UnsupportedVersionError):
+                raise
+            self.lacks_epochs = True
+            return {}
         return _epoch_ends(answers)
 
     def end_of_epoch_at_once(self, asked: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, EpochEnd]]:
         """Like `end_of_epoch`, for the partitions of many topics. Topics are left out as `ask_at_once` does."""
+        if self.lacks_epochs:
+            return {topic: {} for topic in asked}
         answers = self.ask_at_once(asked, epochs_request(asked, self._epoch), _partition_of)
         return {topic: _epoch_ends(those) for topic, those in answers.items()}
+
+    def current_epoch(self, topic: str, partition: int) -> int:
+        """The epoch in which the partition's leader leads. -1 if the brokers don't say."""
+        return with_retries(self.options, lambda: self._epoch(topic, partition), topic=topic, partition=partition)
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
         """The leader epoch of the record right before `offset` in the leader's log. It is `since` or a later one.
@@ -131,6 +160,27 @@ class BrokerClient:
             else:
                 low = middle + 1
         return found
+
+    def is_compacted(self, topic: str) -> bool | None:
+        """Whether the topic's cleanup.policy has `compact`. None if the brokers don't say.
+
+        The principal may lack DESCRIBE_CONFIGS on the topic.
+        """
+        about = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[_CLEANUP_POLICY]
+        )
+        try:
+            response = self._cluster.ask_any(lambda: DescribeConfigsRequest(resources=[about]))
+        except (kafka.KafkaError, SourceError):
+            return None
+        values = [
+            setting.value
+            for result in response.results
+            if not result.error_code
+            for setting in result.configs
+            if setting.name == _CLEANUP_POLICY
+        ]
+        return "compact" in values[0] if values and values[0] is not None else None
 
     def log_sizes(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """The bytes that the partitions' logs take on their leaders' disks. Use them for estimates only.
@@ -238,6 +288,10 @@ class BrokerClient:
             except kafka.KafkaError:
                 continue
         return answers
+
+
+def _api_versions() -> Any:
+    return ApiVersionsRequest(client_software_name="archiver", client_software_version="0")
 
 
 def _epoch_ends(answers: Mapping[int, Any]) -> dict[int, EpochEnd]:

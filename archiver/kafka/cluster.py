@@ -24,6 +24,8 @@ from archiver.kafka.protocol_errors import explain, is_transient, refuses_creden
 from archiver.kafka.sockets import SCHEME
 
 _THROTTLE_SLACK: Final = 0.01
+_OLDER_API_VERSIONS: Final = (3, 0)
+"""Versions of the first request, tried on new connections if a broker hangs up instead of answering a newer one."""
 _HINT: Final = "Check bootstrap.servers, the network between, and security.protocol, in [kafka]"
 
 
@@ -49,6 +51,7 @@ class Cluster:
         self._net = NetworkSelector(client_id=options.client_id, slow_task_threshold_secs=0)
         self._manager = KafkaConnectionManager(self._net, proxy_url=f"{SCHEME}://", **configuration)
         self._not_before: dict[int | str, float] = {}
+        self._api_versions: int | None = None  # the version of ApiVersions that brokers answer; None: the newest
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -76,6 +79,11 @@ class Cluster:
         except KafkaError as error:
             error.add_note(self.address(node))
             raise
+
+    def disconnect(self, node: int | str) -> None:
+        """Close the connection to a broker. The next request to it makes a new one."""
+        with self._lock:
+            self._manager.close(node)
 
     def metadata(self, topics: tuple[str, ...] | None) -> Any:
         """The metadata of topics (None: of all topics), from any broker. Raises `BrokerUnavailable`, `AccessDenied`."""
@@ -138,22 +146,47 @@ class Cluster:
             return self._net.run(self._exchange, request, node, connect_timeout)
 
     async def _exchange(self, request: Any, node: int | str, connect_timeout: float) -> Any:
-        await self._pause(node)
-        connection = self._manager.get_connection(node, timeout_ms=connect_timeout, refresh_metadata_on_err=False)
-        try:
-            await self._manager.wait_for(connection.init_future, connect_timeout)
-        except KafkaTimeoutError:
-            connection.close(KafkaConnectionError("no answer while connecting"))
-            raise
-        except (OSError, ValueError) as error:
-            raise KafkaConnectionError(str(error)) from error
+        deadline = time.monotonic() + connect_timeout / 1000
+        connection = await self._connection(node, deadline, self._api_versions)
         response = await connection.send_request(request, request_timeout_ms=self.options.request_timeout)
         if throttle := getattr(response, "throttle_time_ms", 0):
             self._not_before[node] = time.monotonic() + throttle / 1000 + _THROTTLE_SLACK
         return response
+
+    async def _connection(self, node: int | str, deadline: float, version: int | None) -> Any:
+        """A connection that is ready. `version` is the version of ApiVersions to begin a new one with.
+
+        Some brokers hang up at versions that they don't know (dpkp/kafka-python#2602): then an older version is sent
+        on a new connection, and remembered if it is answered.
+        """
+        await self._pause(node)
+        timeout_ms = max(0.0, (deadline - time.monotonic()) * 1000)
+        connection = self._manager.get_connection(node, timeout_ms=timeout_ms, refresh_metadata_on_err=False)
+        if version is not None and connection.initializing and connection.transport is None:
+            connection.broker_version_data, connection._api_versions_idx = None, version  # noqa: SLF001
+        try:
+            await self._manager.wait_for(connection.init_future, timeout_ms)
+        except KafkaTimeoutError:
+            connection.close(KafkaConnectionError("no answer while connecting"))
+            raise
+        except (OSError, ValueError, KafkaConnectionError) as error:
+            older = _older(connection, version)
+            if older is not None and time.monotonic() < deadline:
+                self._manager.reset_backoff(node)
+                return await self._connection(node, deadline, older)
+            raise error if isinstance(error, KafkaConnectionError) else KafkaConnectionError(str(error)) from error
+        self._api_versions = version
+        return connection
 
     async def _pause(self, node: int | str) -> None:
         """Wait for the broker's throttle time, or for the backoff after a failed connection."""
         wait = max(self._not_before.pop(node, 0) - time.monotonic(), self._manager.connection_delay(node))
         if wait > 0:
             await self._net.sleep(wait)
+
+
+def _older(connection: Any, version: int | None) -> int | None:
+    """The next older version of ApiVersions, if the broker hung up before it answered that request."""
+    if connection.parser is None or connection.broker_version_data is not None:
+        return None
+    return next((older for older in _OLDER_API_VERSIONS if version is None or older < version), None)

@@ -8,12 +8,14 @@ broker's list of aborted transactions. Fetches follow the leader when it moves. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from kafka import errors as kafka
 from kafka.protocol.consumer import FetchRequest
 
+from archiver.errors import CorruptBatch, SourceError
 from archiver.kafka import losses
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.fetched import Fetched
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from archiver.wire import DecodedBatches, DecodeLimits
 
 __all__ = ["Fetched", "PartitionFetcher"]
+
+FETCHES: Final = 3
+"""How often offsets are fetched before they count as unreadable. The last fetch is on a new connection."""
 
 _CONSUMER: Final = -1
 _NO_SESSION: Final = -1
@@ -36,15 +41,16 @@ _NO_TOPIC_ID: Final = UUID(int=0)
 
 
 def log_reader(
-    brokers: BrokerClient, topic: str, topic_id: UUID | None
+    brokers: BrokerClient, topic: str, topic_id: UUID | None, *, max_bytes: int | None = None
 ) -> Callable[[int, int, int], Iterator[DecodedBatches]]:
     """A function that reads `(partition, start_offset, end_offset)` of a topic as decoded batches.
 
-    If a batch straddles the start offset, its records from there on are read too.
+    If a batch straddles the start offset, its records from there on are read too. A fetch takes about `max_bytes`.
     """
 
     def read(partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
-        return PartitionFetcher(brokers, topic, topic_id, partition).batches(start_offset, end_offset, cut_head=True)
+        fetcher = PartitionFetcher(brokers, topic, topic_id, partition)
+        return fetcher.batches(start_offset, end_offset, cut_head=True, max_bytes=max_bytes)
 
     return read
 
@@ -118,24 +124,69 @@ class PartitionFetcher:
         while the caller uses this one: memory holds two fetches of about `max_bytes`, and the columns of one piece.
 
         Each fetch names the leader epoch of the records before it, the first one `last_epoch`. Raises `LogTruncated` if
-        the leader's log is no longer the one that was read so far.
+        the leader's log is no longer the one that was read so far. A corrupt batch is fetched `FETCHES` times, the last
+        time on a new connection, before `CorruptBatch` is raised.
         """
         from archiver.kafka.range_reader import read_range
         from archiver.wire import DecodeLimits
 
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
-        return read_range(
-            lambda offset, *, peek, last_epoch: self.fetch(
-                offset, max_bytes=1 if peek else size, committed=not peek, last_epoch=last_epoch
-            ),
-            start_offset=start_offset,
-            end_offset=end_offset,
-            cut_head=cut_head,
-            limits=limits or DecodeLimits(),
-            stall_seconds=self._options.request_timeout / 1000,
-            where={"topic": self._topic, "partition": self._partition},
-            last_epoch=last_epoch,
+        at, failures = start_offset, 0
+        while True:
+            pieces = read_range(
+                lambda offset, *, peek, last_epoch: self.fetch(
+                    offset, max_bytes=1 if peek else size, committed=not peek, last_epoch=last_epoch
+                ),
+                start_offset=at,
+                end_offset=end_offset,
+                cut_head=cut_head,
+                limits=limits or DecodeLimits(),
+                stall_seconds=self._options.request_timeout / 1000,
+                where={"topic": self._topic, "partition": self._partition},
+                last_epoch=last_epoch,
+            )
+            try:
+                with closing(pieces):  # type: ignore[type-var]
+                    for piece in pieces:
+                        yield piece
+                        failures = 0 if piece.next_offset > at else failures
+                        at, last_epoch = piece.next_offset, max(last_epoch, *piece.epochs.epoch.tolist(), _UNKNOWN)
+            except CorruptBatch as error:
+                failures += 1
+                if failures == FETCHES:
+                    raise losses.corrupt(error, next_offset=at) from error
+                if failures == FETCHES - 1:
+                    self.reconnect()
+            else:
+                return
+
+    def reconnect(self) -> None:
+        """Have the next fetch make a new connection to the leader."""
+        with_retries(
+            self._options,
+            lambda: self._broker.leaders.disconnect(self._topic, self._partition),
+            topic=self._topic,
+            partition=self._partition,
         )
+
+    def fetch_from(self, replica: int, offset: int, *, max_bytes: int) -> bytes:
+        """Fetch committed batches from a replica. One attempt. Raises the protocol library's errors."""
+        leaders = self._broker.leaders
+        _, epoch = leaders.leader(self._topic, self._partition)
+        answer = self._of_replica(replica, self._request(offset, max_bytes, _READ_COMMITTED, epoch, _UNKNOWN))
+        return answer.records or b""
+
+    def local_start(self) -> int | None:
+        """The first offset on the leader's disk: older records are in remote storage (KIP-405). None if unknown."""
+        try:
+            return self._broker.list_offsets(self._topic, [self._partition], "earliest_local")[self._partition]
+        except SourceError:
+            return None
+
+    def other_replicas(self) -> tuple[int, ...]:
+        """The brokers that have the partition, without its leader."""
+        described = self._broker.described(self._topic).partitions[self._partition]
+        return tuple(replica for replica in described.replicas if replica != described.leader)
 
     def _fetch(self, offset: int, max_bytes: int, isolation_level: int, last_epoch: int) -> Fetched:
         leaders = self._broker.leaders

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
-At: TypeAlias = Literal["earliest", "latest_stable", "high_watermark"]
-"""Which offset of a log to ask for: its first one, the end of its committed records, or its end."""
+At: TypeAlias = Literal["earliest", "earliest_local", "latest_stable", "high_watermark"]
+"""An offset of a log: the first one, the first one on the leader's disk, the end of committed records, or the end."""
 
 RequestOf: TypeAlias = Callable[[Mapping[str, Sequence[int]]], Any]
 """A function that makes a request about some partitions of some topics."""
@@ -24,6 +24,7 @@ PARTITIONS_AT_ONCE: Final = 2_000
 
 _CONSUMER: Final = -1
 _EARLIEST: Final = -2
+_EARLIEST_LOCAL: Final = -4
 _LATEST: Final = -1
 _READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
@@ -34,6 +35,8 @@ def offsets_request(at: At | int, epoch_of: EpochOf, timeout_ms: int) -> Request
     match at:
         case "earliest":
             timestamp, isolation = _EARLIEST, _READ_COMMITTED
+        case "earliest_local":
+            timestamp, isolation = _EARLIEST_LOCAL, _READ_COMMITTED
         case "latest_stable":
             timestamp, isolation = _LATEST, _READ_COMMITTED
         case "high_watermark":

@@ -18,10 +18,11 @@ _NO_LEADER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
-    """A partition's leader by broker id (None: it has none now), and the leader's epoch (-1: not known)."""
+    """A partition's leader by broker id (None: it has none now), its epoch (-1: not known), and all replicas."""
 
     leader: int | None
     leader_epoch: int
+    replicas: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,10 @@ class Leaders:
                 self.forget(topic)
             raise
 
+    def disconnect(self, topic: str, partition: int) -> None:
+        """Close the connection to the partition's leader. The next request makes a new one."""
+        self._cluster.disconnect(self.leader(topic, partition)[0])
+
     def check(self, topic: str, error_code: int) -> None:
         """Raise the error of this code, and drop the topic from the cache. Code 0 is no error."""
         error = kafka.for_code(error_code)
@@ -124,7 +129,9 @@ def _describe(topic: Any) -> TopicDescription | kafka.KafkaError:
         topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id,
         partitions={
             each.partition_index: PartitionDescription(
-                leader=None if each.leader_id == _NO_LEADER else each.leader_id, leader_epoch=each.leader_epoch
+                leader=None if each.leader_id == _NO_LEADER else each.leader_id,
+                leader_epoch=each.leader_epoch,
+                replicas=tuple(each.replica_nodes),
             )
             for each in topic.partitions
         },

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from archiver.errors import DataLoss
+from archiver.errors import CorruptBatch, DataLoss
 
 
 def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> None:
@@ -45,6 +45,27 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
         topic=topic,
         partition=partition,
         lost=lost,
+    )
+
+
+def corrupt(error: CorruptBatch, *, next_offset: int) -> CorruptBatch:
+    """The error of a batch that stays corrupt, however often it is fetched. Records before `next_offset` are read."""
+    return CorruptBatch(
+        f"{error.message}. It is the same in three fetches, one of them on a new connection."
+        " docs/missing-records.md says how to look for another copy, and how to continue after it",
+        **error.context,
+        next_offset=next_offset,
+    )
+
+
+def unreadable(reason: str, topic: str, partition: int, *, offset: int) -> CorruptBatch:
+    """The error of the next offset to archive, if its leader can't give it in three fetches."""
+    return CorruptBatch(
+        f"The leader has the next offset and can't give it: {reason}, in three fetches, one of them on a new"
+        " connection. docs/missing-records.md says how to look for another copy, and how to continue after it",
+        topic=topic,
+        partition=partition,
+        offset=offset,
     )
 
 

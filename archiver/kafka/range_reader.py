@@ -16,8 +16,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderUnavailable, LogTruncated
+from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LeaderSilent, LogTruncated
 from archiver.kafka.fetched import Fetched
+from archiver.kafka.sound_batches import without_corrupt_head
 from archiver.wire import DecodedBatches, DecodeLimits, decode_batches
 from archiver.wire.find_batches import FoundBatches, find_batches
 from archiver.wire.inflate import Inflater
@@ -64,7 +65,7 @@ def read_range(
 
     `stall_seconds` is how long the source may return nothing. `where` becomes the context of errors. Raises what the
     source raises, and `CorruptBatch`. Raises `DataLoss` if the log ends before the range does, `LogTruncated` if the
-    log is no longer the one that was read so far, and `LeaderUnavailable` if the source returns nothing for too long.
+    log is no longer the one that was read so far, and `LeaderSilent` if the source returns nothing for too long.
     """
     if start_offset >= end_offset:
         yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
@@ -90,15 +91,23 @@ def _decode(
     while True:
         try:
             decoded = decode_batches(
-                data, aborted=aborted, start_offset=at, end_offset=end_offset, cut_head=cut_head, limits=limits
+                data,
+                aborted=aborted,
+                start_offset=at,
+                end_offset=end_offset,
+                cut_head=cut_head,
+                limits=limits,
+                keep_sound=True,
             )
         except CorruptBatch as error:
             raise CorruptBatch(error.message, **where, **error.context) from error
         data, aborted, at = data[decoded.consumed :], decoded.open_transactions, decoded.next_offset
-        if at >= piece.next_offset:
+        if decoded.complete or at >= piece.next_offset:
             yield decoded if not piece.last else replace(decoded, next_offset=max(at, end_offset), complete=True)
             return
         yield decoded
+        if decoded.error is not None:
+            raise CorruptBatch(decoded.error.message, **where, **decoded.error.context) from decoded.error
 
 
 class _Fetching:
@@ -128,7 +137,7 @@ class _Fetching:
         while not self.stop.is_set():
             fetched = self._ask(offset, peek=False)
             if fetched.data:
-                return self._measured(fetched, offset)
+                return self._measured(replace(fetched, data=without_corrupt_head(fetched.data, offset)), offset)
             if fetched.last_stable_offset >= self._end_offset and self._range_is_over(offset):
                 return _Piece(fetched=fetched, start_offset=offset, next_offset=offset, last=True)
             if monotonic() > deadline:
@@ -186,7 +195,7 @@ class _Fetching:
                 log_end=fetched.high_watermark,
                 lost=f"[{max(offset, fetched.high_watermark)}, {self._end_offset})",
             )
-        return LeaderUnavailable(
+        return LeaderSilent(
             f"The leader gave nothing for {self._stall_seconds:.0f} s, though its log goes on",
             **self._where,
             offset=offset,

@@ -9,7 +9,7 @@ from typing import Final
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import is_pattern
 from archiver.kafka import BrokerClient
-from archiver.setup.findings import Finding, failure
+from archiver.setup.findings import Finding, Outcome, failure
 from archiver.topics.opening import not_made
 from archiver.topics.shared_tables import refuse_shared
 from catalog.errors import CatalogRefused, TableTaken
@@ -65,24 +65,27 @@ def _usual(topic: TopicConfig) -> tuple[bool, int, str]:
 def _tried(
     scratch: ScratchTable, namespace: str, topics: Sequence[TopicConfig], sharing: Mapping[str, TableTaken]
 ) -> Iterator[Finding]:
-    scratch.try_name(f"{namespace}.{scratch.name}")
+    proposes = scratch.proposes()
     refused = 0
     for topic in topics[:MOST_NAMES]:
         try:
-            _try(scratch, topic, sharing)
+            _try(scratch, topic, sharing, proposes=proposes)
         except ContextError as error:
             refused += 1
             yield failure(NAMES, error, f"topic {topic.name}")
-    if not refused:
+    if not proposes:
+        detail = "names can't be tried: the catalog has no staged creation, so it would make the tables"
+        yield Finding(part=NAMES, subject=f"namespace {namespace}", outcome=Outcome.SKIPPED, detail=detail)
+    elif not refused:
         tried = len(topics[:MOST_NAMES])
         noun = "name" if tried == 1 else "names"
         detail = f"the catalog takes {tried:,} {noun}" + (f" of {len(topics):,}" if tried < len(topics) else "")
         yield Finding(part=NAMES, subject=f"namespace {namespace}", detail=detail)
 
 
-def _try(scratch: ScratchTable, topic: TopicConfig, sharing: Mapping[str, TableTaken]) -> None:
+def _try(scratch: ScratchTable, topic: TopicConfig, sharing: Mapping[str, TableTaken], *, proposes: bool) -> None:
     try:
-        properties = scratch.try_name(topic.table)
+        properties = scratch.try_name(topic.table, proposes=proposes)
     except CatalogRefused as error:
         raise not_made(topic, error) from error
     if properties is not None:

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from typing import Final
+
+from kafka.protocol.admin.cluster import DescribeLogDirsRequest
+from kafka.protocol.admin.configs import DescribeConfigsRequest
+from kafka.protocol.admin.transactions import DescribeProducersRequest
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import internal_hint, is_pattern
 from archiver.errors import LeaderUnavailable, SchemaRegistryError
-from archiver.kafka import BrokerClient, PartitionFetcher
+from archiver.kafka import BrokerClient, PartitionFetcher, losses
+from archiver.kafka.unreadable import unreadable
 from archiver.schemas import FORMATS
 from archiver.schemas.registry.http import RegistryHttp
 from archiver.schemas.registry.settings import schema_registry_settings
 from archiver.schemas.topic_schemas import TopicSchemas, schema_registry_name
 from archiver.setup.findings import Finding, Outcome, failure
+from archiver.topics.continuity import UNPROVEN_EPOCHS
 from catalog.registry.postgres import Postgres
 from schema_mapping.errors import ContextError
 
 KAFKA = "Kafka"
 POSTGRES = "Postgres"
 SCHEMA_REGISTRY = "Schema registry"
+
+_OPTIONAL: Final[Mapping[int, tuple[str, str]]] = {
+    OffsetForLeaderEpochRequest.API_KEY: (
+        "OffsetForLeaderEpoch",
+        "each run compares the newest archived records of a partition (at most 1 MiB) with its log instead",
+    ),
+    DescribeConfigsRequest.API_KEY: ("DescribeConfigs", "the archiver doesn't know which topics are compacted"),
+    DescribeLogDirsRequest.API_KEY: ("DescribeLogDirs", "sizes of backlogs are estimated until records were read"),
+    DescribeProducersRequest.API_KEY: ("DescribeProducers", "`archiver status` doesn't name open transactions"),
+}
+"""Requests that the archiver can do without, by key, each with what is missing then."""
 
 
 def look_at_kafka(config: Config) -> Iterator[Finding]:
@@ -35,14 +54,25 @@ def look_at_kafka(config: Config) -> Iterator[Finding]:
                     outcome=Outcome.WARNING,
                     detail=f"no topic matches yet, or this principal may not DESCRIBE it{internal_hint(section)}",
                 )
+        yield from _requests(brokers)
         topics = config.select(existing, may_be_none=True) if config.sections else ()
         brokers.refresh([topic.name for topic in topics])
         for topic in topics:
-            yield _topic(brokers, topic)
+            yield from _topic(brokers, topic)
 
 
-def _topic(brokers: BrokerClient, topic: TopicConfig) -> Finding:
-    """Describe a topic, ask each leader for the bounds of its logs, and fetch from one partition."""
+def _requests(brokers: BrokerClient) -> Iterator[Finding]:
+    """Name the requests that the brokers lack and that the archiver uses if they are there."""
+    present = brokers.requests()
+    for key, (name, consequence) in _OPTIONAL.items():
+        if key not in present:
+            yield Finding(
+                part=KAFKA, subject=name, outcome=Outcome.WARNING, detail=f"the brokers lack it: {consequence}"
+            )
+
+
+def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
+    """Describe a topic, request the bounds of its logs from the leaders, and fetch from one partition."""
     subject = f"topic {topic.name}"
     try:
         described = brokers.described(topic.name)
@@ -51,12 +81,31 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Finding:
         starts = brokers.list_offsets(topic.name, described.partitions, "earliest")
         ends = brokers.list_offsets(topic.name, described.partitions, "latest_stable")
         one = max(described.partitions, key=lambda each: ends[each] - starts[each])
-        PartitionFetcher(brokers, topic.name, described.topic_id, one).fetch(starts[one], max_bytes=1)
+        log = PartitionFetcher(brokers, topic.name, described.topic_id, one)
+        log.fetch(starts[one], max_bytes=1)
+        if ends[one] > starts[one] and (reason := unreadable(log, starts[one])) is not None:
+            raise losses.unreadable(reason, topic.name, one, offset=starts[one])
+        is_useless = not brokers.lacks_epochs and _epochs_are_useless(brokers, topic.name, one, ends[one])
     except ContextError as error:
-        return failure(KAFKA, error, subject)
+        yield failure(KAFKA, error, subject)
+        return
     offsets = sum(ends[each] - starts[each] for each in described.partitions)
     detail = f"described and read: {_count(len(described.partitions), 'partition')}, {_count(offsets, 'offset')}"
-    return Finding(part=KAFKA, subject=subject, detail=detail)
+    yield Finding(part=KAFKA, subject=subject, detail=detail)
+    if is_useless:
+        yield Finding(part=KAFKA, subject=subject, outcome=Outcome.WARNING, detail=UNPROVEN_EPOCHS % topic.name)
+
+
+def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: int) -> bool:
+    """Whether the leader says that the epoch in which it leads ends before its log does."""
+    epoch = brokers.current_epoch(topic, partition)
+    if epoch < 0 or not end:
+        return False
+    answer = brokers.end_of_epoch(topic, {partition: epoch}).get(partition)
+    if brokers.lacks_epochs:
+        return False
+    moved = brokers.current_epoch(topic, partition) != epoch
+    return not moved and (answer is None or answer.end_offset < end)
 
 
 def look_at_postgres(dsn: str) -> Iterator[Finding]:

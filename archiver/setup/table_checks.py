@@ -36,7 +36,7 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
     try:
         try:
             scratch.connect()
-            scratch.create()
+            is_staged = scratch.create()
             rows = scratch.write_and_read()
             if rows != 1:
                 raise CheckFailed("The scratch table was written to, and its row wasn't there to read", rows=rows)
@@ -44,7 +44,8 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
         except ContextError as error:
             yield failure(CATALOG, error, subject)
             return
-        yield Finding(part=CATALOG, subject=subject, detail="a scratch table was created, written to and read")
+        how = "" if is_staged else " (without staged creation: made empty, then changed by one commit)"
+        yield Finding(part=CATALOG, subject=subject, detail=f"a scratch table was created{how}, written to and read")
         yield _stored(
             store, f"{location}/data/{name}", f"warehouse, {location.rpartition('/')[0]}", OwnFolder(location)
         )

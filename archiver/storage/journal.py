@@ -77,6 +77,10 @@ class Journal:
             root=self.root, folder=folder, objects=self.objects, uuid=uuid, trail=trail, audit=self.audit
         )
 
+    def knows(self, table: str) -> bool:
+        """Whether there is an entry of any table that ever had this name. Raises subclasses of StorageError."""
+        return self.root is not None and any(True for _ in self.objects.list(f"{self.root}/{table}/"))
+
     def of_table(self, table: ArchiveTable) -> TableJournal:
         """Return the journal of a table. Raises ConfigError if it would lie among the table's files."""
         journal = self.named(table.topic.table, table.uuid)

@@ -16,6 +16,7 @@ from archiver.terminal.json_lines import error_json
 from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.terminal.owner_words import erasure_remark
 from archiver.terminal.schema_words import doubt_remark, fit_remarks
+from archiver.topics.continuity import UNPROVEN_EPOCHS
 from archiver.topics.state import PartitionStatus, TopicStatus
 from catalog.model import FileState
 from schema_mapping.errors import ContextError
@@ -192,6 +193,8 @@ def _remarks(status: TopicStatus) -> list[Text]:
         Text(doubt_remark(status.topic, part, status.recognition.parts[part], doubt), style="yellow")
         for part, doubt in status.doubts.items()
     ]
+    if any(not partition.proves_epochs for partition in status.partitions):
+        remarks.append(Text(UNPROVEN_EPOCHS % status.topic, style="yellow"))
     remarks += [Text(erasure_remark(status.topic, each), style="yellow") for each in status.erasures]
     remarks += [Text(line, style="yellow") for line in (*status.owner_remarks, *status.hidden_rows)]
     remarks += [

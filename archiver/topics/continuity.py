@@ -3,6 +3,9 @@
 An epoch that ended before what is archived is a suspicion: what was archived after its end may hold no record, or the
 same ones. Only records that are missing or differ are a divergence; else the epochs are put right
 (docs/adr/0025-epochs-and-records.md).
+
+Some brokers answer requests about epochs by nothing, or by a constant. Then the newest archived records of each
+partition are compared at every look (docs/adr/0078-brokers-without-epochs.md).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from archiver.errors import SourceError
-from archiver.kafka.broker import EpochEnd
+from archiver.kafka.broker import At, EpochEnd
 from archiver.topics.seen_partition import SeenPartition
 from catalog.model import PartitionOffset
 
@@ -22,7 +25,17 @@ if TYPE_CHECKING:
 
     from archiver.wire.columns import DecodedBatches
 
+NEWEST_BYTES: Final = 1 << 20
+"""The most archived bytes of a partition that a look compares if its leader proves nothing by epochs."""
+
+UNPROVEN_EPOCHS: Final = (
+    "the brokers' answers about leader epochs of topic %s prove nothing: each run compares the newest archived records"
+    " of each partition (at most 1 MiB) with the log. A log that was cut back and written again is found there only"
+)
+"""What to say of a topic whose leaders prove nothing by epochs."""
+
 _FIRST_STEP: Final = 1024
+_FIRST_NEWEST: Final = 64
 _ANY_EPOCH: Final = 2**31 - 1
 
 
@@ -34,6 +47,15 @@ class Epochs(Protocol):
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
         """The epoch of what lies right before an offset."""
+
+    def current_epoch(self, topic: str, partition: int) -> int:
+        """The epoch in which the partition's leader leads, -1 if it isn't known."""
+
+    def list_offsets(self, topic: str, partitions: Iterable[int], at: At) -> Mapping[int, int]:
+        """The offset at which each partition's log begins or ends."""
+
+    def is_compacted(self, topic: str) -> bool | None:
+        """Whether the log may be compacted, None if it isn't known."""
 
 
 class LogReader(Protocol):
@@ -68,6 +90,7 @@ class Continuity:
         archived: Callable[[], Archived],
         starts: Callable[[], Mapping[int, int]],
         proven: MutableMapping[int, PartitionOffset],
+        newest_bytes: int = NEWEST_BYTES,
     ) -> None:
         self._topic = topic
         self._epochs = epochs
@@ -75,6 +98,7 @@ class Continuity:
         self._open = archived
         self._starts = starts
         self._proven = proven
+        self._newest_bytes = newest_bytes
 
     def judged(self, seen: SeenPartition, answer: EpochEnd | None) -> SeenPartition:
         """`seen` with the truth about its past; `answer` is the leader's about `seen.known.leader_epoch`, if any.
@@ -82,14 +106,79 @@ class Continuity:
         Raises what reading the log and the archive raises: then nothing is known.
         """
         known = seen.known
-        if known is None or answer is None:
+        if known is None:
             return seen
+        if answer is None:
+            return seen if known.leader_epoch < 0 else self._compare_newest(seen, known)
         if _agrees(answer, known):
             return replace(seen, last_epoch=known.leader_epoch)
         proven = self._proven.get(seen.partition)
         if proven is not None and proven.next_offset == known.next_offset and self._has(seen.partition, proven):
             return replace(seen, last_epoch=proven.leader_epoch)
+        if not self._is_consistent(seen.partition):
+            return self._compare_newest(seen, known)
         return self._compared(seen, known, answer)
+
+    def _is_consistent(self, partition: int) -> bool:
+        """Whether the leader's answers about epochs agree with its log. True if the leader moves during the check.
+
+        The epoch in which a leader leads can't end before its log.
+        """
+        epoch = self._epochs.current_epoch(self._topic, partition)
+        if epoch >= 0:
+            end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
+        else:  # the brokers don't say in which epoch they lead: take the newest committed batch
+            epoch, end = self._newest_epoch(partition)
+        if epoch < 0:
+            return True
+        answer = self._epochs.end_of_epoch(self._topic, {partition: epoch}).get(partition)
+        contradicts = answer is None or answer.end_offset < end
+        return not contradicts or self._epochs.current_epoch(self._topic, partition) not in {-1, epoch}
+
+    def _newest_epoch(self, partition: int) -> tuple[int, int]:
+        """The epoch of the log's newest committed batch, and an offset at or before the epoch's end. -1 if none."""
+        end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
+        start = self._epochs.list_offsets(self._topic, [partition], "earliest")[partition]
+        newest = -1, 0
+        for piece in self._log(partition, max(start, end - 1), end):
+            if len(piece.epochs.epoch):
+                newest = int(piece.epochs.epoch[-1]), int(piece.epochs.base_offset[-1]) + 1
+        return newest
+
+    def _compare_newest(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
+        """Compare the newest archived records with the log: the leader's answers about epochs prove nothing."""
+        from archiver.topics.divergence import differences
+
+        seen = replace(seen, proves_epochs=False)
+        partition, end = seen.partition, known.next_offset
+        if seen.gap is not None or seen.last_stable < end:
+            return seen  # the continuity check names these
+        start = self._newest_start(partition, max(self._starts().get(partition, 0), seen.log_start), end)
+        read = partial(self._archived.read, partition)
+        result = differences(
+            self._log(partition, start, end), read, partition=partition, start_offset=start, end_offset=end
+        )
+        is_gone_only = not (result.only_in_log or result.other)
+        if result.first is None or (is_gone_only and self._epochs.is_compacted(self._topic) is not False):
+            return seen  # compaction takes records away, and never brings other ones
+        return replace(seen, epoch_end=result.first, differs=result.text)
+
+    def _newest_start(self, partition: int, least: int, end: int) -> int:
+        """The first of the newest archived records that fit in `newest_bytes`. One is always taken."""
+        from archiver.topics.divergence import AT_ONCE
+
+        step, at, size = _FIRST_NEWEST, end, 0
+        while at > least:
+            until, at = at, max(least, at - step)
+            rows = self._archived.read(partition, at, until)
+            if rows.num_rows and size + rows.nbytes > self._newest_bytes:
+                fitting = rows.num_rows * (self._newest_bytes - size) // rows.nbytes
+                if not fitting and size:
+                    return until
+                return int(rows.column("offset")[-max(1, fitting)].as_py())
+            size += rows.nbytes
+            step = min(step * 4, AT_ONCE)
+        return at
 
     def _compared(self, seen: SeenPartition, known: PartitionOffset, answer: EpochEnd) -> SeenPartition:
         from archiver.topics.divergence import differences

@@ -22,7 +22,8 @@ from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.topics.partitioning import check_partitioning, partition_source, unfit
-from catalog.errors import CatalogRefused, CatalogUnreachable, UnfitPartitioning
+from archiver.topics.table_identity import identified, may_adopt
+from catalog.errors import CatalogRefused, CatalogUnreachable, NotOurTable, UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import BloomFilters
 from catalog.iceberg.schema_change import SchemaChange
@@ -90,6 +91,8 @@ def open_topic(
     were asked for ahead. `notes_hold` says that the configuration was read just now: the audit trail is told whether it
     holds the topic.
 
+    An empty table that somebody made for the topic is taken over (docs/adr/0079-tables-without-staged-creation.md).
+
     Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
     table is partitioned in another way than configured, WouldBecomeRaw where a schema is gone, unless `accept_raw`.
     """
@@ -102,13 +105,10 @@ def open_topic(
             cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
         )
     load = loaded.result if loaded is not None and topic == known else None
-    try:
-        table = load_or_recall(topic, registry, catalog, load=load)
-    except CatalogRefused as error:
-        if registry.last_known.recall_table(topic) is not None:
-            raise
-        raise not_made(config, error) from error
+    table, adopts = _find(topic, config, registry, catalog, journal, load=load)
     if table is not None:
+        if seen is None or topic != known or seen.table_uuid != table.uuid:
+            registry.ledger.check_table(topic, table)
         check_partitioning(config, table)
     assignment = _assign(topic, schemas, table, registry, seen=seen if topic == known else None, accept_raw=accept_raw)
     news = assignment.changes if assignment.is_new and assignment.version > 1 else None
@@ -121,6 +121,7 @@ def open_topic(
                 SchemaChange.of(assignment, bloom_filters=filters),
                 partition_by=config.partition_terms,
                 partition_source=partition_source(config, None),
+                adopts=adopts,
             )
         except UnfitPartitioning as error:
             raise unfit(config, error) from error
@@ -151,6 +152,28 @@ def open_topic(
         schema_registry=schemas.schema_registry,
         news=news,
     )
+
+
+def _find(
+    topic: TopicRow,
+    config: TopicConfig,
+    registry: Registry,
+    catalog: TableCatalog,
+    journal: Journal,
+    *,
+    load: Callable[[], ArchiveTable | None] | None,
+) -> tuple[ArchiveTable | None, bool]:
+    """The topic's table if there is one, and whether a table that isn't the archiver's may be taken over."""
+    try:
+        return identified(topic, registry, lambda: load_or_recall(topic, registry, catalog, load=load)), False
+    except NotOurTable as error:
+        if not may_adopt(topic, error, registry, journal):
+            raise
+        return None, True
+    except CatalogRefused as error:
+        if registry.last_known.recall_table(topic) is not None:
+            raise
+        raise not_made(config, error) from error
 
 
 def not_made(config: TopicConfig, error: CatalogRefused) -> CatalogRefused:

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from archiver.kafka.broker import BrokerClient, PartitionDescription
 from archiver.kafka.fetch import log_reader
-from archiver.topics.continuity import Continuity
+from archiver.topics.continuity import NEWEST_BYTES, Continuity
 from archiver.topics.log_bounds import LogBounds
+from archiver.topics.readable_log import ReadableLog
 from archiver.topics.seen_partition import SeenPartition
 from archiver.topics.start_offsets import StartFrom, StartOffsets
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange
@@ -70,7 +71,10 @@ class PartitionInspector:
         continuity = Continuity(
             self.name,
             epochs=self.brokers,
-            log=log_reader(self.brokers, self.name, self.topic_id),
+            log=ReadableLog(
+                log_reader(self.brokers, self.name, self.topic_id, max_bytes=NEWEST_BYTES),
+                lambda: self.registry.files.lost_ranges(topic) if topic is not None else {},
+            ),
             archived=self.archived,
             starts=lambda: self.registry.starts.decide(topic) if topic is not None else {},
             proven=self.proven,

@@ -17,7 +17,9 @@ class SeenPartition:
     from the broker. `start` is the start offset that was decided for a partition that never was archived. `missing`
     names staged files that hold the next offsets and are gone from the object store. From `epoch_end` on, the log isn't
     the archived one: it is set only if that offset is before `known.next_offset`, and `differs` describes the
-    differences. `last_epoch` is the leader epoch of what the leader has right before `known.next_offset`.
+    differences. `proves_epochs` is false if the leader's answers about epochs prove nothing: then only the newest
+    archived records were compared. `last_epoch` is the leader epoch of what the leader has right before
+    `known.next_offset`.
     """
 
     partition: int
@@ -27,6 +29,7 @@ class SeenPartition:
     epoch_end: int | None = None
     differs: str | None = None
     last_epoch: int = -1
+    proves_epochs: bool = True
     start: int | None = None
     missing: tuple[str, ...] = ()
 

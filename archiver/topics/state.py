@@ -21,8 +21,9 @@ class PartitionStatus:
 
     Both are None where it never was archived. `first_offset` is where it begins, if older records were retired.
     `lag_records` are offsets, so at most so many records; `lag_seconds` is the age of the oldest of them by its
-    timestamp, None where nothing waits or it has none. `open_transactions` hold the last stable offset back. `problem`
-    is why the job could not go on with it.
+    timestamp, None where nothing waits or it has none. `open_transactions` hold the last stable offset back.
+    `proves_epochs` is false if its leader's answers about epochs prove nothing. `problem` is why the job could not
+    continue with it.
     """
 
     partition: int
@@ -36,6 +37,7 @@ class PartitionStatus:
     lag_records: int = 0
     lag_seconds: float | None = None
     open_transactions: tuple[OpenTransaction, ...] = ()
+    proves_epochs: bool = True
     problem: ContextError | None = None
 
 

@@ -15,19 +15,22 @@ from archiver.commit.registry_lag import lacking_offsets, registry_behind
 from archiver.commit.retention_consent import missing_consent
 from archiver.commit.table_check import TableCheck, check_archive
 from archiver.config import TopicConfig
-from archiver.errors import NotArchived, SourceError
+from archiver.errors import CorruptBatch, NotArchived, SourceError
+from archiver.kafka import losses
 from archiver.kafka.broker import BrokerClient, TopicDescription
 from archiver.kafka.fetch import PartitionFetcher
 from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import open_transactions
+from archiver.kafka.sound_batches import is_readable
+from archiver.kafka.unreadable import unreadable
 from archiver.topics.catalog_pool import CatalogPool
 from archiver.topics.hidden_rows import hidden_rows
 from archiver.topics.log_bounds import LogBounds, no_leaders
 from archiver.topics.owner_status import open_erasures, owner_remarks
 from archiver.topics.partition_inspector import PartitionInspector
 from archiver.topics.partitioning import check_partitioning
-from archiver.topics.seen_partition import SeenPartition, check_continuity, furthest
-from catalog.errors import RegistryBehind, RolledBack
+from archiver.topics.seen_partition import check_continuity, furthest
+from catalog.errors import NotOurTable, RegistryBehind, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.table_catalog import TableCatalog
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from archiver.topics.archive_reader import ArchiveReader
 
 from archiver.topics.state import PartitionStatus, TopicStatus
+from archiver.topics.table_identity import identified
 from archiver.wire.first_time import first_time
 
 _NEXT_RUN: Final = (
@@ -141,7 +145,7 @@ class StatusReader:
 
     def _load(self, row: TopicRow, catalog: TableCatalog) -> ArchiveTable | None:
         """The topic's table. RegistryBehind where it is not the one that the registry knows, or is gone."""
-        table = catalog.load(row)
+        table = identified(row, self._registry, lambda: catalog.load(row))
         self._registry.ledger.check_table(row, table)
         return table
 
@@ -150,7 +154,12 @@ class StatusReader:
         row = TopicRow(
             id=0, cluster_id=self._cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
         )
-        table = catalog.load(row)
+        try:
+            table = catalog.load(row)
+        except NotOurTable:
+            if not catalog.is_blank(config.table):
+                raise
+            table = None  # the first run takes it over
         if table is not None:
             raise RegistryBehind(
                 "the topic has an archive, and the registry knows nothing of it: its database is new, or the dsn is"
@@ -234,7 +243,11 @@ class StatusReader:
                 check_continuity(topic, seen)
             except ContextError as error:
                 problem = problem or error
-            lag, seconds = self._lag(topic, seen, archived_to)
+            oldest = max(seen.next_offset if archived_to is None else archived_to, seen.log_start)
+            lag, seconds = max(0, seen.last_stable - oldest), None
+            if lag:
+                seconds, unread = self._oldest(topic, partition, oldest)
+                problem = problem or unread
             statuses.append(
                 PartitionStatus(
                     partition=partition,
@@ -245,6 +258,7 @@ class StatusReader:
                     lag_records=lag,
                     lag_seconds=seconds,
                     open_transactions=transactions.get(partition, ()),
+                    proves_epochs=seen.proves_epochs,
                     problem=problem,
                 )
             )
@@ -259,20 +273,24 @@ class StatusReader:
         with self._catalogs.one() as catalog:
             return ArchiveReader.of(archive.found.table, self._registry, catalog, self._formats or FORMATS)
 
-    def _lag(self, topic: str, seen: SeenPartition, archived_to: int | None) -> tuple[int, float | None]:
-        """How many offsets wait, and the age of the oldest."""
-        oldest = max(seen.next_offset if archived_to is None else archived_to, seen.log_start)
-        lag = max(0, seen.last_stable - oldest)
-        return lag, self._age(topic, seen.partition, oldest) if lag else None
-
-    def _age(self, topic: str, partition: int, offset: int) -> float | None:
-        """Seconds since the time of the first batch from `offset` on, None where the brokers don't give one."""
+    def _oldest(self, topic: str, partition: int, offset: int) -> tuple[float | None, ContextError | None]:
+        """The age in seconds of the first batch from `offset` on, None if it has no time, and why it can't be read."""
+        log = PartitionFetcher(self._brokers, topic, None, partition)
         try:
-            first = PartitionFetcher(self._brokers, topic, None, partition).fetch(offset, max_bytes=1, committed=False)
+            first = log.fetch(offset, max_bytes=1, committed=False).data
+            is_sound = is_readable(first, offset)
+        except CorruptBatch:
+            first, is_sound = b"", False
         except SourceError:
-            return None
-        time_ms = first_time(first.data)
-        return None if time_ms is None else max(0.0, time.time() - time_ms / 1000)
+            return None, None
+        if is_sound:
+            time_ms = first_time(first)
+            return None if time_ms is None else max(0.0, time.time() - time_ms / 1000), None
+        try:
+            reason = unreadable(log, offset)
+        except SourceError as error:
+            return None, error
+        return None, None if reason is None else losses.unreadable(reason, topic, partition, offset=offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from archiver.errors import CorruptBatch
 from archiver.wire.transactions import AbortedTransaction
 
 Int64Array = npt.NDArray[np.int64]
@@ -97,7 +98,8 @@ class DecodedBatches:
 
     Missing offsets were compacted away, aborted, or control records. Batches are whole, so both bounds may lie after
     the requested ones. `complete`: the range has ended. `consumed` bytes of the input were used: if
-    `DecodeLimits.chunk` stopped decoding, decode the rest with `open_transactions` as its aborted list.
+    `DecodeLimits.chunk` stopped decoding, decode the rest with `open_transactions` as its aborted list. `epochs` come
+    from all batches that were read, with or without rows. `error`: the next batch is known to be corrupt.
     """
 
     records: pa.RecordBatch
@@ -108,3 +110,4 @@ class DecodedBatches:
     consumed: int
     open_transactions: tuple[AbortedTransaction, ...]
     epochs: LeaderEpochs
+    error: CorruptBatch | None = None

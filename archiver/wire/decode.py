@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from archiver.errors import CorruptBatch
 from archiver.wire.batch_index import index_batches
 from archiver.wire.batch_reader import BatchReader
 from archiver.wire.columns import BatchIndex, DecodedBatches, DecodeLimits, LeaderEpochs
-from archiver.wire.find_batches import find_batches
+from archiver.wire.find_batches import FoundBatches, find_batches
 from archiver.wire.inflate import Inflater
 from archiver.wire.transactions import AbortedTransaction, AbortedTransactions
 
@@ -30,24 +31,46 @@ def decode_batches(
     end_offset: int,
     cut_head: bool = False,
     limits: DecodeLimits = _DEFAULT_LIMITS,
+    keep_sound: bool = False,
 ) -> DecodedBatches:
     """Decode the batches of a Fetch response that the range [start_offset, end_offset) owns.
 
     `aborted` is the response's list. `cut_head` also reads the records from `start_offset` on of a batch that starts
     earlier. Raises `CorruptBatch` with the base offset if a batch doesn't match its checksum, contradicts itself, or is
-    larger than `limits.batch` decompressed.
+    larger than `limits.batch` decompressed. With `keep_sound`, the batches before that one are returned with the error,
+    if there are any.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     inflater = Inflater(limit=limits.batch)
     scan = find_batches(octets, end_offset, inflater)
-    transactions = AbortedTransactions(aborted)
-    reader = BatchReader(octets, scan.headers, transactions, inflater, limit=limits.batch, chunk=limits.chunk)
-    reader.read(start_offset, cut_head)
-    all_read = reader.done == len(scan.headers)
-    if scan.error is not None and all_read:
-        raise scan.error
-    complete = reader.next_offset >= end_offset or (scan.next_range_seen and all_read)
-    records, batches = _columns(reader, scan.headers)
+    transactions = tuple(aborted)
+
+    def read(headers: npt.NDArray[Any]) -> tuple[BatchReader, AbortedTransactions]:
+        open_ones = AbortedTransactions(transactions)
+        made = BatchReader(octets, headers, open_ones, inflater, limit=limits.batch, chunk=limits.chunk)
+        try:
+            made.read(start_offset, cut_head)
+        except CorruptBatch as error:
+            if not (keep_sound and made.done):
+                raise
+            raise _Unsound(error, made.done) from error
+        return made, open_ones
+
+    headers, error = (_before(scan) if keep_sound else scan.headers), scan.error
+    if not len(headers) and len(scan.headers):
+        read(scan.headers)  # if the first batch is corrupt, its error says more than the batch after it
+    try:
+        reader, left = read(headers)
+    except _Unsound as unsound:
+        # a batch may have been read in part: its rows are in the columns of the first reader
+        headers, error = headers[: unsound.sound], unsound.error
+        reader, left = read(headers)
+    all_read = reader.done == len(headers)
+    is_over = reader.next_offset >= end_offset
+    if error is not None and all_read and not (keep_sound and (is_over or len(headers))):
+        raise error
+    complete = is_over or (error is None and scan.next_range_seen and all_read)
+    records, batches = _columns(reader, headers)
     return DecodedBatches(
         records=records,
         batches=batches,
@@ -55,9 +78,30 @@ def decode_batches(
         next_offset=max(reader.next_offset, end_offset) if complete else reader.next_offset,
         complete=complete,
         consumed=reader.consumed,
-        open_transactions=transactions.remaining(),
-        epochs=leader_epochs(scan.headers[: reader.done]),
+        open_transactions=left.remaining(),
+        epochs=leader_epochs(headers[: reader.done]),
+        error=error if all_read and not complete else None,
     )
+
+
+class _Unsound(Exception):
+    """A batch can't be read. The first `sound` batches before it can."""
+
+    def __init__(self, error: CorruptBatch, sound: int) -> None:
+        super().__init__(error, sound)
+        self.error = error
+        self.sound = sound
+
+
+def _before(scan: FoundBatches) -> npt.NDArray[Any]:
+    """The batches that are surely right if a later one isn't.
+
+    No checksum covers the offset of a batch. If offsets don't rise from one batch to the next, either may be wrong.
+    """
+    error, headers = scan.error, scan.headers
+    if error is None or not len(headers) or error.context["base_offset"] > headers["last_offset"][-1]:
+        return headers
+    return headers[:-1]
 
 
 def leader_epochs(headers: npt.NDArray[Any]) -> LeaderEpochs:

@@ -24,9 +24,11 @@ Nothing here knows Postgres, and data files are read and written elsewhere.
 __all__ = [
     "archive_table",
     "attempt_names",
+    "auth_settings",
     "avro_blocks",
     "bloom_filters",
     "commit",
+    "create_statement",
     "credentials",
     "deletion_gate",
     "expiry",

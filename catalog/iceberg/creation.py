@@ -1,11 +1,12 @@
 """The updates that create a table, with the ledger's own field ids (docs/concepts.md).
 
 pyiceberg's `create_table` assigns its own ids. Instead, one commit that asserts that the table does not exist sets
-everything. So nobody ever sees a table that is half made.
+everything. So no reader ever sees a table that is half made, if the catalog has staged creation.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pyiceberg.schema import Schema
@@ -33,37 +34,75 @@ from schema_mapping import names
 if TYPE_CHECKING:
     from schema_mapping.row import PartitionSource
 
+
 TABLE_FORMAT: Final = 2
 """Iceberg's format version: pyiceberg writes no version 3 yet."""
 
 
-def first_updates(
-    staged: TableMetadata,
-    schema: Schema,
-    *,
-    partitioning: Partitioning,
-    partition_source: PartitionSource,
-    properties: dict[str, str],
-) -> tuple[TableUpdate, ...]:
-    """The updates that create the table. Each default is set to what was added just before it.
+UPGRADE: Final = UpgradeFormatVersionUpdate.model_validate({"format-version": TABLE_FORMAT})
 
-    `staged` is the catalog's proposal. Its UUID and location are used. A flat table knows our sort order, which its
-    files name, and asks no other writer to sort by it: Trino can't sort by a column inside a struct, and fails.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """The table of a topic that has none: see `table_creation.Definition`.
+
+    A flat table knows the archiver's sort order, which its files name, and requires no other writer to sort so: Trino
+    can't sort by a column inside a struct, and fails.
     """
-    ours = AddSortOrderUpdate.model_validate({"sort-order": sort_order(schema)})
-    unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
-    is_flat = partition_source == "flat"
-    return (
-        AssignUUIDUpdate(uuid=staged.table_uuid),
-        UpgradeFormatVersionUpdate.model_validate({"format-version": TABLE_FORMAT}),
-        AddSchemaUpdate(schema=schema),
-        SetCurrentSchemaUpdate(),
-        AddPartitionSpecUpdate(spec=iceberg_spec(partitioning)),
-        SetDefaultSpecUpdate(),
-        *((unsorted, SetDefaultSortOrderUpdate(), ours) if is_flat else (ours, SetDefaultSortOrderUpdate())),
-        SetLocationUpdate(location=staged.location),
-        SetPropertiesUpdate(updates=properties),
-    )
+
+    schema: Schema
+    partitioning: Partitioning
+    partition_source: PartitionSource
+    properties: dict[str, str]
+
+    def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
+        """The updates that create the table. Each default is set to what was added right before it.
+
+        `staged` is the catalog's proposal. Its UUID and location are used.
+        """
+        unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
+        return (
+            AssignUUIDUpdate(uuid=staged.table_uuid),
+            UPGRADE,
+            AddSchemaUpdate(schema=self.schema),
+            SetCurrentSchemaUpdate(),
+            AddPartitionSpecUpdate(spec=iceberg_spec(self.partitioning)),
+            SetDefaultSpecUpdate(),
+            *((unsorted, SetDefaultSortOrderUpdate()) if self._is_flat else ()),
+            *self._order(),
+            SetLocationUpdate(location=staged.location),
+            SetPropertiesUpdate(updates=self.properties),
+        )
+
+    def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
+        """The updates that make an empty, unsorted table into this one."""
+        spec = iceberg_spec(self.partitioning, last_id=plain.last_partition_id or 0)
+        number = 1 + max(spec.spec_id for spec in plain.partition_specs)
+        return (
+            UPGRADE,
+            *schema_updates(plain, self.schema),
+            AddPartitionSpecUpdate(spec=spec.model_copy(update={"spec_id": number})),
+            SetDefaultSpecUpdate(),
+            *self._order(),
+            SetPropertiesUpdate(updates=self.properties),
+        )
+
+    @property
+    def _is_flat(self) -> bool:
+        return self.partition_source == "flat"
+
+    def _order(self) -> tuple[TableUpdate, ...]:
+        ours = AddSortOrderUpdate.model_validate({"sort-order": sort_order(self.schema)})
+        return (ours,) if self._is_flat else (ours, SetDefaultSortOrderUpdate())
+
+
+def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
+    """Give a table this schema. A schema that it has already is not added: some catalogs add nothing then."""
+    old = plain.schema()
+    if old == schema:
+        return ()
+    fresh = schema.model_copy(update={"schema_id": 1 + max(known.schema_id for known in plain.schemas)})
+    return (AddSchemaUpdate(schema=fresh), SetCurrentSchemaUpdate.model_validate({"schema-id": fresh.schema_id}))
 
 
 def sort_order(schema: Schema) -> SortOrder:

@@ -11,6 +11,24 @@ from typing import Final, TypeAlias
 
 from pyiceberg.io import ADLS_ACCOUNT_NAME, ADLS_SAS_TOKEN
 
+REMOTE_SIGNING: Final = "s3.remote-signing-enabled"
+_KEYS: Final = (
+    "s3.access-key-id",
+    "client.access-key-id",
+    "s3.role-arn",
+    "client.role-arn",
+    "s3.profile-name",
+    "client.profile-name",
+)
+_IDENTITIES: Final = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_PROFILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+"""Variables by which AWS's clients find an identity of the machine."""
+
 Properties: TypeAlias = Mapping[str, str]
 
 _CREDENTIAL: Final = re.compile(
@@ -30,6 +48,17 @@ def credentials(properties: Properties) -> dict[str, str]:
 def is_vended(properties: Properties, own: Properties) -> bool:
     """Whether a table's storage needs credentials that only the catalog has. `own` are the configured properties."""
     return any(own.get(name) != value for name, value in credentials(properties).items())
+
+
+def offers_signing_only(properties: Properties, configured: Properties, environment: Properties) -> bool:
+    """Whether a catalog wants to sign each request to S3, and this process has no keys.
+
+    Remote signing is part of Iceberg's REST specification. `properties` are a table's and the configured ones. An
+    operator whose machine has a role may set the property to `false`.
+    """
+    signs = str(properties.get(REMOTE_SIGNING, "")).lower() == "true"
+    has_keys = any(properties.get(name) for name in _KEYS) or any(environment.get(name) for name in _IDENTITIES)
+    return signs and not has_keys and str(configured.get(REMOTE_SIGNING, "")).lower() != "false"
 
 
 def expires_ms(properties: Properties) -> int | None:

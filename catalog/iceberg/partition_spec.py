@@ -116,13 +116,52 @@ def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning | None
     found = partitioning_of(metadata.spec())
     if found.by == ours:
         return found
+    remedy = alter_statements(metadata, ours, table)
+    how = f", in Spark SQL for example: {'; '.join(remedy)}" if remedy else " with the engine that changed it"
     raise PartitioningChanged(
         "the table's partitioning was changed by others: files would go to it under values that aren't theirs. Change "
-        "it back with the engine that changed it. The text names transforms and the field ids of their columns",
+        f"it back{how}",
         table=table,
         found=found.by or "not partitioned",
         expected=ours,
     )
+
+
+def alter_statements(metadata: TableMetadata, by: str, table: str) -> list[str]:
+    """The SQL statements that give the table back its partitioning, each to be run by itself.
+
+    Fields count in order: from the first field that differs on, all are dropped and added again. Empty if the table no
+    longer has the spec, or a column of it.
+    """
+    expected = spec_by(metadata, by)
+    if expected is None:
+        return []
+    current = metadata.spec().fields
+    same = 0
+    for here, there in zip(current, expected.fields, strict=False):
+        if (here.source_id, str(here.transform)) != (there.source_id, str(there.transform)):
+            break
+        same += 1
+    changes = [f"DROP PARTITION FIELD {_quoted(field.name)}" for field in current[same:]]
+    for field in expected.fields[same:]:
+        column = metadata.schema().find_column_name(field.source_id)
+        if column is None:
+            return []
+        changes.append(f"ADD PARTITION FIELD {_sql_term(str(field.transform), column)} AS {_quoted(field.name)}")
+    return [f"ALTER TABLE {table} {change}" for change in changes]
+
+
+def _sql_term(transform: str, column: str) -> str:
+    """A partition term in Spark SQL: `bucket[16]` of a column is `bucket(16, column)`, `day` is `days(column)`."""
+    path = ".".join(part if part.isidentifier() else _quoted(part) for part in column.split("."))
+    name, _, number = transform.removesuffix("]").partition("[")
+    if name == "identity":
+        return path
+    return f"{name}({number}, {path})" if number else f"{name}s({path})"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def spec_by(metadata: TableMetadata, by: str) -> PartitionSpec | None:

@@ -13,6 +13,9 @@ from catalog.model import FORMAT_VERSION, TopicRow
 from schema_mapping import names
 from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
 
+PREFIX = "archiver."
+"""How the names of the archiver's own properties begin."""
+
 FORMAT = "archiver.format-version"
 TOPIC = "archiver.topic"
 TOPIC_ID = "archiver.topic-id"
@@ -131,9 +134,9 @@ def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
     return row
 
 
-def check_owner(topic: TopicRow, properties: Mapping[str, str]) -> None:
+def check_owner(topic: TopicRow, properties: Mapping[str, str], *, uuid: UUID | None = None) -> None:
     """NotOurTable, NewerFormat or TopicRecreated where the table is not this topic's, in a format we know."""
-    where = {"table": topic.table, "topic": topic.topic}
+    where = {"table": topic.table, "topic": topic.topic} | ({} if uuid is None else {"table_uuid": str(uuid)})
     if FORMAT not in properties or TOPIC not in properties:
         raise NotOurTable(
             "the table exists and was not made by the archiver: choose another `table` for the topic, or drop it",

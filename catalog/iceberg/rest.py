@@ -6,6 +6,8 @@ credential.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -28,13 +30,14 @@ from pyiceberg.catalog.rest import (
 from pyiceberg.catalog.rest.response import _handle_non_200_response
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableRequest, Table, TableIdentifier
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table.update import AddSchemaUpdate, AssertCreate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier
 from tenacity import retry
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
+from catalog.iceberg.auth_settings import with_auth
 from catalog.iceberg.commit_answer import CommitAnswer
-from catalog.iceberg.credentials import for_clients
+from catalog.iceberg.credentials import for_clients, offers_signing_only
 from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 from catalog.iceberg.load_answer import table_of
@@ -110,7 +113,7 @@ class BoundedRestCatalog(RestCatalog):
         self._late_io = late_io
         self.configured = dict(properties)
         self.asked_pause = AskedPause()
-        super().__init__(name, **properties)
+        super().__init__(name, **with_auth(properties))
 
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
@@ -148,7 +151,7 @@ class BoundedRestCatalog(RestCatalog):
         headers = self._session.headers
         if token := table.config.get(TOKEN):
             headers[AUTHORIZATION_HEADER] = f"{BEARER_PREFIX} {token}"
-        answer = self._session.post(place, data=request.model_dump_json().encode(), headers=headers)
+        answer = self._session.post(place, data=_text_of(request, table).encode(), headers=headers)
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
@@ -161,6 +164,14 @@ class BoundedRestCatalog(RestCatalog):
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
         given = for_clients(properties, location)
         whole = {**self.properties, **given}
+        if offers_signing_only(whole, self.configured, os.environ):
+            raise CatalogDenied(
+                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled), and the"
+                " archiver signs its requests itself. Have the catalog vend credentials, or give s3.access-key-id and"
+                " s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
+                ' "s3.remote-signing-enabled" = "false" there',
+                location=location,
+            )
         if self._late_io and may_be_late(whole, location):
             return LateFileIO(whole, partial(self._suited_file_io, given, location))
         return self._suited_file_io(given, location)
@@ -179,6 +190,23 @@ class BoundedRestCatalog(RestCatalog):
             session.merge_environment_settings
         )
         session.hooks["response"].append(self.asked_pause.note)
+
+
+def _text_of(request: CommitTableRequest, table: Table) -> str:
+    """The request as JSON. An added schema has `last-column-id`: Nessie requires it, and pyiceberg leaves it out.
+
+    It is the highest field id that the table ever had, with this schema.
+    """
+    added = [update.schema_.highest_field_id for update in request.updates if isinstance(update, AddSchemaUpdate)]
+    if not added:
+        return request.model_dump_json()
+    is_new = any(isinstance(requirement, AssertCreate) for requirement in request.requirements)
+    last = max(added) if is_new else max(*added, table.metadata.last_column_id)
+    body = json.loads(request.model_dump_json())
+    for update in body["updates"]:
+        if update["action"] == "add-schema":
+            update["last-column-id"] = last
+    return json.dumps(body)
 
 
 def _once_for_each_server(merge: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:

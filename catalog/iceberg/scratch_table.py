@@ -3,20 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchTableError, RESTError
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    AssignUUIDUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
 from pyiceberg.types import NestedField, StringType
 
 from catalog.errors import TableError
+from catalog.iceberg.creation import UPGRADE, schema_updates
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
+from catalog.iceberg.table_creation import create_table, refuses_staging
 
 _COLUMN: Final = "note"
-_SCHEMA: Final = Schema(NestedField(field_id=1, name=_COLUMN, field_type=StringType(), required=False))
+_PROPERTIES: Final = {"archiver.check": "true"}
+_SCHEMA: Final = Schema(NestedField(field_id=9, name=_COLUMN, field_type=StringType(), required=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _NoteTable:
+    """The scratch table's definition; see `table_creation.Definition`."""
+
+    schema: Schema = _SCHEMA
+
+    def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
+        """The updates that create the table, as for archives."""
+        unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
+        return (
+            AssignUUIDUpdate(uuid=staged.table_uuid),
+            UPGRADE,
+            AddSchemaUpdate(schema=self.schema),
+            SetCurrentSchemaUpdate(),
+            AddPartitionSpecUpdate(spec=UNPARTITIONED_PARTITION_SPEC),
+            SetDefaultSpecUpdate(),
+            unsorted,
+            SetDefaultSortOrderUpdate(),
+            SetLocationUpdate(location=staged.location),
+            SetPropertiesUpdate(updates=_PROPERTIES),
+        )
+
+    def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
+        """The updates that change the plain table, as for archives."""
+        return (UPGRADE, *schema_updates(plain, self.schema), SetPropertiesUpdate(updates=_PROPERTIES))
 
 
 class ScratchTable:
@@ -58,23 +104,50 @@ class ScratchTable:
             for depth in range(1, len(parts) + 1):
                 self._make(self._rest, parts[:depth])
 
-    def create(self) -> None:
-        """Make the table after `connect`. Raises the leaves of TableError."""
+    def create(self) -> bool:
+        """Make the table as archives are made, after `connect`. Returns whether the catalog has staged creation.
+
+        Raises subclasses of TableError.
+        """
+        assert self._rest is not None
+        name = f"{self._namespace}.{self.name}"
+        with self._in_our_words():
+            try:
+                is_staged = create_table(self._rest, name, _NoteTable())
+            finally:
+                with suppress(Exception):  # what failed may have left the table
+                    self._table = self._rest.load_table(name)
+            self._table = self._rest.load_table(name)
+        return is_staged
+
+    def proposes(self) -> bool:
+        """Whether the catalog takes proposals of tables: without staged creation, no name can be tried.
+
+        Raises subclasses of TableError.
+        """
         assert self._rest is not None
         with self._in_our_words():
-            self._table = self._rest.create_table((*self._namespace.split("."), self.name), _SCHEMA)
+            try:
+                self._rest.create_table_transaction(f"{self._namespace}.{self.name}", _SCHEMA)
+            except (RESTError, NotImplementedError) as error:
+                if not refuses_staging(error):
+                    raise
+                return False
+        return True
 
-    def try_name(self, name: str) -> Mapping[str, str] | None:
+    def try_name(self, name: str, *, proposes: bool = True) -> Mapping[str, str] | None:
         """Propose a table to the catalog without making it. If it exists, return its properties instead.
 
-        Raises subclasses of TableError if the catalog refuses the name.
+        Raises subclasses of TableError if the catalog refuses the name. If it `proposes` nothing, only the properties
+        of an existing table are read.
         """
         assert self._rest is not None
         with in_our_words(self._properties.get("uri", ""), name):
             try:
                 properties: Mapping[str, str] = self._rest.load_table(name).properties
             except NoSuchTableError:
-                self._rest.create_table_transaction(name, _SCHEMA)
+                if proposes:
+                    self._rest.create_table_transaction(name, _SCHEMA)
                 return None
         return properties
 

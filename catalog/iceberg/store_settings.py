@@ -101,6 +101,8 @@ def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> Non
             raise StoreSettingError(f"{prefix}{mine[0]} has no effect with `{PY_IO_IMPL}`: leave one of the two out")
         return
     for name in sorted(properties):
+        if name == "s3.remote-signing-enabled" and properties[name].lower() == "false":
+            continue
         if _SCHEMES.match(name) and name not in KNOWN and not name.startswith("adls.sas-token"):
             raise StoreSettingError(f"{prefix}{name} has no effect here: {_instead(name)}")
     try:

@@ -15,18 +15,19 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
+from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, TableError, TableMissing
+from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, NotOurTable, TableError, TableMissing
 from catalog.iceberg import commit as commits
 from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import filter_properties
 from catalog.iceberg.commit import Backoff, CommitOutcome
 from catalog.iceberg.commit_answer import CommitAnswer
-from catalog.iceberg.creation import first_updates
+from catalog.iceberg.creation import NewTable
 from catalog.iceberg.deletion_gate import TableObjects, delete_all
 from catalog.iceberg.expiry import Retention
 from catalog.iceberg.housekeeping import expire, housekeep
@@ -37,6 +38,7 @@ from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.properties import (
     DELETE_OLD_METADATA,
+    FORMAT,
     PARTITIONED_BY,
     TOPIC,
     check_owner,
@@ -49,6 +51,7 @@ from catalog.iceberg.rest import FAILURES, REFUSALS, BoundedRestCatalog, connect
 from catalog.iceberg.rewrite_commit import Changed, RewriteOutcome, commit_rewrite
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled, settle
+from catalog.iceberg.table_creation import blemish, complete, create_table
 from catalog.model import TopicRow, TranslatedRange
 from catalog.partitioning import Partitioning, PartitionTerm
 from catalog.ranges.rewrite import Rewrite
@@ -83,6 +86,7 @@ class TableCatalog:
         self._connect = partial(connect, self._properties, timeout_seconds=timeout_seconds, late_io=late_io)
         self._backoff = replace(backoff or Backoff(), asked_seconds=self._asked_seconds)
         self._connection: BoundedRestCatalog | None = None
+        self._plain: set[str] = set()
         try:
             self._connection = self._connect()
         except CatalogUnreachable:
@@ -128,7 +132,7 @@ class TableCatalog:
                 table = self._rest.load_table(topic.table, None if known is None else known.iceberg)
             except NoSuchTableError:
                 return None
-        check_owner(topic, table.metadata.properties)
+        check_owner(topic, table.metadata.properties, uuid=table.metadata.table_uuid)
         return ArchiveTable(topic=topic, iceberg=table)
 
     def require(self, topic: TopicRow) -> ArchiveTable:
@@ -180,29 +184,41 @@ class TableCatalog:
         *,
         partition_by: PartitionBy | Sequence[PartitionTerm] = "day",
         partition_source: PartitionSource = "nested",
+        adopts: bool = False,
     ) -> ArchiveTable:
         """The topic's table. It is created, with its namespace, where there is none.
 
-        A table that exists is left as it is. UnfitPartitioning where none can be partitioned in this way.
+        A table that exists is left as it is. With `adopts`, an empty table that the archiver didn't make becomes the
+        topic's table if its columns fit. UnfitPartitioning if the columns can't be partitioned in this way.
         """
-        found = self.load(topic)
+        found = self._loaded(topic, adopts=adopts)
         if found is not None:
             return found
         terms = (PartitionTerm(partition_by, None),) if isinstance(partition_by, str) else partition_by
-        partitioning = partitioning_for(terms, change.schema, partition_source)
+        new = self._new_table(topic, change, partitioning_for(terms, change.schema, partition_source), partition_source)
         lost: TableError | None = None
         for _ in self._backoff:
             try:
-                self._create(topic, change, partitioning, partition_source)
+                self._make(topic, new, adopts=adopts)
                 lost = None
             except (CatalogUnreachable, CatalogRefused, CatalogDenied) as error:
                 lost = error  # it may exist now, or another archiver is just creating its namespace
-            made = self.load(topic)
+            adopts = adopts or topic.table in self._plain
+            made = self._loaded(topic, adopts=adopts)
             if made is not None:
                 return made
-            if not isinstance(lost, CatalogUnreachable):
+            if not isinstance(lost, CatalogUnreachable) and not (lost is None and adopts):
                 break
         raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
+
+    def _loaded(self, topic: TopicRow, *, adopts: bool) -> ArchiveTable | None:
+        """The topic's table. With `adopts`, None also for a table that isn't the archiver's."""
+        try:
+            return self.load(topic)
+        except NotOurTable:
+            if not adopts:
+                raise
+            return None
 
     def commit(
         self,
@@ -346,27 +362,42 @@ class TableCatalog:
             delete_all(iceberg.io, [path for path in before if path not in kept], permit)
         return done
 
-    def _create(
+    def _new_table(
         self, topic: TopicRow, change: SchemaChange, partitioning: Partitioning, partition_source: PartitionSource
-    ) -> None:
+    ) -> NewTable:
         properties = first_properties(topic, change.schema, ledger_version=change.version)
         properties |= filter_properties(change.schema, change.bloom_filters or {})
         if not partitioning.is_time_alone:
             properties[PARTITIONED_BY] = partitioning.by
+        return NewTable(
+            schema=change.schema, partitioning=partitioning, partition_source=partition_source, properties=properties
+        )
+
+    def _make(self, topic: TopicRow, new: NewTable, *, adopts: bool) -> None:
+        """Create the table, or complete an empty one."""
         with in_our_words(self._uri, topic.table):
             self._create_namespaces(topic)
             try:
-                staged = self._rest.create_table_transaction(topic.table, change.schema)._table  # noqa: SLF001
-                updates = first_updates(
-                    staged.metadata,
-                    change.schema,
-                    partitioning=partitioning,
-                    partition_source=partition_source,
-                    properties=properties,
-                )
-                self._rest.send_commit(staged, (AssertCreate(),), updates)
+                if adopts and (empty := self._empty(topic.table)) is not None:
+                    complete(self._rest, empty, new)
+                    return
+                create_table(self._rest, topic.table, new, makes_plain=lambda: self._plain.add(topic.table))
             except (TableAlreadyExistsError, CommitFailedException):
                 return  # another archiver or an earlier delivery of this request created it
+
+    def is_blank(self, name: str) -> bool:
+        """Whether the table is empty, plain, and not the archiver's: it may be made for a topic."""
+        with in_our_words(self._uri, name):
+            table = self._empty(name)
+        return table is not None and blemish(table.metadata) is None
+
+    def _empty(self, name: str) -> Table | None:
+        """A table that isn't an archive. None if there is none."""
+        try:
+            table = self._rest.load_table(name)
+        except NoSuchTableError:
+            return None
+        return None if {FORMAT, TOPIC} <= table.metadata.properties.keys() else table
 
     def _create_namespaces(self, topic: TopicRow) -> None:
         namespace = topic.table.split(".")[:-1]

@@ -193,13 +193,25 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 
 
 def lost_offsets(connection: Connection, topic: TopicRow) -> int:
-    """How many offsets the log lost before they were archived, as was accepted (`--accept-gap`)."""
+    """How many offsets were lost before they were archived, as was accepted (`--accept-gap`, `--accept-unreadable`)."""
     found = connection.execute(
         "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
         " WHERE topic_id = %s AND lost AND state <> 'rejected'",
         (topic.id,),
     ).fetchone()
     return int(found[0]) if found else 0
+
+
+def lost_ranges(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
+    """The half-open ranges of offsets that are recorded as lost, by partition, in order."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for partition, start, end in connection.execute(
+        "SELECT partition, start_offset, end_offset FROM files"
+        " WHERE topic_id = %s AND lost AND state <> 'rejected' ORDER BY partition, start_offset",
+        (topic.id,),
+    ):
+        ranges.setdefault(partition, []).append((start, end))
+    return ranges
 
 
 def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, PartitionOffset]:

@@ -63,6 +63,7 @@ class TopicReader(Part):
     find = in_statements(topics.find)
     every = in_statements(topics.every)
     owners = in_statements(topics.owners)
+    check_identity = in_statements(topics.check_identity)
     overview = in_transaction(overview.of_topics)
 
 
@@ -129,6 +130,7 @@ class Files(Part):
     counts = in_statements(files.counts)
     lost_offsets = in_statements(files.lost_offsets)
     newest_commit = in_statements(files.newest_commit)
+    lost_ranges = in_statements(files.lost_ranges)
     held_ranges = in_transaction(held_ranges.held_ranges)
     trim = in_transaction(trimming.trim)
 

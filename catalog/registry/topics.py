@@ -95,15 +95,30 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
         except psycopg.errors.UniqueViolation as error:
             raise _taken(topic, taken_by=None) from error
     elif known != table_uuid:
-        raise RegistryBehind(
-            "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
-            " Restore the table; or run `archiver registry rebuild` into an empty database beside this one, and keep"
-            " this one: only this one has the offsets of groups and the users of `archiver serve kafka`",
-            topic=topic.topic,
-            table=topic.table,
-            known_uuid=str(known),
-            table_uuid=str(table_uuid) if table_uuid else None,
-        )
+        raise _other_table(topic, known, table_uuid)
+
+
+def check_identity(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> bool:
+    """Whether the topic never had a table. RegistryBehind if it has another one than `table_uuid`."""
+    row = connection.execute(
+        "SELECT table_uuid FROM topics WHERE cluster_id = %s AND topic = %s AND table_uuid IS NOT NULL",
+        (topic.cluster_id, topic.topic),
+    ).fetchone()
+    if row is not None and row[0] != table_uuid:
+        raise _other_table(topic, row[0], table_uuid)
+    return row is None
+
+
+def _other_table(topic: TopicRow, known: UUID, table_uuid: UUID | None) -> RegistryBehind:
+    return RegistryBehind(
+        "the table is not the one the registry knows: it was dropped, or the registry belongs to another catalog."
+        " Restore the table; or run `archiver registry rebuild` into an empty database beside this one, and keep"
+        " this one: only this one has the offsets of groups and the users of `archiver serve kafka`",
+        topic=topic.topic,
+        table=topic.table,
+        known_uuid=str(known),
+        table_uuid=str(table_uuid) if table_uuid else None,
+    )
 
 
 def owners(connection: Connection) -> dict[str, tuple[str, str]]:

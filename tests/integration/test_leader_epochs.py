@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.errors import ArchiverError, DataLoss, LogTruncated
+from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LogTruncated
 from archiver.ingest.job import ArchiveJob, JobReport
 from archiver.kafka import PartitionFetcher
 from tests.fault.soak.log_cut import cut_log
 from tests.support.archive.job_runs import archive_once, numbered, places, read, run
 from tests.support.engine.inline_engine import InlineEngine
+from tests.support.kafka.flipped_batch import flip_batch
 from tests.support.kafka.own_broker import OwnBroker, own_broker
 from tests.support.servers.stack import Stack
 
@@ -48,7 +49,7 @@ def elected(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """One restart for all: what is in the logs before it, archived or not, and what the new leader lacks of it."""
     with own_broker(stack, tmp_path_factory.mktemp("own-broker")) as broker:
         own = broker.stack
-        topics = {story: own.topic() for story in ("outlives", "regrown", "covered", "shorter")}
+        topics = {story: own.topic() for story in ("outlives", "regrown", "covered", "shorter", "flipped")}
         configs = {story: own.config({topic: {}}) for story, topic in topics.items()}
         writer = own.begun(topics["outlives"], *numbered(range(10)))
         for story in ("regrown", "shorter"):
@@ -166,3 +167,28 @@ def test_a_leader_tells_a_fetch_that_its_log_has_another_past(elected: Elected) 
             list(fetcher.batches(20, 30, last_epoch=0))
         assert caught.value.retryable
         assert sum(piece.records.num_rows for piece in fetcher.batches(0, 30, max_bytes=100, last_epoch=-1)) == 42
+
+
+def test_a_corrupt_batch_is_recorded_as_lost_with_consent(elected: Elected) -> None:
+    """One bit is wrong on the broker's disk. Kafka serves it as it is; the header's last offset is wrong as well."""
+    stack, (config, topic) = elected.stack, elected.topic("flipped")
+    for start in range(0, 50, 10):
+        stack.produce(topic, *numbered(range(start, start + 10)))
+    assert flip_batch(elected.broker.log_folder(topic), 10) == 10
+    error = error_of(run(config))
+    assert isinstance(error, CorruptBatch)
+    assert (error.context["base_offset"], error.context["next_offset"]) == (10, 10)
+    assert places(read(stack, config, topic)) == [(0, n) for n in range(10)], "everything before it is archived"
+    shown = CliRunner().invoke(app, ["status", "--config", str(config)])
+    assert (shown.exit_code, "CorruptBatch" in shown.stdout) == (1, True)
+    problem = problem_of(config)
+    assert problem is not None
+    assert (problem["kind"], problem["context"]["offset"]) == ("CorruptBatch", 10)
+
+    assert ArchiveJob(load_config(config), accept_unreadable=True, engine=InlineEngine()).run_once().succeeded
+    assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 50))]
+    assert problem_of(config) is None
+    done = json.loads(CliRunner().invoke(app, ["status", "--json", "--config", str(config)]).stdout)
+    assert done["topics"][0]["lost_offsets"] == 10
+    stack.produce(topic, *numbered(range(5)))
+    assert archive_once(config).records == 5

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.ingest.report import JobReport
-from catalog.errors import CatalogRefused, TableTaken
+from catalog.errors import CatalogRefused, RegistryBehind, TableTaken
 from schema_mapping.errors import ContextError
 from tests.support.archive.job_runs import read, run
-from tests.support.catalog.lossy_catalog import s3_tables_proxy
+from tests.support.catalog.lossy_catalog import glue_proxy, nessie_proxy, s3_tables_proxy
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
@@ -99,3 +99,64 @@ def test_topics_whose_table_exists_go_on(stack: Stack) -> None:
     own = "".join(f'[topics.{json.dumps(topic)}]\ntable = "kafka.{{topic}}_{{hash}}"\n' for topic in late)
     config.write_text(config.read_text() + own)
     assert run(config).records == 4
+
+
+@pytest.mark.parametrize("status", [400, 406, 501])
+def test_a_catalog_without_staged_creation(stack: Stack, status: int) -> None:
+    """Archives are made by a plain creation and one commit; so is the table of `archiver check`."""
+    topic = stack.topic()
+    stack.produce(topic, {"value": b"x"})
+    config = stack.config({topic: {}})
+    with glue_proxy(load_config(config).catalog["uri"], status) as proxy:
+        with_catalog(config, proxy.uri)
+        checked = CliRunner().invoke(app, ["check", "--no-spark", "--config", str(config)])
+        assert "without staged creation: made empty, then changed by one commit" in checked.stdout
+        assert failed_checks(config) == {}
+        made = proxy.plain
+        assert run(config).succeeded
+        assert proxy.plain == made + 1
+    table = stack.catalog().load_table(load_config(config).topic(topic).table)
+    assert table.scan().to_arrow().num_rows == 1
+    assert len(table.spec().fields) == 1
+    assert table.properties["archiver.topic"] == topic
+
+
+def test_a_catalog_that_wants_last_column_ids(stack: Stack) -> None:
+    topic = stack.topic()
+    stack.produce(topic, {"value": b"x"})
+    config = stack.config({topic: {}})
+    with nessie_proxy(load_config(config).catalog["uri"]) as proxy:
+        assert run(with_catalog(config, proxy.uri)).succeeded
+    assert read(stack, config, topic).num_rows == 1
+
+
+def test_an_empty_table_is_taken_over(stack: Stack) -> None:
+    """Made from `schema show --ddl`, or left by a run that was killed before its table was complete."""
+    topic, other = stack.topic(), stack.topic()
+    for source in (topic, other):
+        stack.produce(source, {"value": b"x"})
+    config = stack.config({topic: {}, other: {}})
+    name, model = (load_config(config).topic(source).table for source in (topic, other))
+    ddl = CliRunner().invoke(app, ["schema", "show", topic, "--ddl", "--config", str(config)])
+    assert (ddl.exit_code, ddl.stdout.replace("`", "").startswith(f"CREATE TABLE {name} (")) == (0, True), ddl.stdout
+    assert run(config, other).succeeded
+    catalog = stack.catalog()
+    mine = catalog.create_table(name, catalog.load_table(model).schema()).metadata.table_uuid
+    status = json.loads(CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)]).stdout)
+    assert status["topics"][0]["problem"] is None
+    assert run(config, topic).succeeded
+    made = catalog.load_table(name)
+    assert (made.metadata.table_uuid, made.scan().to_arrow().num_rows) == (mine, 1)
+
+    catalog.drop_table(name)
+    catalog.create_table(name, made.schema())
+    failed = errors(run(config, topic))[topic]
+    assert isinstance(failed, RegistryBehind), "another table under the name is never taken over"
+    assert failed.context["known_uuid"] == str(mine)
+    assert problem_of(config, topic) == "RegistryBehind"
+
+
+def problem_of(config: Path, topic: str) -> str | None:
+    done = CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)])
+    problem = json.loads(done.stdout)["topics"][0]["problem"]
+    return None if problem is None else str(problem["kind"])

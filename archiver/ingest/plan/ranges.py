@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from archiver.errors import DataLoss
@@ -51,7 +51,8 @@ class PlannedRange:
 class TopicPlan:
     """One topic's part of a wave: the ranges to archive, and the partitions that can't continue, each with its error.
 
-    `lost` are accepted gaps: half-open ranges of offsets that the log no longer has, so the archive never will.
+    `lost` are accepted losses: half-open ranges of offsets that the log no longer has or can't give, so the archive
+    never will.
     """
 
     ranges: tuple[PlannedRange, ...]
@@ -59,10 +60,17 @@ class TopicPlan:
     lost: Mapping[int, tuple[int, int]]
 
 
-def plan_topic(topic: str, partitions: Iterable[SeenPartition], *, accept_gaps: bool = False) -> TopicPlan:
+def plan_topic(
+    topic: str,
+    partitions: Iterable[SeenPartition],
+    *,
+    accept_gaps: bool = False,
+    unreadable: Mapping[int, tuple[int, int]] | None = None,
+) -> TopicPlan:
     """Plan one range for each partition that has new offsets.
 
-    With `accept_gaps`, a partition whose log begins after the next offset continues at the start of the log.
+    With `accept_gaps`, a partition whose log begins after the next offset continues at the start of the log. A
+    partition whose next offsets are `unreadable` continues after them.
     """
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
@@ -75,6 +83,9 @@ def plan_topic(topic: str, partitions: Iterable[SeenPartition], *, accept_gaps: 
             continue
         if seen.gap is not None:
             lost[seen.partition] = seen.gap
+        elif planned is not None and (span := (unreadable or {}).get(seen.partition)) is not None:
+            lost[seen.partition] = span
+            planned = replace(planned, start_offset=span[1], epochs=replace(planned.epochs, at_leader=-1))
         if planned is not None:
             ranges.append(planned)
     return TopicPlan(ranges=tuple(ranges), failed=failed, lost=lost)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from archiver.errors import DataLoss, NoProgress, TaskInterrupted
+from archiver.errors import NoProgress, TaskInterrupted
 from archiver.ingest.events import Failed, JobObserver, RangesCommitted, SchemaDoubted
 from archiver.ingest.report import PartitionReport, TopicReport
 from archiver.ingest.task.values import TaskMetrics
@@ -22,13 +22,20 @@ TRIES = 3
 
 
 class TopicReportBuilder:
-    """Keeps the account and tells the observer. With `accept_gaps`, a partition with a loss is tried again."""
+    """Keeps the account and notifies the observer. `acceptable` are errors after which a partition is tried again."""
 
-    def __init__(self, topic: str, table: str, observer: JobObserver, *, accept_gaps: bool) -> None:
+    def __init__(
+        self,
+        topic: str,
+        table: str,
+        observer: JobObserver,
+        *,
+        acceptable: tuple[type[ContextError], ...] = (),
+    ) -> None:
         self._topic = topic
         self._table = table
         self._observer = observer
-        self._accept_gaps = accept_gaps
+        self._acceptable = acceptable
         self._partitions: dict[int, PartitionReport] = {}
         self._tries: Counter[int] = Counter()
         self._judged: set[int] = set()
@@ -96,7 +103,7 @@ class TopicReportBuilder:
         if partition not in self._judged:
             self._judged.add(partition)  # the tasks of a cut backlog fail together, and that is one try
             self._tries[partition] += 1
-        again = error.retryable or isinstance(error, NoProgress) or (self._accept_gaps and isinstance(error, DataLoss))
+        again = error.retryable or isinstance(error, (NoProgress, *self._acceptable))
         if not again or self._tries[partition] >= TRIES:
             self.give_up(partition, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +13,7 @@ from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.compare_rows import Allowance
 from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config.model import TopicConfig
-from archiver.errors import LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
+from archiver.errors import CorruptBatch, LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, PartitionsSeen, StepFinished, TaskFinished
 from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog, BytesPerOffset
@@ -20,15 +21,17 @@ from archiver.ingest.plan.ranges import PlannedRange, lost_ranges, plan_topic
 from archiver.ingest.plan.waiting import Waiting, WaitLimits
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task.values import TaskResult
+from archiver.ingest.topic.acceptance import NOTHING_ACCEPTED, Acceptance
 from archiver.ingest.topic.finished_ranges import FinishedRanges
 from archiver.ingest.topic.kept_rows import KeptRows
 from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.report_builder import TopicReportBuilder
+from archiver.ingest.topic.unreadable_offsets import UnreadableOffsets
 from archiver.kafka.broker import BrokerClient
 from archiver.observer import ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.topics.archive_reader import ArchiveReader
-from archiver.topics.continuity import same_log
+from archiver.topics.continuity import UNPROVEN_EPOCHS, same_log
 from archiver.topics.inspection import (
     ArchivedOffsets,
     SeenTopic,
@@ -45,13 +48,15 @@ from catalog.registry import Registry
 from catalog.registry.last_known import KnownSchemas
 from schema_mapping.errors import ContextError
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
     """How much an offset takes, since when records wait, and the partitions that are held up by one of their records.
 
     Such a record waits for the schema registry, or halts its topic. `proven` is what `Continuity` found out, `begun`
-    where partitions begin as far as the journal was told.
+    where partitions begin as far as the journal was told. `unproven` has the partitions whose leader proves no epochs.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)
@@ -59,6 +64,7 @@ class TopicMemory:
     held_up: set[int] = field(default_factory=set)
     proven: dict[int, PartitionOffset] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
+    unproven: set[int] = field(default_factory=set)
 
 
 class TopicRun:
@@ -78,7 +84,7 @@ class TopicRun:
         observer: JobObserver,
         memory: TopicMemory,
         look_every: float | None = None,
-        accept_gaps: bool = False,
+        acceptance: Acceptance = NOTHING_ACCEPTED,
         formats: SegmentFormats = FORMATS,
         after_commit: Callable[[StagedTopic], None] = ignore,
     ) -> None:
@@ -93,8 +99,10 @@ class TopicRun:
         self._held_up = memory.held_up
         self._proven = memory.proven
         self._begun = memory.begun
+        self._unproven = memory.unproven
         self._look_every = look_every
-        self._accept_gaps = accept_gaps
+        self._acceptance = acceptance
+        self._unreadable = UnreadableOffsets(self.name, opened.topic.topic_id, brokers, accepts=acceptance.unreadable)
         self._formats = formats
         self._after_commit = after_commit
         self._table = opened.table
@@ -105,7 +113,7 @@ class TopicRun:
         self._is_waiting = self._is_as_opened = False
         self._in_table: dict[int, int] = {}
         self._has_uncommitted = False
-        self._report = TopicReportBuilder(self.name, config.table, observer, accept_gaps=accept_gaps)
+        self._report = TopicReportBuilder(self.name, config.table, observer, acceptable=acceptance.errors)
         self._kept = KeptRows(registry, catalog, self._report, formats=formats)
 
     @property
@@ -193,8 +201,11 @@ class TopicRun:
         self._table = seen.table
         self.opened = replace(self.opened, table=self.opened.table.with_storage_of(seen.table))
         self._observer(PartitionsSeen(topic=self.name, partitions=seen.partitions))
-        plan = plan_topic(self.name, seen.partitions, accept_gaps=self._accept_gaps)
-        for partition, error in {**seen.unknown, **plan.failed}.items():
+        self._warn_of_epochs(seen)
+        spans, refused = self._unreadable.spans(seen.partitions)
+        partitions = [partition for partition in seen.partitions if partition.partition not in refused]
+        plan = plan_topic(self.name, partitions, accept_gaps=self._acceptance.gaps, unreadable=spans)
+        for partition, error in {**seen.unknown, **refused, **plan.failed}.items():
             self._report.give_up(partition, error)
         for each in seen.partitions:
             self._until.setdefault(each.partition, each.last_stable)
@@ -242,22 +253,12 @@ class TopicRun:
                         offset=finished.next,
                     ),
                 )
+        self._unreadable.note(planned.partition, result.error)
         if isinstance(result.error, (SchemaRegistryError, ParseHalted, UnrecognizedHalted)):
             self._held_up.add(planned.partition)
         elif is_head:
             self._held_up.discard(planned.partition)
-        if result.error is not None:
-            self._report.judge(planned.partition, result.error)
-        elif not result.ranges and is_head:
-            self._report.judge(
-                planned.partition,
-                NoProgress(
-                    "The brokers gave nothing of a range they have",
-                    topic=self.name,
-                    partition=planned.partition,
-                    offset=planned.start_offset,
-                ),
-            )
+        self._judge(planned, result, is_head=is_head)
 
     def commit(self, catalog: TableCatalog | None = None) -> None:
         """Bring everything staged for the topic into its table, what an earlier run left included.
@@ -353,6 +354,13 @@ class TopicRun:
             self.opened.journal.keep_starts(starts)
             self._begun.update(starts)
 
+    def _warn_of_epochs(self, seen: SeenTopic) -> None:
+        """Log once that leaders prove nothing by epochs."""
+        unproven = {partition.partition for partition in seen.partitions if not partition.proves_epochs}
+        if unproven - self._unproven:
+            self._unproven |= unproven
+            _LOG.warning(UNPROVEN_EPOCHS, self.name)
+
     def _record_loss(self, seen: SeenTopic, lost: Mapping[int, tuple[int, int]]) -> None:
         """Record what the logs lost, in a commit of its own."""
         if not lost:
@@ -401,6 +409,25 @@ class TopicRun:
                 ),
             )
         self._rejected.add(place)
+
+    def _judge(self, planned: PlannedRange, result: TaskResult, *, is_head: bool) -> None:
+        """Judge the error of a task, or that it gave nothing.
+
+        A corrupt batch gives up a partition only once all before it is archived, in as many waves as that takes.
+        """
+        if result.error is not None:
+            if is_head or not isinstance(result.error, CorruptBatch):
+                self._report.judge(planned.partition, result.error)
+        elif not result.ranges and is_head:
+            self._report.judge(
+                planned.partition,
+                NoProgress(
+                    "The brokers gave nothing of a range they have",
+                    topic=self.name,
+                    partition=planned.partition,
+                    offset=planned.start_offset,
+                ),
+            )
 
     def _rejoin(self, *partitions: int) -> None:
         """Go on where the accepted ranges of these partitions end now: others have staged some of them."""

@@ -149,3 +149,17 @@ def test_the_epoch_of_an_offset_is_found(
         found = client.epoch_before("t", 0, offset, since=since)
     assert (found and (found.leader_epoch, found.end_offset)) == expected
     assert time.monotonic() - started < 5
+
+
+def test_a_broker_without_requests_about_epochs(cluster: FakeCluster) -> None:
+    """Services that leave out API 23: nothing is known of epochs, and that is no error."""
+    del cluster.versions[OffsetForLeaderEpochRequest]
+    with BrokerClient(cluster.options) as client:
+        assert client.end_of_epoch_at_once({"t": {0: 2}}) == {}, "the caller requests the topic alone"
+        assert client.end_of_epoch("t", {0: 2}) == {}
+        assert client.lacks_epochs
+        assert client.end_of_epoch_at_once({"t": {0: 2}}) == {"t": {}}
+        assert client.epoch_before("t", 0, 10, since=0) is None
+        assert client.current_epoch("t", 0) == 3
+        assert client.is_compacted("t") is None
+    assert not cluster.asked_for(OffsetForLeaderEpochRequest)

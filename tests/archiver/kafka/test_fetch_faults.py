@@ -277,3 +277,31 @@ def test_a_range_over_moving_leaders(cluster: FakeCluster) -> None:
     with PartitionFetcher(cluster.options, "t", TOPIC_ID, 0) as fetcher:
         assert [offset for piece in fetcher.batches(0, 30) for offset in offsets(piece)] == list(range(30))
     assert {0, 1} == set(cluster.asked_for(FetchRequest))
+
+
+def test_a_corrupt_batch_is_fetched_three_times(cluster: FakeCluster) -> None:
+    """The batches before it are given, and the last fetch is on a new connection."""
+    bad = bytearray(build([Record()] * 5, base_offset=5))
+    bad[-1] ^= 1
+    cluster.answers[FetchRequest] = lambda _, request: (
+        fetched(BATCH + bytes(bad), end=10)
+        if request.topics[0].partitions[0].fetch_offset == 0
+        else fetched(bytes(bad), end=10)
+    )
+    with PartitionFetcher(cluster.options, "t", TOPIC_ID, 0) as fetcher:
+        pieces = fetcher.batches(0, 10)
+        assert offsets(next(pieces)) == list(range(5))
+        connections = len(cluster.asked_for(ApiVersionsRequest))
+        with pytest.raises(CorruptBatch, match="the same in three fetches, one of them on a new connection") as caught:
+            next(pieces)
+        assert caught.value.context["next_offset"] == 5
+        assert len(cluster.asked_for(ApiVersionsRequest)) == connections + 1
+    assert len(cluster.asked_for(FetchRequest)) >= 3
+
+
+def test_a_batch_that_is_right_the_second_time(cluster: FakeCluster) -> None:
+    bad = bytearray(BATCH)
+    bad[-1] ^= 1
+    cluster.answers[FetchRequest] = in_turn(fetched(bytes(bad), end=5), fetched(BATCH, end=5))
+    with PartitionFetcher(cluster.options, "t", TOPIC_ID, 0) as fetcher:
+        assert [offset for piece in fetcher.batches(0, 5) for offset in offsets(piece)] == list(range(5))

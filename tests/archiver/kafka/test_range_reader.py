@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -22,12 +23,18 @@ def state(data: bytes = b"", *, stable: int = 100, high: int = 100, aborted: tup
     return Fetched(data=data, aborted=aborted, high_watermark=high, last_stable_offset=stable, log_start_offset=0)
 
 
-def read(script: Script, start: int, end: int, *, stall_seconds: float = 0.2, **how: Any) -> list[DecodedBatches]:
+def read(script: Script, start: int, end: int, **how: Any) -> list[DecodedBatches]:
+    return list(iter_range(script, start, end, **how))
+
+
+def iter_range(
+    script: Script, start: int, end: int, *, stall_seconds: float = 0.2, **how: Any
+) -> Iterator[DecodedBatches]:
     def source(offset: int, *, peek: bool, last_epoch: int) -> Fetched:
         answer = script(offset, peek)
         return state(answer) if isinstance(answer, bytes) else answer
 
-    pieces = read_range(
+    return read_range(
         source,
         start_offset=start,
         end_offset=end,
@@ -35,7 +42,6 @@ def read(script: Script, start: int, end: int, *, stall_seconds: float = 0.2, **
         where={"topic": "t", "partition": 4},
         **({"cut_head": False, "limits": DecodeLimits()} | how),
     )
-    return list(pieces)
 
 
 def batch(at: int, count: int = 1) -> bytes:
@@ -211,3 +217,50 @@ def test_leaving_a_range_early_ends_its_thread() -> None:
     pieces.close()  # type: ignore[attr-defined]
     assert time.monotonic() - start < 1
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("fetch")]
+
+
+def test_batches_before_a_corrupt_one_are_given() -> None:
+    """All of them in the same fetch, and those before a batch that has no valid header."""
+    whole = [batch(0, 5), batch(5, 5), batch(10, 5)]
+    flipped, headless = bytearray(whole[2]), bytearray(whole[2])
+    flipped[-1] ^= 1
+    headless[16] = 9
+    for bad in (flipped, headless):
+        data = whole[0] + whole[1] + bytes(bad) + batch(15, 5)
+        pieces = iter_range(lambda offset, peek, data=data: data, 0, 20)  # type: ignore[misc]
+        assert offsets(next(pieces)) == list(range(10))
+        with pytest.raises(CorruptBatch) as caught:
+            next(pieces)
+        assert caught.value.context["base_offset"] == 10
+        assert offsets(read(lambda offset, peek, data=data: data, 0, 10)[0]) == list(range(10))
+
+
+def test_a_batch_with_a_doubtful_offset_is_not_given() -> None:
+    """No checksum covers the offset: if it doesn't rise, the batch before may have the wrong one."""
+    pieces = iter_range(lambda offset, peek: batch(0, 5) + batch(90, 5) + batch(10, 5), 0, 100)
+    assert offsets(next(pieces)) == list(range(5))
+    with pytest.raises(CorruptBatch, match="do not follow"):
+        next(pieces)
+
+
+def test_records_that_contradict_themselves_leave_no_rows() -> None:
+    bad = build([Record(), Record()], base_offset=5, count=3)
+    aborted = (AbortedTransaction(producer_id=1, first_offset=0),)
+    before = build([Record()], base_offset=0, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    pieces = iter_range(lambda offset, peek: state(before + batch(1, 4) + bad, aborted=aborted), 0, 20)
+    assert offsets(next(pieces)) == [1, 2, 3, 4]
+    with pytest.raises(CorruptBatch):
+        next(pieces)
+
+
+def test_a_corrupt_batch_with_a_far_last_offset_is_named() -> None:
+    """Its last offset contradicts the next batch, whose offsets are right."""
+    bad = bytearray(batch(5, 5))
+    struct.pack_into(">i", bad, 23, 1 << 20)
+    pieces = iter_range(lambda offset, peek: (batch(0, 5) if offset == 0 else b"") + bytes(bad) + batch(10, 5), 0, 20)
+    assert offsets(next(pieces)) == list(range(5))
+    with pytest.raises(CorruptBatch):
+        next(pieces)
+    with pytest.raises(CorruptBatch, match="checksum") as caught:
+        read(lambda offset, peek: bytes(bad) + batch(10, 5), 5, 20)
+    assert caught.value.context["base_offset"] == 5

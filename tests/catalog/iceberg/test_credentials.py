@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from catalog.iceberg.credentials import expires_ms, for_clients, is_vended
+from catalog.iceberg.credentials import expires_ms, for_clients, is_vended, offers_signing_only
 from catalog.iceberg.rest import connect
 from tests.support.servers.serving import serving
 
@@ -94,3 +94,21 @@ def test_files_are_opened_with_a_vended_sas_token(catalog: str) -> None:
         io = rest._load_file_io({f"adls.sas-token.{HOST}": sas}, LOCATION)
     assert isinstance(io, PyArrowFileIO)
     assert (io.properties["adls.account-name"], io.properties["adls.sas-token"]) == ("account", sas)
+
+
+@pytest.mark.parametrize(
+    ("table", "configured", "environment", "is_refused"),
+    [
+        ({"s3.remote-signing-enabled": "true", "s3.signer.uri": "http://c"}, {}, {}, True),
+        ({"s3.remote-signing-enabled": "true", "s3.access-key-id": "k"}, {}, {}, False),
+        ({"s3.remote-signing-enabled": "true"}, {}, {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}, False),
+        ({"s3.remote-signing-enabled": "true"}, {"s3.remote-signing-enabled": "false"}, {}, False),
+        ({"s3.remote-signing-enabled": "false"}, {}, {}, False),
+        ({}, {}, {}, False),
+    ],
+)
+def test_a_catalog_that_only_signs(
+    table: dict[str, str], configured: dict[str, str], environment: dict[str, str], is_refused: bool
+) -> None:
+    """Lakekeeper and Nessie answer so (projectnessie/nessie#9318, duckdb/duckdb-iceberg#1317)."""
+    assert offers_signing_only({**configured, **table}, configured, environment) is is_refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,14 +12,17 @@ from typing import Any
 import pytest
 from pyiceberg.table.update import AddPartitionSpecUpdate, SetDefaultSpecUpdate
 from pyiceberg.table.update.spec import UpdateSpec
-from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, MonthTransform
+from pyiceberg.transforms import BucketTransform, DayTransform, HourTransform, IdentityTransform, MonthTransform
 
 from catalog.errors import NotOurTable, PartitioningChanged
 from catalog.iceberg.append import prepare
 from catalog.iceberg.commit import Backoff, Committed, commit
+from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.partitions import placed
+from catalog.iceberg.repartition import repartition_updates
 from catalog.iceberg.rewrite_commit import Rewritten, commit_rewrite
 from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.partitioning import PartitionTerm
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from tests.support.catalog.memory import MemoryCatalog, file, span
 
@@ -135,6 +139,65 @@ def test_the_statements_leave_our_field_alone(
         _ = lake.load().partitioning
     told = error.value.message.partition("for example: ")[2].split("; ")
     assert told == [f"ALTER TABLE kafka.orders {each.format(INGEST)}" for each in statements]
+
+
+@pytest.mark.parametrize(
+    ("changes", "statements"),
+    [
+        ([lambda update: update.add_identity("kafka.offset")], ["DROP PARTITION FIELD `kafka.offset`"]),
+        (
+            [lambda update: update.remove_field("kafka_partition_bucket")],
+            ["ADD PARTITION FIELD bucket(4, kafka.partition) AS `kafka_partition_bucket`"],
+        ),
+        (
+            [lambda update: update.remove_field("ingest_day")],
+            [
+                "DROP PARTITION FIELD `kafka_partition_bucket`",
+                "ADD PARTITION FIELD days(kafka.ingest_timestamp) AS `ingest_day`",
+                "ADD PARTITION FIELD bucket(4, kafka.partition) AS `kafka_partition_bucket`",
+            ],
+        ),
+        (
+            [
+                lambda update: update.remove_field("kafka_partition_bucket"),
+                lambda update: update.add_field("kafka.partition", BucketTransform(8), "b`8"),
+            ],
+            [
+                "DROP PARTITION FIELD `b``8`",
+                "ADD PARTITION FIELD bucket(4, kafka.partition) AS `kafka_partition_bucket`",
+            ],
+        ),
+    ],
+)
+def test_the_statements_give_back_a_partitioning_by_columns(
+    lake: MemoryCatalog, changes: list[Change], statements: list[str]
+) -> None:
+    table = lake.load()
+    terms = (PartitionTerm("day", None), PartitionTerm("bucket[4]", "kafka.partition"))
+    expected = partitioning_for(terms, table.schema, "nested", current=table.partitioning)
+    lake.change(*repartition_updates(table, expected, "ID")[1])
+    assert lake.load().partitioning == expected
+    for change in changes:
+        repartition(lake, change)
+    with pytest.raises(PartitioningChanged) as error:
+        _ = lake.load().partitioning
+    assert error.value.message.partition("for example: ")[2].split("; ") == [
+        f"ALTER TABLE kafka.orders {statement}" for statement in statements
+    ]
+    for statement in statements:
+        repartition(lake, as_spark_does(statement))
+    assert lake.load().partitioning == expected
+
+
+def as_spark_does(statement: str) -> Change:
+    """The change that a statement makes."""
+    drop = re.fullmatch(r"DROP PARTITION FIELD `(.+)`", statement)
+    if drop is not None:
+        return lambda update: update.remove_field(drop[1].replace("``", "`"))
+    add = re.fullmatch(r"ADD PARTITION FIELD (days|bucket)\((?:(\d+), )?(\S+)\) AS `(.+)`", statement)
+    assert add is not None
+    transform = DayTransform() if add[1] == "days" else BucketTransform(int(add[2]))
+    return lambda update: update.add_field(add[3], transform, add[4])
 
 
 def test_another_unit_of_the_ingest_timestamp_is_followed(lake: MemoryCatalog) -> None:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 import requests
 from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.catalog.rest.response import _handle_non_200_response
 from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
@@ -19,16 +20,20 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    TableAlreadyExistsError,
 )
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
-from pyiceberg.schema import Schema
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
 from pyiceberg.table.update import AssertCreate, update_table_metadata
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField
 
-from catalog.errors import CatalogDenied, CatalogUnreachable, NotOurTable, TableMissing
+from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, NotOurTable, TableMissing
 from catalog.iceberg import table_catalog
 from catalog.iceberg.commit import Backoff
 from catalog.iceberg.partition_spec import partitioning_for
@@ -50,6 +55,7 @@ class Rest:
     script: list[Callable[[Callable[[], Any]], Any]] = field(default_factory=list)
     asked_pause: Any = field(default_factory=lambda: SimpleNamespace(seconds=lambda: 0.0))
     is_closed: bool = False
+    refusal: int | None = None
 
     def load_table(self, name: str, known: Table | None = None) -> Table:
         if name not in self.tables:
@@ -70,9 +76,24 @@ class Rest:
 
     def create_table_transaction(self, name: str, schema: Schema) -> Any:
         assert tuple(name.split(".")[:-1]) in self.namespaces
+        if self.refusal is not None:
+            raise refused(self.refusal)
         location = (self.folder / name).as_uri()
         staged = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, location, {}, uuid4())
         return SimpleNamespace(_table=self._table(name, staged))
+
+    def create_table(self, name: str, schema: Schema) -> Table:
+        def make() -> Table:
+            if name in self.tables:
+                raise TableAlreadyExistsError(name)
+            location = (self.folder / name).as_uri()
+            order, spec = UNSORTED_SORT_ORDER, UNPARTITIONED_PARTITION_SPEC
+            fresh = assign_fresh_schema_ids(schema)
+            self.tables[name] = new_table_metadata(fresh, spec, order, location, {"made-by": "somebody"}, uuid4())
+            return self.load_table(name)
+
+        made: Table = self.script.pop(0)(make) if self.script else make()
+        return made
 
     def commit_table(self, table: Table, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
         name = ".".join(table.name())
@@ -98,6 +119,18 @@ class Rest:
 
     def _table(self, name: str, metadata: TableMetadata) -> Table:
         return Table(tuple(name.split(".")), metadata, "", PyArrowFileIO(), catalog=None)  # type: ignore[arg-type]
+
+
+def refused(status: int) -> Exception:
+    """The answer to a proposal, as pyiceberg raises it."""
+    response = requests.Response()
+    response.status_code = status
+    response._content = b'{"error": {"message": "Stage create is not supported", "type": "E", "code": %d}}' % status
+    try:
+        _handle_non_200_response(requests.HTTPError(response=response), {})
+    except Exception as error:  # noqa: BLE001 - each status has its own
+        return error
+    raise AssertionError
 
 
 def lose_request(make: Callable[[], Any]) -> Any:
@@ -287,3 +320,91 @@ def test_a_catalog_may_be_away_at_first(rest: Rest, monkeypatch: pytest.MonkeyPa
             catalog.load(TOPIC)
         assert catalog.load(TOPIC) is None
     assert rest.is_closed
+
+
+REFUSALS = (400, 406, 501)
+"""AWS Glue answers 400, RustFS 406 (rustfs/rustfs#7901), servers that lack it 501 (trinodb/trino#28739)."""
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+def test_a_catalog_without_staged_creation(catalog: TableCatalog, rest: Rest, status: int) -> None:
+    rest.refusal = status
+    made = catalog.ensure(NESTED, change())
+    metadata = made.iceberg.metadata
+    assert made.schema.as_struct() == change().schema.as_struct(), "the ledger's field ids"
+    assert (made.partitioning.by, made.topic) == ("day(13)", NESTED)
+    assert metadata.properties["made-by"] == "somebody"
+    assert metadata.default_sort_order_id == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [[lose_answer], [lose_request], [twice], [None, lose_answer], [None, lose_request], [None, refuse_landed]],
+    ids=["table lost", "request lost", "delivered twice", "update lost", "update never came", "update refused"],
+)
+def test_a_plain_table_is_completed_once(catalog: TableCatalog, rest: Rest, script: list[Any]) -> None:
+    rest.refusal = 400
+    rest.script = [fate or (lambda make: make()) for fate in script]
+    made = catalog.ensure(TOPIC, change())
+    assert made.schema.as_struct() == change().schema.as_struct()
+    assert len(rest.tables) == 1
+
+
+def test_another_refusal_is_no_lack_of_staging(catalog: TableCatalog, rest: Rest) -> None:
+    rest.refusal = 403
+    with pytest.raises(CatalogDenied):
+        catalog.ensure(TOPIC, change())
+    rest.refusal = 400
+    rest.script = [lambda _: (_ for _ in ()).throw(refused(400))]
+    with pytest.raises(CatalogRefused, match="Stage create"):
+        catalog.ensure(TOPIC, change())
+    assert not rest.tables
+
+
+def test_an_empty_table_is_taken_over(catalog: TableCatalog, rest: Rest) -> None:
+    rest.namespaces.add(("kafka",))
+    mine = rest.create_table(TOPIC.table, change().schema).metadata.table_uuid
+    with pytest.raises(NotOurTable, match="was not made by the archiver") as caught:
+        catalog.ensure(TOPIC, change())
+    assert caught.value.context["table_uuid"] == str(mine)
+    assert catalog.is_blank(TOPIC.table)
+    made = catalog.ensure(TOPIC, change(), adopts=True)
+    assert (made.uuid, made.schema.as_struct()) == (mine, change().schema.as_struct())
+    assert not catalog.is_blank(TOPIC.table)
+    assert catalog.ensure(TOPIC, change()).uuid == mine
+
+
+def test_only_an_empty_plain_table_that_fits_is_taken_over(catalog: TableCatalog, rest: Rest) -> None:
+    rest.namespaces.add(("kafka",))
+    made = rest.create_table(TOPIC.table, change().schema).metadata
+    columns = made.schema().fields
+    spec = PartitionSpec(PartitionField(columns[0].field_id, 1000, IdentityTransform(), "p"), spec_id=1)
+    order = SortOrder(SortField(columns[0].field_id, transform=IdentityTransform()), order_id=1)
+    snapshot = Snapshot(snapshot_id=1, sequence_number=1, timestamp_ms=1, manifest_list="m", summary=None)
+    fewer = Schema(*columns[:-1], schema_id=0)
+    more = Schema(*columns, NestedField(field_id=99, name="more", field_type=LongType()), schema_id=0)
+    changes: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("it has or had records", {"snapshots": [snapshot]}),
+        ("it has the property archiver.topic", {"properties": {"archiver.topic": "orders"}}),
+        ("its format version is 3", {"format_version": 3}),
+        ("it is partitioned", {"partition_specs": [*made.partition_specs, spec]}),
+        ("it has a sort order", {"sort_orders": [*made.sort_orders, order]}),
+        ("its columns were changed", {"schemas": [*made.schemas, made.schema()]}),
+        (f"it lacks the column {columns[-1].name}", {"schemas": [fewer]}),
+        ("its column more is none of the topic's", {"schemas": [more]}),
+    )
+    for reason, update in changes:
+        rest.tables[TOPIC.table] = made.model_copy(update=update)
+        with pytest.raises(NotOurTable, match=f"can't be taken over: {reason}"):
+            catalog.ensure(TOPIC, change(), adopts=True)
+        assert rest.tables[TOPIC.table].table_uuid == made.table_uuid
+
+
+def test_types_of_a_table_that_is_taken_over_fit(catalog: TableCatalog, rest: Rest) -> None:
+    rest.namespaces.add(("kafka",))
+    made = rest.create_table(TOPIC.table, change().schema).metadata
+    text = made.model_dump_json()
+    assert '"long"' in text
+    rest.tables[TOPIC.table] = type(made).model_validate_json(text.replace('"long"', '"int"'))
+    with pytest.raises(NotOurTable, match=r"its column \S+ is int, the topic's is long"):
+        catalog.ensure(TOPIC, change(), adopts=True)

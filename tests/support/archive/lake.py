@@ -49,7 +49,7 @@ from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.creation import first_updates
+from catalog.iceberg.creation import NewTable
 from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
@@ -74,13 +74,13 @@ class Lake:
             schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, folder.as_uri(), {}, uuid4()
         )
         properties = first_properties(TOPIC, schema, ledger_version=1)
-        updates = first_updates(
-            staged,
-            schema,
+        new = NewTable(
+            schema=schema,
             partitioning=partitioning_for((PartitionTerm("day", None),), schema, "nested"),
             partition_source="nested",
             properties=properties,
         )
+        updates = new.creating(staged)
         self.metadata = update_table_metadata(
             MetastoreCatalog._empty_table_metadata(), updates, enforce_validation=True
         )

@@ -176,6 +176,43 @@ class S3TablesProxy(LossyProxy):
         return 400, "BadRequestException", "The specified table name is not valid."
 
 
+class GlueProxy(LossyProxy):
+    """Refuses staged creation, by this status. The rest passes.
+
+    AWS Glue answers 400 "Stage create is not supported" (apache/iceberg-python#3210), RustFS 406 (rustfs/rustfs#7901),
+    other servers 501 (trinodb/trino#28739).
+    """
+
+    def __init__(self, target: str, status: int) -> None:
+        super().__init__(target)
+        self.status = status
+        self.plain = 0
+
+    def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
+        if method != "POST" or not path.endswith("/tables"):
+            return None
+        if json.loads(body).get("stage-create"):
+            return self.status, "UnsupportedOperationException", "Stage create is not supported"
+        self.plain += 1
+        return None
+
+
+class NessieProxy(LossyProxy):
+    """Refuses commits that add a schema without `last-column-id`, as Nessie 0.99.0 does.
+
+    There the field is required in the class `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie,
+    catalog/format/iceberg/.../rest/IcebergMetadataUpdate.java): "Cannot build AddSchema ... lastColumnId".
+    """
+
+    def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
+        if method != "POST" or not _TABLE.search(path):
+            return None
+        added = [update for update in json.loads(body)["updates"] if update["action"] == "add-schema"]
+        if all(isinstance(update.get("last-column-id"), int) for update in added):
+            return None
+        return 500, "RuntimeException", "Cannot build AddSchema, some of required attributes are not set [lastColumnId]"
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -270,4 +307,18 @@ def lossy_proxy(target: str) -> Iterator[LossyProxy]:
 def s3_tables_proxy(target: str) -> Iterator[S3TablesProxy]:
     """A catalog with the naming rules of S3 Tables."""
     with serving(S3TablesProxy(target)) as proxy:
+        yield proxy
+
+
+@contextmanager
+def glue_proxy(target: str, status: int = 400) -> Iterator[GlueProxy]:
+    """Run a catalog without staged creation in front of a catalog."""
+    with serving(GlueProxy(target, status)) as proxy:
+        yield proxy
+
+
+@contextmanager
+def nessie_proxy(target: str) -> Iterator[NessieProxy]:
+    """Run a catalog that wants `last-column-id` in front of a catalog."""
+    with serving(NessieProxy(target)) as proxy:
         yield proxy

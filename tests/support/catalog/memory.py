@@ -29,7 +29,7 @@ from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, Stri
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.creation import first_updates
+from catalog.iceberg.creation import NewTable
 from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.iceberg.schema_change import SchemaChange
@@ -98,13 +98,13 @@ class MemoryCatalog:
         staged = new_table_metadata(
             first, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, folder.as_uri(), {}, uuid4()
         )
-        updates = first_updates(
-            staged,
-            first,
+        new = NewTable(
+            schema=first,
             partitioning=partitioning_for((PartitionTerm("day", None),), first, "nested"),
             partition_source="nested",
             properties=first_properties(TOPIC, first, ledger_version=1),
         )
+        updates = new.creating(staged)
         empty = MetastoreCatalog._empty_table_metadata()
         self.metadata = update_table_metadata(empty, updates, enforce_validation=True)
         self.io = PyArrowFileIO()

@@ -68,6 +68,7 @@ class FakeCluster:
     topic: str = "t"
     topic_id: uuid.UUID = TOPIC_ID
     leader: int = 0
+    replicas: list[int] = field(default_factory=list)
     epoch: int = 3
     topic_error: int = 0
     throttle_ms: int = 0
@@ -100,7 +101,7 @@ class FakeCluster:
             return scripted(broker, request)
         match request:
             case ApiVersionsRequest():
-                return self._versions()
+                return self.api_versions()
             case MetadataRequest():
                 return self._metadata(request)
         return None
@@ -109,7 +110,7 @@ class FakeCluster:
         """The brokers that were asked for this, in turn."""
         return [broker for broker, name in self.asked if name == kind.__name__]
 
-    def _versions(self) -> Any:
+    def api_versions(self) -> Any:
         api = ApiVersionsResponse.ApiVersion
         keys = [
             api(api_key=kind.API_KEY, min_version=low, max_version=high) for kind, (low, high) in self.versions.items()
@@ -123,7 +124,7 @@ class FakeCluster:
             partition_index=0,
             leader_id=self.leader,
             leader_epoch=self.epoch,
-            replica_nodes=[],
+            replica_nodes=self.replicas,
             isr_nodes=[],
             offline_replicas=[],
         )

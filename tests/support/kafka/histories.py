@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from archiver.archive.records import ASSEMBLED
 from archiver.kafka import EpochEnd
+from archiver.kafka.broker import At
 from archiver.wire import DecodedBatches, decode_batches
 from tests.support.kafka.record_batches import Record, build
 
@@ -48,6 +49,7 @@ class History:
     numbers: int = 0
     compacted: set[int] = field(default_factory=set)
     written: dict[int, int] = field(default_factory=dict)
+    policy: bool | None = True
 
     def append(self, *, records: int = 0, hidden: int = 0, epoch: int | None = None) -> None:
         of = self.epoch if epoch is None else epoch
@@ -117,6 +119,18 @@ class History:
         del topic, partition
         answers = (self.end_of(epoch) for epoch in range(since, self.epoch + 1))
         return next((each for each in answers if each is not None and each.end_offset >= offset), None)
+
+    def current_epoch(self, topic: str, partition: int) -> int:
+        del topic, partition
+        return self.epoch
+
+    def list_offsets(self, topic: str, partitions: Iterable[int], at: At) -> dict[int, int]:
+        del topic
+        return dict.fromkeys(partitions, 0 if at == "earliest" else self.end)
+
+    def is_compacted(self, topic: str) -> bool | None:
+        del topic
+        return self.policy
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
         del partition

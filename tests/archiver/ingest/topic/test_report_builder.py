@@ -6,6 +6,7 @@ import pytest
 
 from archiver.errors import BrokerUnavailable, CorruptBatch, DataLoss, NoProgress, TaskInterrupted
 from archiver.ingest.events import Failed, JobEvent
+from archiver.ingest.topic.acceptance import Acceptance
 from archiver.ingest.topic.report_builder import TRIES, TopicReportBuilder
 from archiver.observer import ignore
 from catalog.errors import PartitionAhead
@@ -28,7 +29,7 @@ def observer() -> Failures:
 
 @pytest.fixture
 def builder(observer: Failures) -> TopicReportBuilder:
-    return TopicReportBuilder("orders", "kafka.orders", observer, accept_gaps=False)
+    return TopicReportBuilder("orders", "kafka.orders", observer)
 
 
 def test_what_time_heals_is_tried_in_a_few_waves(builder: TopicReportBuilder, observer: Failures) -> None:
@@ -66,9 +67,9 @@ def test_a_stop_is_no_error(builder: TopicReportBuilder) -> None:
     assert builder.report().failures == ()
 
 
-@pytest.mark.parametrize(("accept_gaps", "given_up"), [(False, (0,)), (True, ())])
-def test_a_loss_that_will_be_accepted_is_tried_again(accept_gaps: bool, given_up: tuple[int, ...]) -> None:
-    builder = TopicReportBuilder("orders", "kafka.orders", ignore, accept_gaps=accept_gaps)
+@pytest.mark.parametrize(("gaps", "given_up"), [(False, (0,)), (True, ())])
+def test_a_loss_that_will_be_accepted_is_tried_again(gaps: bool, given_up: tuple[int, ...]) -> None:
+    builder = TopicReportBuilder("orders", "kafka.orders", ignore, acceptable=Acceptance(gaps=gaps).errors)
     builder.begin_wave()
     builder.judge(0, DataLoss("gone"))
     assert builder.given_up == given_up

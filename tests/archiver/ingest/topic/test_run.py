@@ -17,6 +17,7 @@ from archiver.config import TopicConfig, load_config
 from archiver.errors import (
     ArchiverError,
     BrokerUnavailable,
+    CorruptBatch,
     NoProgress,
     ParseHalted,
     SchemaRegistryUnavailable,
@@ -315,3 +316,18 @@ def test_what_was_learned_of_a_table_is_not_believed_of_one_made_anew(tmp_path: 
     assert memory(TOPIC, table) is first
     assert memory(TOPIC, anew).begun == {}
     assert memory(again, table).begun == {}
+
+
+def test_what_comes_before_a_corrupt_batch_is_archived_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later task meets the batch while an earlier one is not done: the partition stays in the run's next waves."""
+    made = fresh(tmp_path, monkeypatch)
+    corrupt = TaskResult(ranges=(), error=CorruptBatch("A batch does not match its checksum", base_offset=5))
+    assert made.plan(monkeypatch)
+    made.run.take(SECOND, corrupt)
+    assert made.run.given_up == ()
+    (backlog,) = made.plan(monkeypatch)
+    assert backlog.spans == ((0, 10),)
+    made.run.take(WHOLE, TaskResult(ranges=(made.first,), error=corrupt.error))
+    assert made.run.given_up == (0,)
+    made.run.commit()
+    assert len(made.committed) == 1

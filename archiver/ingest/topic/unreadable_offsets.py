@@ -1,0 +1,52 @@
+"""The offsets that a topic's leaders can't give, and the offsets at which partitions continue if a run accepts that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from archiver.ingest.topic.acceptance import UNREADABLE
+from archiver.kafka.broker import BrokerClient
+from archiver.kafka.fetch import PartitionFetcher
+from archiver.kafka.unreadable import next_readable, unreadable
+from archiver.topics.seen_partition import SeenPartition
+from schema_mapping.errors import ContextError
+
+
+class UnreadableOffsets:
+    """Remembers the partitions of one topic whose last task met unreadable offsets. `accepts` says to go past them."""
+
+    def __init__(self, topic: str, topic_id: UUID | None, brokers: BrokerClient, *, accepts: bool) -> None:
+        self._topic = topic
+        self._topic_id = topic_id
+        self._brokers = brokers
+        self._accepts = accepts
+        self._suspected: set[int] = set()
+
+    def note(self, partition: int, error: ContextError | None) -> None:
+        """Take the error that ended a task of the partition."""
+        if self._accepts and isinstance(error, UNREADABLE):
+            self._suspected.add(partition)
+
+    def spans(self, partitions: Iterable[SeenPartition]) -> tuple[dict[int, tuple[int, int]], dict[int, ContextError]]:
+        """The unreadable offsets that come next, by partition, and the errors of partitions that stay stopped.
+
+        Every partition is fetched again first: what can be read now is no loss.
+        """
+        spans: dict[int, tuple[int, int]] = {}
+        refused: dict[int, ContextError] = {}
+        for seen in partitions:
+            offset = seen.next_offset
+            if seen.partition not in self._suspected or seen.gap is not None or offset >= seen.last_stable:
+                continue
+            log = PartitionFetcher(self._brokers, self._topic, self._topic_id, seen.partition)
+            try:
+                if unreadable(log, offset) is not None:
+                    spans[seen.partition] = (
+                        offset,
+                        next_readable(log, offset, topic=self._topic, partition=seen.partition),
+                    )
+            except ContextError as error:
+                refused[seen.partition] = error
+        self._suspected.clear()
+        return spans, refused

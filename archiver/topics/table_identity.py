@@ -1,0 +1,35 @@
+"""Whether the table under a topic's name is the topic's: its identity is checked before anything else about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from archiver.storage.journal import Journal
+from catalog.errors import NotOurTable
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import TopicRow
+from catalog.registry import Registry
+
+
+def identified(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> ArchiveTable | None:
+    """Load the topic's table. RegistryBehind if another table has its name."""
+    try:
+        return load()
+    except NotOurTable as error:
+        registry.topics.check_identity(topic, _uuid(error))
+        raise
+
+
+def may_adopt(topic: TopicRow, error: NotOurTable, registry: Registry, journal: Journal) -> bool:
+    """Whether a table that the archiver didn't make may become the topic's, if it is empty and its columns fit.
+
+    Only if nothing was ever committed for the topic: neither registry nor journal know of a table.
+    """
+    is_unmarked = "archived_topic" not in error.context
+    return is_unmarked and registry.topics.check_identity(topic, _uuid(error)) and not journal.knows(topic.table)
+
+
+def _uuid(error: NotOurTable) -> UUID | None:
+    uuid = error.context.get("table_uuid")
+    return UUID(str(uuid)) if uuid else None

@@ -1,0 +1,73 @@
+"""pyiceberg's `auth` settings, which renew a catalog's tokens. They are a table in `[catalog]`, kept with dotted names.
+
+See `pyiceberg.catalog.rest.auth` for the kinds of authentication and their settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+AUTH: Final = "auth"
+_PREFIX: Final = "auth."
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "noop": (),
+    "basic": ("username", "password"),
+    "oauth2": ("client_id", "client_secret", "token_url"),
+    "google": (),
+    "entra": (),
+    "custom": (),
+}
+_BESIDE: Final = ("token", "credential", "oauth2-server-uri", "scope")
+_NUMBERS: Final = ("refresh_margin", "expires_in")
+_LISTS: Final = ("scopes",)
+
+
+class AuthSettingError(ValueError):
+    """An `auth` setting that can't work. The message names it."""
+
+
+def with_auth(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The properties as pyiceberg takes them: `auth` is a nested table. Lists are written with spaces or commas."""
+    flat: dict[str, Any] = {name: value for name, value in properties.items() if not name.startswith(_PREFIX)}
+    table: dict[str, Any] = {}
+    for name, value in properties.items():
+        if not name.startswith(_PREFIX):
+            continue
+        kind, _, setting = name.removeprefix(_PREFIX).partition(".")
+        if setting:
+            table.setdefault(kind, {})[setting.replace("-", "_")] = _typed(setting.replace("-", "_"), value)
+        else:
+            table[kind] = value
+    return flat | ({AUTH: table} if table else {})
+
+
+def check_auth(properties: Mapping[str, str], prefix: str = "") -> None:
+    """Raise AuthSettingError if the catalog's client couldn't be made with these settings."""
+    try:
+        auth = with_auth(properties).get(AUTH)
+    except ValueError as error:
+        raise AuthSettingError(f"{prefix}{error}") from None
+    if auth is None:
+        return
+    kind = auth.get("type")
+    if kind not in _NEEDED:
+        given = "is missing" if kind is None else f"can't be {kind!r}"
+        raise AuthSettingError(f"{prefix}auth.type {given}: write {', '.join(_NEEDED)}")
+    if ("impl" in auth) != (kind == "custom"):
+        raise AuthSettingError(f'{prefix}auth.impl (module.Class) goes with auth.type = "custom"')
+    settings = auth.get(kind, {})
+    if missing := [name for name in _NEEDED[kind] if name not in settings]:
+        raise AuthSettingError(f"{prefix}auth.{kind}.{missing[0]} is missing")
+    if unused := sorted(auth.keys() - {"type", "impl", kind}):
+        raise AuthSettingError(f"{prefix}auth.{unused[0]} has no effect with auth.type = {kind!r}")
+    if beside := [name for name in _BESIDE if name in properties]:
+        raise AuthSettingError(f"{prefix}{beside[0]} has no effect with `auth`: leave one of the two out")
+
+
+def _typed(name: str, value: str) -> Any:
+    if name in _NUMBERS:
+        if not value.isdecimal():
+            raise AuthSettingError(f"{name} is a number of seconds, not {value!r}")
+        return int(value)
+    return value.replace(",", " ").split() if name in _LISTS else value

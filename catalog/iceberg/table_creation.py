@@ -1,0 +1,155 @@
+"""Makes tables in a catalog: in two steps, or, in catalogs without staged creation, empty and then by one commit.
+
+AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. There a
+plain table is made first. Until its commit, readers may see it: it has the topic's columns under other field ids, and
+no property of the archiver. An empty table that somebody else made is completed in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from pyiceberg import exceptions
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
+
+from catalog.errors import NotOurTable
+from catalog.iceberg.creation import TABLE_FORMAT
+from catalog.iceberg.properties import PREFIX
+
+_REFUSALS: Final = frozenset({400, 405, 406, 422, 501})
+"""Statuses by which catalogs refuse staged creation. If they mean something else, they refuse the plain table too."""
+
+
+class Definition(Protocol):
+    """What a new table should be."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, with their field ids."""
+
+    def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
+        """The updates that create the table. `staged` is the catalog's proposal."""
+
+    def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
+        """The updates that make an empty table into this one."""
+
+
+class CommittingCatalog(Protocol):
+    """The part of `BoundedRestCatalog` that makes tables."""
+
+    def create_table_transaction(self, identifier: str, schema: Schema) -> Any:
+        """Propose a table."""
+
+    def create_table(self, identifier: str, schema: Schema) -> Table:
+        """Make a table at once, with field ids that the catalog chooses."""
+
+    def send_commit(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> object:
+        """Change a table."""
+
+
+def create_table(
+    catalog: CommittingCatalog, name: str, definition: Definition, *, makes_plain: Callable[[], None] = lambda: None
+) -> bool:
+    """Make the table. Returns whether the catalog has staged creation. Raises pyiceberg's exceptions.
+
+    `makes_plain` is called before a plain table is made: from then on, an empty table of this name may be there.
+    """
+    try:
+        staged = catalog.create_table_transaction(name, definition.schema)._table  # noqa: SLF001
+    except (exceptions.RESTError, NotImplementedError) as error:
+        if not refuses_staging(error):
+            raise
+        makes_plain()
+        complete(catalog, catalog.create_table(name, definition.schema), definition)
+        return False
+    catalog.send_commit(staged, (AssertCreate(),), definition.creating(staged.metadata))
+    return True
+
+
+def refuses_staging(error: Exception) -> bool:
+    """Whether the answer to a proposal may mean that the catalog makes tables only at once."""
+    response = getattr(error.__cause__, "response", None)
+    return getattr(response, "status_code", None) in _REFUSALS
+
+
+def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> None:
+    """Make an empty table into the defined one, by one commit that fails if anybody changes the table before.
+
+    Raises NotOurTable if the table isn't empty, or has other columns.
+    """
+    metadata = table.metadata
+    if (reason := unfit_reason(metadata, definition.schema)) is not None:
+        raise NotOurTable(
+            f"the table exists and was not made by the archiver. It can't be taken over: {reason}. Choose another"
+            " `table` for the topic, or drop this one",
+            table=".".join(table.name()),
+            table_uuid=str(metadata.table_uuid),
+        )
+    requirements = (
+        AssertTableUUID(uuid=metadata.table_uuid),
+        AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": None}),
+        AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),
+    )
+    catalog.send_commit(table, requirements, definition.completing(metadata))
+
+
+def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:
+    """Why a table can't become one with this schema, None if it can: it is empty, plain, and its columns fit."""
+    return blemish(metadata) or _difference(metadata.schema().as_struct(), schema.as_struct(), "")
+
+
+def blemish(metadata: TableMetadata) -> str | None:
+    """Why a table can't be taken over, apart from its columns. None if it is empty and plain."""
+    ours = sorted(name for name in metadata.properties if name.startswith(PREFIX))
+    version = metadata.format_version
+    reasons = (
+        (metadata.snapshots or metadata.refs or metadata.snapshot_log, "it has or had records"),
+        (ours, f"it has the property {ours[0] if ours else ''}"),
+        (version > TABLE_FORMAT, f"its format version is {version}; make it with 'format-version' = '{TABLE_FORMAT}'"),
+        (
+            any(spec.fields for spec in metadata.partition_specs),
+            "it is partitioned; make it without PARTITIONED BY, the archiver partitions it",
+        ),
+        (
+            any(order.fields for order in metadata.sort_orders),
+            "it has a sort order; make it without one, the archiver sets it",
+        ),
+        (len(metadata.schemas) > 1, "its columns were changed since it was made"),
+    )
+    return next((text for is_so, text in reasons if is_so), None)
+
+
+def _difference(found: IcebergType, expected: IcebergType, path: str) -> str | None:
+    """The first difference of two types, apart from field ids, documentation, and whether values are required."""
+    match found, expected:
+        case StructType(), StructType():
+            theirs, ours = ({field.name: field.field_type for field in kind.fields} for kind in (found, expected))
+            if unknown := [name for name in theirs if name not in ours]:
+                return f"its column {path}{unknown[0]} is none of the topic's"
+            if missing := [name for name in ours if name not in theirs]:
+                return f"it lacks the column {path}{missing[0]}"
+            parts = [(theirs[name], ours[name], f"{path}{name}.") for name in ours]
+        case ListType(), ListType():
+            parts = [(found.element_type, expected.element_type, f"{path}element.")]
+        case MapType(), MapType():
+            parts = [
+                (found.key_type, expected.key_type, f"{path}key."),
+                (found.value_type, expected.value_type, f"{path}value."),
+            ]
+        case _:
+            return None if found == expected else f"its column {path.rstrip('.')} is {found}, the topic's is {expected}"
+    return next((reason for part in parts if (reason := _difference(*part)) is not None), None)

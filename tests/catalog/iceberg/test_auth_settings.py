@@ -1,0 +1,115 @@
+"""pyiceberg's `auth` settings, from the flat names of a configuration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from catalog.iceberg.auth_settings import AuthSettingError, check_auth, with_auth
+from catalog.iceberg.rest import connect
+from tests.support.servers.serving import serving
+
+OAUTH = {
+    "uri": "http://catalog",
+    "auth.type": "oauth2",
+    "auth.oauth2.client_id": "me",
+    "auth.oauth2.client_secret": "secret",
+    "auth.oauth2.token_url": "http://tokens",
+}
+
+
+def test_auth_becomes_a_table() -> None:
+    properties = OAUTH | {"auth.oauth2.refresh-margin": "30", "warehouse": "w"}
+    assert with_auth(properties) == {
+        "uri": "http://catalog",
+        "warehouse": "w",
+        "auth": {
+            "type": "oauth2",
+            "oauth2": {
+                "client_id": "me",
+                "client_secret": "secret",
+                "token_url": "http://tokens",
+                "refresh_margin": 30,
+            },
+        },
+    }
+    google = with_auth({"auth.type": "google", "auth.google.scopes": "https://a, https://b"})
+    assert google["auth"]["google"] == {"scopes": ["https://a", "https://b"]}
+    check_auth(properties)
+    check_auth({"uri": "http://catalog", "token": "t"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"auth.type": "saml"}, "catalog: auth.type can't be 'saml': write noop, basic, oauth2, google, entra, custom"),
+        ({"auth.type": "basic"}, "catalog: auth.basic.username is missing"),
+        ({"auth.google.scopes": "x"}, "catalog: auth.google has no effect with auth.type = 'oauth2'"),
+        ({"auth.impl": "a.B"}, 'catalog: auth.impl (module.Class) goes with auth.type = "custom"'),
+        ({"token": "t"}, "catalog: token has no effect with `auth`: leave one of the two out"),
+        ({"auth.oauth2.expires_in": "soon"}, "catalog: expires_in is a number of seconds, not 'soon'"),
+    ],
+)
+def test_settings_that_cannot_work(change: dict[str, str], message: str) -> None:
+    with pytest.raises(AuthSettingError) as caught:
+        check_auth(OAUTH | change, "catalog: ")
+    assert str(caught.value) == message
+
+
+def test_a_type_is_needed() -> None:
+    with pytest.raises(AuthSettingError, match=r"auth\.type is missing"):
+        check_auth({"auth.oauth2.client_id": "me"})
+
+
+class _Server(ThreadingHTTPServer):
+    """A catalog, and the server of its tokens. Each token is valid for a second."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.tokens = 0
+        self.seen: list[str] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.tokens += 1
+        self._answer({"access_token": f"token-{self.server.tokens}", "expires_in": 1, "token_type": "bearer"})
+
+    def do_GET(self) -> None:
+        self.server.seen.append(self.headers["Authorization"])
+        self._answer({"defaults": {}, "overrides": {}, "namespaces": []})
+
+    def _answer(self, value: object) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def token_server() -> Iterator[_Server]:
+    with serving(_Server()) as server:
+        yield server
+
+
+def test_tokens_are_renewed() -> None:
+    with token_server() as server:
+        uri = f"http://127.0.0.1:{server.server_port}"
+        properties = OAUTH | {"uri": uri, "auth.oauth2.token_url": f"{uri}/tokens"}
+        catalog = connect(properties, timeout_seconds=5)
+        catalog.list_namespaces()
+        catalog.close()
+    assert server.tokens > 1, "a token that is about to expire is not used again"
+    assert server.seen[0] == "Bearer token-1"
+    assert server.seen[-1] != server.seen[0]
