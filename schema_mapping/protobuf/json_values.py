@@ -1,23 +1,27 @@
 """Shows messages as canonical Protobuf JSON, by the schema that their rows were written with.
 
 `google.protobuf` parses the bytes and writes the JSON: names in lowerCamelCase, 64-bit numbers as strings, bytes as
-base64, well-known types in their own forms. What has no such form keeps its bytes, with the reason.
+base64, well-known types in their own forms. What has no such form keeps its bytes, with the reason. Fields
+with the same name in JSON are shown under their own names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 from google.protobuf import json_format
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import names
-from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
+from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor, parse_descriptor_set
+from schema_mapping.protobuf.json_names import with_own_names
 from schema_mapping.value_format import SHOWN_FIELDS
 
 _UNSHOWABLE: Final = (json_format.Error, TypeError, ValueError, OverflowError, RecursionError)
@@ -62,5 +66,7 @@ def as_json(schema: SourceSchema, data: bytes) -> str:
 
 @lru_cache(maxsize=64)
 def _message_class(schema: SourceSchema) -> type[Message]:
-    found: Any = GetMessageClass(find_descriptor(schema))
+    files = (with_own_names(file) for file in parse_descriptor_set(schema.descriptor_set).file)
+    named = FileDescriptorSet(file=files).SerializeToString()
+    found: Any = GetMessageClass(find_descriptor(replace(schema, descriptor_set=named)))
     return found  # type: ignore[no-any-return]
