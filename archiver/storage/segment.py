@@ -80,7 +80,8 @@ class SegmentMetadata:
     `digest` is the digest of the rows (docs/digest.md). It is None if the file has none of the algorithm known here.
     `recognition` says how well the schema fitted the rows, None if that wasn't counted.
     `other_mappings` are, by version, the mappings of rows that have another version than `schema_version`. `place` is
-    the file's partition in a table that is partitioned by columns.
+    the file's partition in a table that is partitioned by columns. `largest_record` is the most bytes that one of the
+    records takes in a batch of Kafka's; a file that another one was made of may have had a larger one.
     """
 
     rows: int
@@ -92,6 +93,7 @@ class SegmentMetadata:
     other_mappings: Mapping[int, str] = field(default_factory=dict)
     recognition: Recognition | None = None
     place: PartitionTuple | None = None
+    largest_record: int | None = None
 
     @property
     def mappings(self) -> Mapping[int, str]:
@@ -157,13 +159,14 @@ class SegmentWriter(Protocol):
         digest: str | None = None,
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
+        largest_record: int | None = None,
     ) -> DataFileInfo:
         """Finish the local file. Describe it as the data file that it becomes at `path` once it is uploaded.
 
         `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
         partition (hours, days or months since 1970). `digest` is the digest of the records that the rows were made
         from, `recognition` says how well the schema fitted them. `partition` is the file's partition in a table that is
-        partitioned by columns.
+        partitioned by columns. `largest_record` is as in SegmentMetadata.
         """
 
     def abort(self) -> None:

@@ -6,7 +6,7 @@ batches don't matter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.wire.digest import sum_of_hashes
+from archiver.wire.record_sizes import sizes_of
 from catalog.digests import digest_text
 
 _LOG_APPEND_TIME = pa.scalar(1, pa.int32())
@@ -22,9 +23,13 @@ _SEEN = ("partition", "offset", "timestamp_type", "timestamp", "key", "value", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDigest:
-    """The sum of the records' hashes, modulo 2^128. Digests of disjoint sets of records add up."""
+    """The sum of the records' hashes, modulo 2^128. Digests of disjoint sets of records add up.
+
+    `largest` is the most bytes that one of the records takes in a batch. It is None if it isn't known.
+    """
 
     total: int = 0
+    largest: int | None = field(default=0, compare=False)
 
     @classmethod
     def of_fetched(cls, records: pa.RecordBatch, *, partition: int) -> Self:
@@ -38,16 +43,20 @@ class RecordDigest:
                 types,
                 pc.if_else(is_append, records.column("append_timestamp"), records.column("timestamp")),
                 *(records.column(name) for name in ("key", "value", "headers")),
-            )
+            ),
+            largest=None,
         )
 
     @classmethod
     def of_seen(cls, records: pa.RecordBatch) -> Self:
         """The digest of records in the columns of `archiver.archive.records.RECORDS`. Other columns don't matter."""
-        return cls(total=sum_of_hashes(*(records.column(name) for name in _SEEN)))
+        total = sum_of_hashes(*(records.column(name) for name in _SEEN))
+        return cls(total=total, largest=int(sizes_of(records).max()) if records.num_rows else 0)
 
     def __add__(self, other: RecordDigest) -> RecordDigest:
-        return RecordDigest(total=(self.total + other.total) % (1 << 128))
+        known = [digest.largest for digest in (self, other) if digest.largest is not None]
+        largest = max(known) if len(known) > 1 else None
+        return RecordDigest(total=(self.total + other.total) % (1 << 128), largest=largest)
 
     @property
     def text(self) -> str:

@@ -101,12 +101,14 @@ class ParquetSegmentWriter:
         digest: str | None = None,
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
+        largest_record: int | None = None,
     ) -> DataFileInfo:
         """Write the footer and describe the file."""
         try:
             self._flush()
             writer = self._writer or self._begin(self._layout.schema.empty_table())
-            footer = writer.close(footer_of(self._layout, origin, digest, recognition, partition))
+            pairs = footer_of(self._layout, origin, digest, recognition, partition, largest_record=largest_record)
+            footer = writer.close(pairs)
             self._sink.close()
         except OSError as error:
             raise spool_error(error, self._file.path) from error
