@@ -49,7 +49,8 @@ class SegmentLayout:
     `RowMapping.to_json()`; the file keeps it, so that a replay needs nothing else. `table_properties` are those of the
     Iceberg table; the metrics modes among them are used. `bloom_filters` are the columns that get one, by field id,
     with the share of false positives to aim at. Columns that can't have one get none. A rewritten file may keep rows of
-    other schema versions: then `other_mappings` has their mappings, and `schema` has the columns of all.
+    other schema versions: then `other_mappings` has their mappings, and `schema` has the columns of all. With
+    `plain_encodings` the file has only the encodings that every reader of its format knows.
     """
 
     schema: pa.Schema
@@ -58,6 +59,7 @@ class SegmentLayout:
     table_properties: Mapping[str, str] = field(default_factory=dict)
     bloom_filters: Mapping[int, float] = field(default_factory=dict)
     other_mappings: Mapping[int, str] = field(default_factory=dict)
+    plain_encodings: bool = False
 
     @classmethod
     def of(

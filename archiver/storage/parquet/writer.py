@@ -183,7 +183,7 @@ class ParquetSegmentWriter:
         sample = pa.concat_batches(first.slice(0, SAMPLE).to_batches() or [_no_rows(first.schema)])
         plans = column_plans(
             self._leaves,
-            choose_encodings(self._leaves, sample),
+            choose_encodings(self._leaves, sample, is_plain=self._layout.plain_encodings),
             self._compression_level,
             counted=frozenset(one for one, mode in self._modes.items() if mode.counts),
             filters=filter_sizes(self._leaves, self._layout.bloom_filters, first),
