@@ -151,7 +151,7 @@ def test_options_of_protobuf_stay(registry: FakeRegistry) -> None:
 def test_features_of_an_edition_stay(registry: FakeRegistry) -> None:
     text = f"""edition = "2023"; package s; option features.repeated_field_encoding = EXPANDED; {OPTION}
       message M {{ repeated int32 a = 1 [(lvl) = "HIGH"];
-      int32 b = 2 [features.field_presence = IMPLICIT, (lvl) = "L0"]; 
+      int32 b = 2 [features.field_presence = IMPLICIT, (lvl) = "L0"];
       M m = 3 [(rule) = [], features.message_encoding = DELIMITED]; }}"""
     descriptor = message(registry, text.replace("optional ", ""))
     assert not descriptor.fields_by_name["a"].is_packed

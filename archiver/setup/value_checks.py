@@ -1,0 +1,135 @@
+"""Decodes a sample of each topic's keys and values, and says how many would stay raw, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from archiver.config import Config, TopicConfig
+from archiver.errors import BadSchema
+from archiver.kafka import BrokerClient
+from archiver.schemas import EnvelopeReader, decode_values, mapping_options
+from archiver.schemas.topic_schemas import TopicSchemas
+from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.samples import RecentRecords, recent_records
+from schema_mapping import LedgerState, assign, names
+from schema_mapping.errors import ContextError
+from schema_mapping.value_format import ValueMapping
+
+VALUES: Final = "Values"
+SAMPLED: Final = 100
+"""How many of the last records of a topic are decoded."""
+MOST_TOPICS: Final = 100
+
+NOT_RESTORED: Final = "columns can't restore the bytes"
+_WORDS: Final[Mapping[str, str]] = {
+    "bad_schema": "the schema that they name can't be read",
+    "unknown_schema_id": "the schema registry doesn't have the id that they name, or it is of another format",
+    "unknown_schema_guid": "the schema registry doesn't have the GUID that they name, or it is of another format",
+    "other_message": "they are of a message that the topic's section doesn't list",
+    "ambiguous_message": "their message indexes may mean two listed messages",
+    "bad_envelope": "they don't begin with a schema registry's envelope",
+    "bad_header": "the header with their schema's id is damaged",
+}
+_NO_MESSAGE: Final = "the bytes are no message of the configured schema"
+
+
+@dataclass(slots=True)
+class RawValues:
+    """Values that would stay raw for the same reason, by the first of them."""
+
+    partition: int
+    offset: int
+    first: bytes
+    count: int = 0
+    schema_id: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        has_id = self.first[:1] == b"\0" and len(self.first) > 4  # noqa: PLR2004 - magic byte and id
+        self.schema_id = int.from_bytes(self.first[1:5], "big") if has_id else None
+
+
+def look_at_values(config: Config) -> Iterator[Finding]:
+    """Decode the last records of each topic that has a schema. Topics without a readable schema are left out."""
+    with BrokerClient(config.kafka) as brokers:
+        topics = config.select(brokers.topics(), may_be_none=True) if config.sections else ()
+        typed = [topic for topic in topics if topic.key.has_schema or topic.value.has_schema]
+        if not typed:
+            yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail="no topic has a schema")
+        for topic in typed[:MOST_TOPICS]:
+            yield from _of_topic(config, brokers, topic)
+        if len(typed) > MOST_TOPICS:
+            detail = f"not sampled: {len(typed) - MOST_TOPICS:,} more topics"
+            yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail=detail)
+
+
+def _of_topic(config: Config, brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
+    subject = f"topic {topic.name}"
+    try:
+        schemas = TopicSchemas.read(topic, config.schema_registry)
+        row = assign(LedgerState(), key=schemas.key, value=schemas.value, options=mapping_options(topic)).row
+    except ContextError as error:
+        yield failure(VALUES, error, subject)
+        return
+    try:
+        records = list(recent_records(brokers, topic.name, SAMPLED))
+        for part, mapping, envelope in (
+            ("key", row.key, schemas.key_envelope),
+            ("value", row.value, schemas.value_envelope),
+        ):
+            settings = topic.key if part == "key" else topic.value
+            if settings.has_schema:
+                yield decoded(subject, part, records, mapping, envelope)
+    except ContextError as error:
+        yield failure(VALUES, error, subject)
+
+
+def decoded(
+    subject: str, part: str, records: Sequence[RecentRecords], mapping: ValueMapping, envelope: EnvelopeReader | None
+) -> Finding:
+    """Decode the keys or values (`part`) of sampled records, and report how many of them would stay raw."""
+    raw: dict[str, RawValues] = {}
+    total = 0
+    for recent in records:
+        values = recent.records.column(part)
+        rows = decode_values(mapping, values, envelope, headers=recent.records.column("headers"))
+        total += len(values) - values.null_count
+        _count(raw, recent, values, rows)
+    if not total:
+        return Finding(part=VALUES, subject=subject, detail=f"the sample has no {part}s")
+    kept = sum(each.count for each in raw.values())
+    if not kept:
+        return Finding(part=VALUES, subject=subject, detail=f"all of {total} sampled {part}s decode")
+    reasons = "; ".join(_reason(code, each, envelope) for code, each in raw.items())
+    detail = f"{kept} of {total} sampled {part}s would stay raw: {reasons}"
+    return Finding(part=VALUES, subject=subject, outcome=Outcome.WARNING, detail=detail)
+
+
+def _count(raw: dict[str, RawValues], recent: RecentRecords, values: pa.Array, rows: pa.StructArray) -> None:
+    offsets = recent.records.column("offset").to_pylist()
+    kept = rows.field(names.RAW).is_valid().to_pylist()
+    errors = rows.field(names.ERR).to_pylist()
+    for row, value in enumerate(values.to_pylist()):
+        if value is None or not (kept[row] or errors[row]):
+            continue
+        code = errors[row] or NOT_RESTORED
+        found = raw.setdefault(code, RawValues(recent.partition, offsets[row], value))
+        found.count += 1
+
+
+def _reason(code: str, values: RawValues, envelope: EnvelopeReader | None) -> str:
+    at = f"first in partition {values.partition} at offset {values.offset}"
+    if code == NOT_RESTORED:
+        return f"{values.count} because {code} ({at})"
+    words = _WORDS.get(code.partition("@")[0], _NO_MESSAGE)
+    if envelope is not None and values.schema_id is not None and code.startswith("bad_schema"):
+        try:
+            envelope.choice.learned([values.schema_id])
+        except BadSchema as error:
+            words = str(error)
+    elif values.schema_id is not None and code in {"unknown_schema_id@1", "other_message@5"}:
+        words += f", such as id {values.schema_id}"
+    return f"{values.count} {code}: {words} ({at})"
