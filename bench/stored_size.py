@@ -197,8 +197,8 @@ def main() -> None:
             for column, size, encodings in listed[name][:25]:
                 print(f"{size / records.num_rows:8.2f} {column}  {encodings}")
     if options.json:
-        found = {"records": records.num_rows, "bytes": sizes, "cpu_seconds": seconds}
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+        numbers = {"records": records.num_rows, "bytes": sizes, "cpu_seconds": seconds}
+        options.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
 
 def show(sizes: dict[str, int], records: int) -> None:

@@ -1,6 +1,6 @@
 """Which records a target will refuse: larger than it takes, or with timestamps that it doesn't take.
 
-Bounds of files answer where they can, so that usually no record is read. A file is read only if its largest record or
+Bounds of files usually answer, and no record is read. A file is read only if its largest record or
 its timestamps may be refused, or if it doesn't state them. Nothing is sent.
 """
 
@@ -87,15 +87,15 @@ class RefusalCheck:
 
     def run(self, ranges: Iterable[RowRange]) -> None:
         """Raise ConfigError if the target refuses a selected record of these ranges."""
-        for file, wanted, largest in files_of(self.archive, ranges):
+        for file, selected, largest in files_of(self.archive, ranges):
             is_large = largest is None or largest + BATCH_OVERHEAD > self.limits.most_bytes
             if largest is not None:
                 self._needed_bytes = max(self._needed_bytes, largest + BATCH_OVERHEAD)
             may_have_times = self._timed is None and self._may_refuse_times(file)
             if is_large or (may_have_times and self.selection.where is not None):
-                self._look(wanted, reads_sizes=is_large)
+                self._look(selected, reads_sizes=is_large)
             elif may_have_times:
-                self._look_at_times(file, wanted)
+                self._look_at_times(file, selected)
         self._report()
 
     def _may_refuse_times(self, file: TableFile) -> bool:
@@ -103,26 +103,26 @@ class RefusalCheck:
             return False
         return self.limits.lowest > -FOREVER // 2 or file.latest is None or file.latest > self.limits.highest
 
-    def _look(self, wanted: RowRange, *, reads_sizes: bool) -> None:
-        found = self.archive.records(wanted.partition, wanted.start_offset, wanted.end_offset)
-        with closing(found) as batches:
+    def _look(self, selected: RowRange, *, reads_sizes: bool) -> None:
+        stream = self.archive.records(selected.partition, selected.start_offset, selected.end_offset)
+        with closing(stream) as batches:
             for batch in batches:
                 records = self.selection.filter(batch)
-                self._note_times(wanted.partition, records.column("timestamp").to_numpy(), offsets_of(records))
+                self._note_times(selected.partition, records.column("timestamp").to_numpy(), offsets_of(records))
                 if reads_sizes:
-                    self._note_sizes(wanted.partition, records)
+                    self._note_sizes(selected.partition, records)
 
-    def _look_at_times(self, file: TableFile, wanted: RowRange) -> None:
+    def _look_at_times(self, file: TableFile, selected: RowRange) -> None:
         try:
             opened = OpenFile.open(self.archive.snapshot.storage, file)
         except ObjectMissing:  # it was rewritten since: `records` finds the rows
-            self._look(wanted, reads_sizes=False)
+            self._look(selected, reads_sizes=False)
             return
         with closing(opened):
-            for block in opened.reader.blocks(wanted):
-                for kafka in opened.kafka(block, wanted):
+            for block in opened.reader.blocks(selected):
+                for kafka in opened.kafka(block, selected):
                     offsets = kafka.field(names.OFFSET).to_numpy()
-                    self._note_times(wanted.partition, record_timestamps(kafka).to_numpy(), offsets)
+                    self._note_times(selected.partition, record_timestamps(kafka).to_numpy(), offsets)
 
     def _note_times(self, partition: int, times: Any, offsets: Any) -> None:
         refused = np.flatnonzero(self.limits.refuses_times(times))
@@ -139,25 +139,25 @@ class RefusalCheck:
                 self._too_large.append(_Refused(partition, int(alone.offsets[0]), size))
 
     def _report(self) -> None:
-        limits, told, context = self.limits, [], {}
+        limits, reasons, context = self.limits, [], {}
         if self._too_large:
             first = self._too_large[0]
-            told.append(
+            reasons.append(
                 f"it takes batches of at most {limits.most_bytes:,} bytes, and {_count(len(self._too_large))} larger, "
                 f"the first with {first.what:,} bytes: set its {MAX_BYTES} to {min(self._needed_bytes, _MOST_BYTES)}"
             )
             context |= {"large_partition": first.partition, "large_offset": first.offset}
         if self._timed is not None:
             key, side = (BEFORE_MAX, "old") if self._timed.what < limits.lowest else (AFTER_MAX, "far in the future")
-            told.append(f"it refuses timestamps that are too {side}: set its {key} to {FOREVER}")
+            reasons.append(f"it refuses timestamps that are too {side}: set its {key} to {FOREVER}")
             context |= {
                 "partition": self._timed.partition,
                 "offset": self._timed.offset,
                 "timestamp_ms": self._timed.what,
             }
-        if told:
+        if reasons:
             raise ConfigError(
-                f"the target would refuse records, and nothing was sent: {'; '.join(told)}",
+                f"the target would refuse records, and nothing was sent: {'; '.join(reasons)}",
                 topic=limits.topic,
                 **context,
             )
@@ -166,14 +166,14 @@ class RefusalCheck:
 def needed_settings(archive: TopicArchive, selection: Selection) -> dict[str, str]:
     """The settings beyond Kafka's defaults that a topic needs to take each selected record, however it compresses."""
     largest = 0
-    for _, wanted, stated in files_of(archive, selection.resolve(archive)):
-        largest = max(largest, _largest_in(archive, wanted) if stated is None else stated)
+    for _, selected, stated in files_of(archive, selection.resolve(archive)):
+        largest = max(largest, _largest_in(archive, selected) if stated is None else stated)
     needed = min(largest + BATCH_OVERHEAD, _MOST_BYTES)
     return {MAX_BYTES: str(needed)} if needed > DEFAULT_BYTES else {}
 
 
-def _largest_in(archive: TopicArchive, wanted: RowRange) -> int:
-    with closing(archive.records(wanted.partition, wanted.start_offset, wanted.end_offset)) as batches:
+def _largest_in(archive: TopicArchive, selected: RowRange) -> int:
+    with closing(archive.records(selected.partition, selected.start_offset, selected.end_offset)) as batches:
         return max((int(sizes_of(batch).max()) for batch in batches), default=0)
 
 
@@ -190,17 +190,17 @@ def files_of(archive: TopicArchive, ranges: Iterable[RowRange]) -> Iterator[tupl
             return None
 
     with ThreadPoolExecutor(_READERS, thread_name_prefix="footers") as pool:
-        for wanted in ranges:
-            files = list(select_files(snapshot.files, wanted))
+        for selected in ranges:
+            files = list(select_files(snapshot.files, selected))
             for file, largest in zip(files, pool.map(stated, files), strict=True):
-                yield file, _part(wanted, file), largest
+                yield file, _part(selected, file), largest
 
 
-def _part(wanted: RowRange, file: TableFile) -> RowRange:
+def _part(selected: RowRange, file: TableFile) -> RowRange:
     if file.offsets is None:
-        return wanted
-    start, end = max(wanted.start_offset, file.offsets.low), min(wanted.end_offset, file.offsets.high + 1)
-    return replace(wanted, start_offset=start, end_offset=end)
+        return selected
+    start, end = max(selected.start_offset, file.offsets.low), min(selected.end_offset, file.offsets.high + 1)
+    return replace(selected, start_offset=start, end_offset=end)
 
 
 def _count(records: int) -> str:

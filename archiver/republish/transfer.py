@@ -98,11 +98,11 @@ class Transfer:
     def remaining(self) -> Iterator[RowRange]:
         """The ranges that may hold records to move, by the progress that other runs have committed."""
         progress, _ = self.log.peek()
-        for wanted in self._selection.resolve(self._archive):
-            reached = progress.get(wanted.partition)
-            start = wanted.start_offset if reached is None else max(wanted.start_offset, reached.next_offset)
-            if start < wanted.end_offset:
-                yield replace(wanted, start_offset=start)
+        for selected in self._selection.resolve(self._archive):
+            reached = progress.get(selected.partition)
+            start = selected.start_offset if reached is None else max(selected.start_offset, reached.next_offset)
+            if start < selected.end_offset:
+                yield replace(selected, start_offset=start)
 
     def run(self) -> TransferReport:
         """Move everything that is selected now. Interruptions that pass are waited for."""

@@ -100,10 +100,10 @@ def decoded(
         _count(raw, recent, values, rows)
     if not total:
         return Finding(part=VALUES, subject=subject, detail=f"the sample has no {part}s")
-    kept = sum(each.count for each in raw.values())
+    kept = sum(kind.count for kind in raw.values())
     if not kept:
         return Finding(part=VALUES, subject=subject, detail=f"all of {total} sampled {part}s decode")
-    reasons = "; ".join(_reason(code, each, envelope) for code, each in raw.items())
+    reasons = "; ".join(_reason(code, kind, envelope) for code, kind in raw.items())
     detail = f"{kept} of {total} sampled {part}s would stay raw: {reasons}"
     return Finding(part=VALUES, subject=subject, outcome=Outcome.WARNING, detail=detail)
 
@@ -116,8 +116,7 @@ def _count(raw: dict[str, RawValues], recent: RecentRecords, values: pa.Array, r
         if value is None or not (kept[row] or errors[row]):
             continue
         code = errors[row] or NOT_RESTORED
-        found = raw.setdefault(code, RawValues(recent.partition, offsets[row], value))
-        found.count += 1
+        raw.setdefault(code, RawValues(recent.partition, offsets[row], value)).count += 1
 
 
 def _reason(code: str, values: RawValues, envelope: EnvelopeReader | None) -> str:

@@ -26,7 +26,7 @@ class ExceededLimit:
 
     engine: str
     column: str
-    found: int
+    number: int
     limit: int
     unit: str
     setting: str
@@ -35,7 +35,7 @@ class ExceededLimit:
     def text(self) -> str:
         """The number, the limit and the setting, for people."""
         return (
-            f"{self.engine} takes at most {self.limit:,} {self.unit}, and `{self.column}` has {self.found:,}. If"
+            f"{self.engine} takes at most {self.limit:,} {self.unit}, and `{self.column}` has {self.number:,}. If"
             f" {self.engine} must read the table, set {self.setting} before the first record is archived: columns stay"
             " in a table that has them"
         )
@@ -55,7 +55,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
         yield ExceededLimit(
             engine="Snowflake",
             column=name,
-            found=leaves,
+            number=leaves,
             limit=SNOWFLAKE_COLUMNS,
             unit="sub-columns of a structured column",
             setting=_columns_setting(kind, SNOWFLAKE_COLUMNS),
@@ -64,7 +64,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
         yield ExceededLimit(
             engine="BigQuery",
             column=name,
-            found=levels,
+            number=levels,
             limit=BIGQUERY_LEVELS,
             unit="levels of nested records",
             setting=f"max_depth = {BIGQUERY_LEVELS - 1}",
@@ -73,7 +73,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
         yield ExceededLimit(
             engine="AWS Glue",
             column=name,
-            found=length,
+            number=length,
             limit=GLUE_TYPE_LENGTH,
             unit="characters of a column's type",
             setting=_columns_setting(kind, max(1, leaves * GLUE_TYPE_LENGTH // length)),

@@ -54,8 +54,9 @@ class RecordDigest:
         return cls(total=total, largest=int(sizes_of(records).max()) if records.num_rows else 0)
 
     def __add__(self, other: RecordDigest) -> RecordDigest:
-        known = [digest.largest for digest in (self, other) if digest.largest is not None]
-        largest = max(known) if len(known) > 1 else None
+        largest = None
+        if self.largest is not None and other.largest is not None:
+            largest = max(self.largest, other.largest)
         return RecordDigest(total=(self.total + other.total) % (1 << 128), largest=largest)
 
     @property

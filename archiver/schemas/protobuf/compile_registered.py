@@ -158,10 +158,10 @@ def _is_found(name: str, imports: Sequence[Path]) -> bool:
 def _places(message: str, texts: Mapping[str, bytes]) -> dict[str, list[int]]:
     """The offsets in each text that protoc complains of."""
     places: dict[str, list[int]] = {}
-    for found in _COMPLAINT.finditer(message):
-        if found["file"] in texts:
-            offset = ProtoText(texts[found["file"]]).offset(int(found["line"]), int(found["column"]))
-            places.setdefault(found["file"], []).append(offset)
+    for match in _COMPLAINT.finditer(message):
+        if match["file"] in texts:
+            offset = ProtoText(texts[match["file"]]).offset(int(match["line"]), int(match["column"]))
+            places.setdefault(match["file"], []).append(offset)
     return places
 
 
@@ -189,9 +189,9 @@ def _widened(
 
 
 def _import_more(name: str, imported: dict[str, set[str]]) -> list[str]:
-    """Let a file import all files that don't import it, directly or not. Returns those that are new."""
-    others = imported.keys() - imported[name] - {MAIN_FILE}
-    more = sorted(other for other in others if name not in _reached(other, imported))
+    """Let a file import all files that don't import it, directly or not. Returns the new ones."""
+    files = imported.keys() - imported[name] - {MAIN_FILE}
+    more = sorted(file for file in files if name not in _reached(file, imported))
     imported[name] |= set(more)
     return more
 

@@ -197,10 +197,10 @@ class _Reader:
     def _end(self, at: int, ends: Collection[bytes]) -> int:
         """The place of the next of these tokens that isn't inside brackets. The number of tokens if there is none."""
         depth = 0
-        for place in range(at, len(self._tokens)):
-            text = self._tokens[place].text
+        for index in range(at, len(self._tokens)):
+            text = self._tokens[index].text
             if depth == 0 and text in ends:
-                return place
+                return index
             depth += (text in _OPENING) - (text in _CLOSING)
         return len(self._tokens)
 

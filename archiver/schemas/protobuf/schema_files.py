@@ -46,10 +46,10 @@ def _shipped() -> tuple[_Root, ...]:
     """The .proto files of grpc_tools and of this package, and of googleapis-common-protos."""
     roots = [_Root(Path(str(resources.files("grpc_tools") / "_proto")))]
     roots.append(_Root(Path(str(resources.files("schema_mapping") / "proto"))))
-    found = find_spec("google.api.annotations_pb2")
-    assert found is not None
-    assert found.origin is not None
-    site = Path(found.origin).parents[2]
+    spec = find_spec("google.api.annotations_pb2")
+    assert spec is not None
+    assert spec.origin is not None
+    site = Path(spec.origin).parents[2]
     return (*roots, *(_Root(site / prefix, prefix) for prefix in GOOGLE_FOLDERS))
 
 
@@ -115,7 +115,7 @@ def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet, 
             known = Path(scratch) / "ready.binpb"
             known.write_bytes(ready.SerializeToString())
             more = [f"--descriptor_set_in={known}"]
-        return _protoc(names[0], [str(each) for each in names], [folder, *imports], more)
+        return _protoc(names[0], [*map(str, names)], [folder, *imports], more)
 
 
 def is_shipped(name: str) -> bool:

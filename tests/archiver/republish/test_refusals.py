@@ -1,4 +1,4 @@
-"""Records that a target will refuse are named before any is sent, from the bounds of files where these suffice."""
+"""Records that a target will refuse are named before any is sent, and usually by the bounds of files."""
 
 from __future__ import annotations
 

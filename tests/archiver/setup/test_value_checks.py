@@ -34,8 +34,8 @@ def records(*values: bytes | None, partition: int = 0, offset: int = 0) -> Recen
         "headers": [[] for _ in values],
     }
     arrays = [
-        pa.array(columns[each.name], each.type) if each.name in columns else pa.nulls(len(values), each.type)
-        for each in RECORDS
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(len(values), field.type)
+        for field in RECORDS
     ]
     return RecentRecords(partition=partition, records=pa.RecordBatch.from_arrays(arrays, names=RECORDS.names))
 

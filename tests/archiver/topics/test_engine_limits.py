@@ -24,12 +24,14 @@ def nested(levels: int, kind: str = "M{} m = 2;") -> SourceSchema:
 
 def limits(source: SourceSchema, **options: int) -> dict[str, tuple[int, int, str]]:
     assigned = assign(LedgerState(), value=source, options=MappingOptions(**options))  # type: ignore[arg-type]
-    return {each.engine: (each.found, each.limit, each.setting) for each in exceeded_limits(assigned.iceberg_schema)}
+    return {
+        limit.engine: (limit.number, limit.limit, limit.setting) for limit in exceeded_limits(assigned.iceberg_schema)
+    }
 
 
 def test_sub_columns_of_snowflake() -> None:
-    found, limit, setting = limits(fields(1_500))["Snowflake"]
-    assert (found, limit) == (1_505, 1_000)
+    number, limit, setting = limits(fields(1_500))["Snowflake"]
+    assert (number, limit) == (1_505, 1_000)
     assert "(archiver.column).exclude" in setting
     assert "has 1,505 columns without them" in setting
     assert limits(fields(995)) == {}
@@ -56,8 +58,8 @@ def test_maps_are_records_in_bigquery() -> None:
 
 def test_types_of_glue() -> None:
     wide = fields(1_900, "int64", "a_long_name_of_a_field_as_generated_code_has_them_at_times_in_companies_")
-    found, limit, setting = limits(wide)["AWS Glue"]
-    assert found > limit == 131_072
+    number, limit, setting = limits(wide)["AWS Glue"]
+    assert number > limit == 131_072
     assert "(archiver.column).exclude" in setting
     assert "AWS Glue" not in limits(fields(1_900))
 

@@ -47,7 +47,7 @@ LISTS = {
     "empty": "message M { int32 a = 1 [(rule).s = []]; }",
 }
 UNKNOWN = {
-    "option": "message M { int32 a = 1 [(nobody.knows) = 1]; }",
+    "option": "message M { int32 a = 1 [(un.known) = 1]; }",
     "option of an import left out": 'message M { int32 a = 1 [(confluent.field_meta) = { doc: "x" }]; }',
     "part of an option": "message M { int32 a = 1 [(rule).nope = 1]; }",
     "set twice": 'option (file_rule) = { s: "a" }; option (file_rule) = { s: "b" }; message M { int32 a = 1; }',
@@ -210,7 +210,7 @@ def test_descriptors_with_built_in_imports(registry: FakeRegistry) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('import "acme/c.proto"; message M { acme.C c = 1 [(lvl) = "HIGH"]; }', r"acme/c\.proto: File not found"),
+        ('import "acme/c.proto"; message M { acme.C c = 1 [(lvl) = "HIGH"]; }', r"acme/c\.proto: File not schema"),
         ('import "acme/c.proto"; message M { acme.C c = 1; }', r"without its missing imports either \(acme/c\.proto\)"),
         ("message M { Nope n = 1; }", '"Nope" is not defined'),
         ("message M { int32 n = 1 [default = x]; }", "default"),
@@ -231,9 +231,9 @@ def test_imports_from_folders(registry: FakeRegistry, tmp_path: Path) -> None:
     (tmp_path / "acme" / "c.proto").write_text('syntax = "proto3"; package acme; message C { int32 v = 1; }')
     text = 'syntax = "proto3"; package s; import "acme/c.proto"; message M { acme.C a = 1; }'
     number = registry.register("orders-value", text)
-    found = kind_of(registry, ProtobufSchemas(imports=(tmp_path,))).by_id(number)
-    assert found is not None
-    assert round_trip(find_descriptor(found.source("s.M")), b"\x0a\x02\x08\x01").field("a").field("v").to_pylist() == [
+    schema = kind_of(registry, ProtobufSchemas(imports=(tmp_path,))).by_id(number)
+    assert schema is not None
+    assert round_trip(find_descriptor(schema.source("s.M")), b"\x0a\x02\x08\x01").field("a").field("v").to_pylist() == [
         1
     ]
     with pytest.raises(ConfigError, match=r"no such import folder.*gone"):

@@ -31,10 +31,10 @@ BODY = """message M {
 
 
 def descriptors(text: str) -> FileDescriptorSet:
-    found = FileDescriptorSet.FromString(compile_text(text).descriptor_set)
-    for file in found.file:
+    files = FileDescriptorSet.FromString(compile_text(text).descriptor_set)
+    for file in files.file:
         file.ClearField("source_code_info")
-    return found
+    return files
 
 
 def test_options_are_read_with_their_names() -> None:
@@ -60,13 +60,15 @@ def test_custom_options_go_and_own_options_stay() -> None:
 
 
 @given(st.sets(st.integers(0, 14)))
-def test_any_options_may_go(places: set[int]) -> None:
+def test_any_options_may_go(indexes: set[int]) -> None:
     parsed = ProtoText((HEAD + BODY % ("", "")).encode())
-    gone = [parsed.options[place] for place in places]
+    gone = [parsed.options[index] for index in indexes]
     less = ProtoText(parsed.without(gone))
-    assert [option.name for option in less.options] == [o.name for n, o in enumerate(parsed.options) if n not in places]
+    assert [option.name for option in less.options] == [
+        o.name for n, o in enumerate(parsed.options) if n not in indexes
+    ]
     assert [(option.start, option.end) for option in less.options] == [
-        (o.start, o.end) for n, o in enumerate(parsed.options) if n not in places
+        (o.start, o.end) for n, o in enumerate(parsed.options) if n not in indexes
     ]
 
 

@@ -119,9 +119,9 @@ def opened(
     registry: FakeRegistry, settings: ProtobufFormat, known: KnownSchemas = NOTHING, **more: object
 ) -> tuple[tuple[str, ...], EnvelopeReader, Subjects]:
     subjects = Subjects(SchemaRegistrySection.model_validate({"url": registry.url, **more}), known)
-    place = SchemaPlace(topic="orders", part="value", subjects=subjects)
-    schema = FORMATS.source_schema(settings, place)
-    reader = FORMATS.envelope_reader(settings, schema, place)
+    orders = SchemaPlace(topic="orders", part="value", subjects=subjects)
+    schema = FORMATS.source_schema(settings, orders)
+    reader = FORMATS.envelope_reader(settings, schema, orders)
     assert schema is not None
     assert reader is not None
     return schema.messages, pickle.loads(pickle.dumps(reader)), subjects
@@ -135,9 +135,7 @@ def read(reader: EnvelopeReader, number: int, indexes: bytes = b"\0") -> list[st
 REPAIRED = 'syntax = "proto3"; import "shop_money.proto"; message Zero {} message M { shop.Money price = 1; }'
 
 
-def test_descriptors_replace_the_schemas_of_their_ids_and_no_others(
-    registry: FakeRegistry, descriptors: Descriptors
-) -> None:
+def test_descriptors_replace_only_their_ids(registry: FakeRegistry, descriptors: Descriptors) -> None:
     good = 'syntax = "proto3"; message M { int32 a = 1; }'
     broken = registry.register("orders-value", 'syntax = "proto3"; message M { Nope price = 1; }')
     registry.register("orders-value", good)
@@ -153,9 +151,7 @@ def test_descriptors_replace_the_schemas_of_their_ids_and_no_others(
     assert read(unreplaced, broken, b"\2\2") == ["bad_schema@1"]
 
 
-def test_a_latest_schema_that_is_replaced_is_not_kept_as_the_registrys(
-    registry: FakeRegistry, descriptors: Descriptors
-) -> None:
+def test_a_replaced_latest_schema_is_not_cached(registry: FakeRegistry, descriptors: Descriptors) -> None:
     number = registry.register("orders-value", 'syntax = "proto3"; message M { Nope price = 1; }')
     settings = descriptors(**{f"_{number}": REPAIRED}).model_copy(update={"message": "M"})
     messages, _, subjects = opened(registry, settings)
