@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from archiver.config import Config
-from archiver.schemas import mapping_options
-from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.setup.findings import Finding, Outcome
 from archiver.setup.name_checks import topics_of
+from archiver.setup.read_schemas import read_schemas
 from archiver.topics.catalog_upkeep import upkeep_note
 from archiver.topics.engine_limits import exceeded_limits
-from schema_mapping import LedgerState, assign
-from schema_mapping.errors import ContextError
 
 ENGINES: Final = "Engines"
 
@@ -27,12 +24,7 @@ def look_at_engines(config: Config) -> Iterator[Finding]:
     if (note := upkeep_note(config.catalog)) is not None:
         warned = True
         yield Finding(part=ENGINES, subject="catalog", outcome=Outcome.WARNING, detail=note)
-    for topic in topics_of(config):
-        try:
-            schemas = TopicSchemas.read(topic, config.schema_registry)
-            assigned = assign(LedgerState(), key=schemas.key, value=schemas.value, options=mapping_options(topic))
-        except ContextError:
-            continue
+    for topic, _, assigned in read_schemas(config, topics_of(config)):
         for limit in exceeded_limits(assigned.iceberg_schema):
             warned = True
             yield Finding(part=ENGINES, subject=f"topic {topic.name}", outcome=Outcome.WARNING, detail=limit.text)

@@ -11,12 +11,14 @@ import pyarrow as pa
 from archiver.config import Config, TopicConfig
 from archiver.errors import BadSchema
 from archiver.kafka import BrokerClient
-from archiver.schemas import EnvelopeReader, decode_values, mapping_options
+from archiver.schemas import EnvelopeReader, decode_values
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.read_schemas import read_schemas
 from archiver.setup.samples import RecentRecords, recent_records
-from schema_mapping import LedgerState, assign, names
+from schema_mapping import names
 from schema_mapping.errors import ContextError
+from schema_mapping.row import RowMapping
 from schema_mapping.value_format import ValueMapping
 
 VALUES: Final = "Values"
@@ -53,29 +55,41 @@ class RawValues:
 
 
 def look_at_values(config: Config) -> Iterator[Finding]:
-    """Decode the last records of each topic that has a schema. Topics without a readable schema are left out."""
-    with BrokerClient(config.kafka) as brokers:
-        topics = config.select(brokers.topics(), may_be_none=True) if config.sections else ()
-        typed = [topic for topic in topics if topic.key.has_schema or topic.value.has_schema]
-        if not typed:
-            yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail="no topic has a schema")
-        for topic in typed[:MOST_TOPICS]:
-            yield from _of_topic(config, brokers, topic)
-        if len(typed) > MOST_TOPICS:
-            detail = f"not sampled: {len(typed) - MOST_TOPICS:,} more topics"
-            yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail=detail)
+    """Decode the last records of each topic that has a schema.
+
+    Topics whose schema or records can't be read are left out if another check reports why.
+    """
+    try:
+        with BrokerClient(config.kafka) as brokers:
+            yield from _of_topics(config, brokers)
+    except ContextError:
+        yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail="Kafka doesn't answer")
 
 
-def _of_topic(config: Config, brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
+def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
+    existing = frozenset(brokers.topics())
+    topics = config.select(tuple(existing), may_be_none=True) if config.sections else ()
+    typed = [topic for topic in topics if topic.name in existing and (topic.key.has_schema or topic.value.has_schema)]
+    if not typed:
+        yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail="no topic has a schema")
+    failed: dict[str, ContextError] = {}
+    for topic, schemas, assigned in read_schemas(config, typed[:MOST_TOPICS], failed):
+        yield from _of_topic(brokers, topic, schemas, assigned.row)
+    for name, error in failed.items():
+        if name not in config.sections:  # no other check reads the schemas of topics of a pattern
+            yield failure(VALUES, error, f"topic {name}")
+    if len(typed) > MOST_TOPICS:
+        detail = f"not sampled: {len(typed) - MOST_TOPICS:,} more topics"
+        yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail=detail)
+
+
+def _of_topic(brokers: BrokerClient, topic: TopicConfig, schemas: TopicSchemas, row: RowMapping) -> Iterator[Finding]:
     subject = f"topic {topic.name}"
     try:
-        schemas = TopicSchemas.read(topic, config.schema_registry)
-        row = assign(LedgerState(), key=schemas.key, value=schemas.value, options=mapping_options(topic)).row
-    except ContextError as error:
-        yield failure(VALUES, error, subject)
+        records = list(recent_records(brokers, topic.name, SAMPLED))
+    except ContextError:
         return
     try:
-        records = list(recent_records(brokers, topic.name, SAMPLED))
         for part, mapping, envelope in (
             ("key", row.key, schemas.key_envelope),
             ("value", row.value, schemas.value_envelope),
