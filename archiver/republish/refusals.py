@@ -139,7 +139,8 @@ class RefusalCheck:
                 self._too_large.append(_Refused(partition, int(alone.offsets[0]), size))
 
     def _report(self) -> None:
-        limits, reasons, context = self.limits, [], {}
+        limits, reasons = self.limits, list[str]()
+        context: dict[str, int] = {}
         if self._too_large:
             first = self._too_large[0]
             reasons.append(

@@ -62,7 +62,7 @@ class RegisteredFiles:
         names = sorted({*self.texts, *self._imported()})
         ready = FileDescriptorSet(file=self.ready.values())
         compiled = _compile(self.texts, names, ready, self.imports) if names else ready
-        files = {file.name: file for file in (*compiled.file, *self.ready.values())}
+        files: Mapping[str, FileDescriptorProto] = {file.name: file for file in (*compiled.file, *self.ready.values())}
         if MAIN_FILE in self.ready and not _links(files):
             # Registries leave out imports here, too. If that doesn't help, ids still get their messages' names.
             files = _loosely_linked(files, self.ready)
