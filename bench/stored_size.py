@@ -1,7 +1,8 @@
 """How many bytes the archive keeps for orders, compared with plain Parquet of the same columns and Kafka's log.
 
 Recipe: `python bench/stored_size.py [--records 200000] [--level 3] [--columns] [--json FILE]`. The orders of
-bench/data.py are written by the job's own writer, group by group, and by pyarrow. pyarrow writes the same key, value
+bench/data.py are written by the job's own writer, group by group, with and without `encodings = "plain"` (with the CPU
+time of writing, best of three), and by pyarrow. pyarrow writes the same key, value
 columns, headers, partition, offset and timestamp, once with zstd level 3 and once with its defaults. Kafka's log is the
 size of its record batches, compressed as the producer of bench/data.py does (zstd 3, batches of 1 MB). No servers are
 needed.
@@ -13,7 +14,9 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,13 +104,17 @@ def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]
     return rows
 
 
-def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int) -> None:
-    """Write the file that the job writes."""
-    writer = ParquetFormat(compression_level=level).start(SpoolFile.create(path), SegmentLayout.of_mapping(row, {}))
+def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int, *, is_plain: bool = False) -> float:
+    """Write the file that the job writes. Return the seconds of CPU."""
+    path.unlink(missing_ok=True)
+    started = time.process_time()
+    layout = replace(SegmentLayout.of_mapping(row, {}), plain_encodings=is_plain)
+    writer = ParquetFormat(compression_level=level).start(SpoolFile.create(path), layout)
     for each in rows:
         writer.write(each)
     origin = SegmentOrigin(cluster_id="c", topic="orders", topic_id="", partition=0, start_offset=0, end_offset=1 << 40)
     writer.close(origin=origin, path=path.name, partition_value=0)
+    return time.process_time() - started
 
 
 def plain(rows: list[pa.RecordBatch]) -> pa.Table:
@@ -170,10 +177,12 @@ def main() -> None:
     records, row = one_partition(options.records), row_mapping()
     rows = translated(records, row)
     with tempfile.TemporaryDirectory() as folder:
-        paths = {
-            name: Path(folder) / f"{name}.parquet" for name in ("archiver", "pyarrow, zstd 3", "pyarrow, defaults")
+        kinds = ("archiver", "archiver, encodings plain", "pyarrow, zstd 3", "pyarrow, defaults")
+        paths = {name: Path(folder) / f"{name}.parquet" for name in kinds}
+        seconds = {
+            name: min(ours(rows, row, paths[name], options.level, is_plain=is_plain) for _ in range(3))
+            for name, is_plain in (("archiver", False), ("archiver, encodings plain", True))
         }
-        ours(rows, row, paths["archiver"], options.level)
         table = plain(rows)
         pq.write_table(table, paths["pyarrow, zstd 3"], compression="zstd", compression_level=3)
         pq.write_table(table, paths["pyarrow, defaults"])
@@ -181,13 +190,15 @@ def main() -> None:
         sizes["Kafka's log, zstd"] = len(encode_batches(records).data)
         listed = {name: column_sizes(path) for name, path in paths.items()}
     show(sizes, records.num_rows)
+    print(", ".join(f"{name}: {1e6 * spent / records.num_rows:.2f} µs of CPU a row" for name, spent in seconds.items()))
     if options.columns:
         for name in ("archiver", "pyarrow, zstd 3"):
             print(name)
             for column, size, encodings in listed[name][:25]:
                 print(f"{size / records.num_rows:8.2f} {column}  {encodings}")
     if options.json:
-        options.json.write_text(json.dumps({"records": records.num_rows, "bytes": sizes}, indent=2) + "\n")
+        numbers = {"records": records.num_rows, "bytes": sizes, "cpu_seconds": seconds}
+        options.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
 
 def show(sizes: dict[str, int], records: int) -> None:

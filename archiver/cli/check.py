@@ -25,7 +25,9 @@ def check(
     json: AsJsonElsewhere = None,
     _verbose: Verbose = False,
 ) -> None:
-    """Test everything the configuration names: files, spool, Java, Kafka, Postgres, catalog, store, Spark.
+    """Test everything the configuration names: files, spool, Java, Kafka, Postgres, catalog, store, schemas, Spark.
+
+    A sample of each topic's values is decoded.
 
     Every check runs, also if others fail. What is made for it (a table, objects) is removed again. Exits with 1 if a
     check fails, with 2 if the configuration doesn't load.

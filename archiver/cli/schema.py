@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from archiver.errors import SchemaRegistryError
     from catalog.model import TopicRow
     from catalog.registry import Registry
+    from schema_mapping.columns.ledger import LedgerState
 
 schema_app = typer.Typer(help="The mapping of a topic's messages to columns, and its history.", no_args_is_help=True)
 
@@ -58,11 +59,24 @@ def show(
                 typer.echo(f"{statement};")
         return
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
-        found = outline(registry.ledger.load(row))
+        state = registry.ledger.load(row)
+        found, warnings = outline(state), _limits_of(state)
         if as_json:
-            _print_json({"topic": topic, "table": row.table, **found.to_json()})
-        else:
-            TextConsole().print(outline_tree(topic, row.table, found))
+            _print_json({"topic": topic, "table": row.table, **found.to_json(), "warnings": warnings})
+            return
+        console = TextConsole()
+        console.print(outline_tree(topic, row.table, found))
+        for warning in warnings:
+            console.print(Text.assemble(("warning: ", "yellow"), warning))
+
+
+def _limits_of(state: LedgerState) -> list[str]:
+    """The limits of engines that the table's columns exceed."""
+    from archiver.topics.engine_limits import exceeded_limits
+    from schema_mapping import ledger_schema, row_mapping_from_text
+
+    newest = row_mapping_from_text(max(state.versions, key=lambda version: version.version).mapping)
+    return [limit.text for limit in exceeded_limits(ledger_schema(state.entries, newest))]
 
 
 @schema_app.command()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
 from archiver.config.section import Section
 
@@ -18,6 +20,30 @@ def _paths(value: object) -> object:
     return value if isinstance(value, (list, tuple)) else (value,)
 
 
+def _descriptor_files(value: object) -> object:
+    """A file, or the files of a table by the ids and GUIDs that they are for."""
+    if isinstance(value, Mapping):
+        return tuple(sorted(((_number(name), _file(path)) for name, path in value.items()), key=str))
+    return value if isinstance(value, tuple) else _file(value)
+
+
+def _file(value: object) -> Path:
+    if not isinstance(value, str | Path):
+        raise ValueError(f"{value!r} is not a path in quotes")  # noqa: TRY004 - pydantic reports a ValueError
+    return Path(value)
+
+
+def _number(name: str) -> int | UUID:
+    if name.isdecimal():
+        return int(name)
+    try:
+        return UUID(name)
+    except ValueError:
+        raise ValueError(f"{name!r} is neither a schema's id nor a GUID") from None
+
+
+DescriptorFiles = Annotated[Path | tuple[tuple[int | UUID, Path], ...], PlainValidator(_descriptor_files)]
+"""A descriptor-set file, or such files by the ids and GUIDs whose schemas they replace."""
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
 
 
@@ -59,6 +85,11 @@ class FormatSection(Section):
         """The limits of the schema's columns. None if there is no schema."""
         return None
 
+    @property
+    def files_beside_registry(self) -> tuple[Path, ...]:
+        """Files and folders of schemas that the schema registry lacks."""
+        return ()
+
     def anchored(self, folder: Path) -> Self:  # noqa: ARG002 - a format without files has no paths
         """These settings with relative paths relative to the folder of the configuration file."""
         return self
@@ -85,7 +116,7 @@ class ProtobufFormat(FormatSection):
     message: str | None = Field(default=None, min_length=1)
     messages: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     coerce: bool = False
-    descriptors: Path | None = None
+    descriptors: DescriptorFiles | None = None
     proto: Paths = ()
     imports: tuple[Path, ...] = ()
     extensions: tuple[str, ...] = ()
@@ -110,13 +141,23 @@ class ProtobufFormat(FormatSection):
         """`max_depth` and `max_columns`."""
         return ColumnLimits(depth=self.max_depth, columns=self.max_columns)
 
+    @property
+    def files_beside_registry(self) -> tuple[Path, ...]:
+        """`imports`, and the files of `descriptors`."""
+        if not self.has_envelopes:
+            return ()
+        replacing = self.descriptors if isinstance(self.descriptors, tuple) else ()
+        return (*self.imports, *(path for _, path in replacing))
+
     def anchored(self, folder: Path) -> Self:
         """These settings with the paths of schema files and import folders relative to `folder`."""
         paths: dict[str, Any] = {
             key: tuple(folder / path for path in getattr(self, key)) for key in ("proto", "imports")
         }
-        if self.descriptors is not None:
+        if isinstance(self.descriptors, Path):
             paths["descriptors"] = folder / self.descriptors
+        elif self.descriptors is not None:
+            paths["descriptors"] = tuple((number, folder / path) for number, path in self.descriptors)
         return self.model_copy(update=paths)
 
     @model_validator(mode="after")
@@ -134,6 +175,8 @@ class ProtobufFormat(FormatSection):
             raise ValueError("give `message`, the full name of the message type")
         if self.subject is not None or self.subject_strategy != "topic_name":
             raise ValueError('`subject` and `subject_strategy` go with wire_format = "confluent"')
+        if isinstance(self.descriptors, tuple):
+            raise ValueError('`descriptors` with schema ids goes with wire_format = "confluent": give one file')  # noqa: TRY004
         if (self.descriptors is None) == (not self.proto):
             raise ValueError(
                 "give either `descriptors` (a file written by protoc --include_imports --descriptor_set_out) "
@@ -144,8 +187,12 @@ class ProtobufFormat(FormatSection):
         return self
 
     def _from_registry(self) -> Self:
-        if self.descriptors is not None or self.proto or self.imports:
-            raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no file')
+        if self.proto:
+            raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no `proto`')
+        if isinstance(self.descriptors, Path):
+            raise ValueError(  # noqa: TRY004
+                'with wire_format = "confluent" give the ids that `descriptors` replaces: { 7 = "seven.binpb" }'
+            )
         if self.messages:
             self._check_messages()
         elif self.message is None and self.subject is None and self.subject_strategy != "topic_name":

@@ -73,6 +73,7 @@ class TopicSection(Section):
     partition_by: PartitionTexts = "day"
     partition_source: Literal["nested", "flat"] | None = None
     bloom_filters: Annotated[tuple[str, ...], Field(max_length=MAX_BLOOM_FILTERS)] | None = None
+    encodings: Literal["by_values", "plain"] = "by_values"
     bloom_filter_fpp: float = Field(default=0.01, ge=0.0001, le=0.5)
     key: FormatConfig = RawFormat()
     value: FormatConfig = RawFormat()

@@ -141,6 +141,7 @@ class SingleFile:
             partition_value=start.time_value,
             digest=self._sums.digest.text,
             recognition=self._sums.recognition,
+            largest_record=self._sums.digest.largest,
         )
         kept_as = f"{start.target.topic}-{start.partition}-{start.start_offset:020d}{self._local.path.suffix}"
         yield SpooledFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
@@ -181,6 +182,7 @@ class PartitionedFiles:
                 partition_value=start.time_value,
                 digest=part.sums.digest.text,
                 recognition=part.sums.recognition,
+                largest_record=part.sums.digest.largest,
                 partition=PartitionTuple(self._by, part.values),
             )
             self._writer = None

@@ -69,6 +69,17 @@ class SchemaDoubted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableNoted:
+    """What to know of the topic's table before its first record, or after its columns changed.
+
+    `notes` are texts for people: limits of engines that the columns exceed, and what the catalog does on its own.
+    """
+
+    topic: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsSeen:
     """The state of the topic's partitions, just before a wave is planned."""
 
@@ -129,7 +140,7 @@ class RunFinished:
     report: JobReport
 
 
-SchemaEvent: TypeAlias = SchemaRegistryDown | SchemaChanged | SchemaDoubted
+SchemaEvent: TypeAlias = SchemaRegistryDown | SchemaChanged | SchemaDoubted | TableNoted
 
 JobEvent: TypeAlias = (
     Waiting

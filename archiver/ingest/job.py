@@ -38,6 +38,7 @@ from archiver.ingest.events import (
     RunFinished,
     SchemaChanged,
     SchemaRegistryDown,
+    TableNoted,
     TopicsOpened,
     Waiting,
 )
@@ -56,6 +57,8 @@ from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool, clean_spool
+from archiver.topics.catalog_upkeep import upkeep_note
+from archiver.topics.engine_limits import exceeded_limits
 from archiver.topics.leases import TopicLeases
 from archiver.topics.ledgers_ahead import LedgersAhead
 from archiver.topics.opening import OpenedTopic, open_topic
@@ -345,11 +348,21 @@ class ArchiveJob:
         if opened.news is not None:
             changed = SchemaChanged(topic=topic.name, version=opened.row.schema_version, changes=opened.news)
             self._observer(changed)
+        if known is None or opened.news is not None:
+            self._note_table(opened, is_first=known is None)
         if schemas.schema_registry is not None:
             registry.last_known.remember_schemas(opened.topic, schemas.schema_registry, schemas.news)
         if schemas.schema_registry_down is not None:
             self._observer(SchemaRegistryDown(topic=topic.name, error=schemas.schema_registry_down))
         return opened
+
+    def _note_table(self, opened: OpenedTopic, *, is_first: bool) -> None:
+        """Notify the observer of limits of engines that the table exceeds, and of a catalog that changes tables."""
+        notes = [limit.text for limit in exceeded_limits(opened.change.schema)]
+        if is_first and (note := upkeep_note(self._config.catalog)) is not None:
+            notes.append(note)
+        if notes:
+            self._observer(TableNoted(topic=opened.topic.topic, notes=tuple(notes)))
 
     def _run_of(
         self,

@@ -9,20 +9,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from archiver.archive.offset_order import offsets_of
 from archiver.codecs import Codec
 from archiver.kafka.transactional_writer import ProducerIdentity
 from archiver.wire import RECORDS, encode_batches
 from archiver.wire.attributes import TRANSACTIONAL
+from archiver.wire.record_sizes import sizes_of
 
 _CREATE_TIME: Final = 0
 _NO_EPOCH: Final = -1
-_RECORD_BYTES: Final = 40
-"""The most bytes that a record takes beside its key, value and headers."""
-_HEADER_BYTES: Final = 10
-"""The most bytes that a header takes beside its name and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +64,6 @@ class ProducedRecords:
         return encode_batches(wire, compression=self.codec).data
 
 
-def sizes_of(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Return for each record the most bytes that it takes in a batch before compression."""
-    sizes = np.full(records.num_rows, _RECORD_BYTES, np.int64)
-    for name in ("key", "value"):
-        sizes += _lengths(records.column(name))
-    headers = records.column("headers")
-    entries = headers.flatten()
-    if len(entries):
-        each = _lengths(entries.field("key")) + _lengths(entries.field("value")) + _HEADER_BYTES
-        np.add.at(sizes, pc.list_parent_indices(headers).to_numpy(), each)
-    return sizes
-
-
 def split_by_size(records: pa.RecordBatch, *, most_bytes: int, most_rows: int) -> Iterator[pa.RecordBatch]:
     """Split records into batches within these limits. A record above `most_bytes` is a batch of its own."""
     ends = np.cumsum(sizes_of(records))
@@ -91,11 +74,6 @@ def split_by_size(records: pa.RecordBatch, *, most_bytes: int, most_rows: int) -
         end = min(max(end, start + 1), start + most_rows)
         yield records.slice(start, end - start)
         start = end
-
-
-def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(column), 0).to_numpy().astype(np.int64)
-    return found
 
 
 def _constant(value: int, rows: int, kind: pa.DataType) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final
 
 from archiver.archive.topic_archive import TopicArchive
 from archiver.codecs import Codec
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, UnknownTopic
 from archiver.kafka.admin import ClusterAdmin
 from archiver.kafka.broker import BrokerClient
 from archiver.observer import Observer, all_of, ignore
@@ -20,6 +21,7 @@ from archiver.republish.groups import GroupTranslation
 from archiver.republish.offset_map import write_offset_map
 from archiver.republish.progress_log import Course
 from archiver.republish.rate import UNLIMITED, Rate
+from archiver.republish.refusals import RefusalCheck, TargetLimits, needed_settings
 from archiver.republish.report import TransferEvent, TransferFinished, TransferNoted, TransferReport
 from archiver.republish.target import Target, check_progress_topic, check_target, create_target
 from archiver.republish.transfer import Transfer, TransferSettings
@@ -65,7 +67,9 @@ class TransferJob:
         source: Mapping[str, str],
         destination: Mapping[str, str],
         observer: Observer[TransferEvent] = ignore,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
+        self._now_ms = now_ms
         self._archive = archive
         self._selection = selection
         self._order = order
@@ -83,12 +87,15 @@ class TransferJob:
             admin = stack.enter_context(ClusterAdmin(self._destination))
             brokers = stack.enter_context(BrokerClient(self._destination))
             self._check_place(brokers)
-            if order.creates:
-                create_target(admin, order.target, max(chosen) + 1, order.topic_settings)
+            if order.creates and not _exists(brokers, order.target):
+                settings = {**needed_settings(archive, self._selection), **order.topic_settings}
+                create_target(admin, order.target, max(chosen) + 1, settings)
             target = check_target(brokers, admin, order.target, partitions=chosen)
             check_progress_topic(brokers, admin, order.progress_topic)
             transfer = self._transfer(brokers, target)
             transfer.check()
+            limits = TargetLimits.of(target.name, target.settings, now_ms=self._now_ms())
+            RefusalCheck(archive, self._selection, limits, order.codec).run(transfer.remaining())
             translation = self._translation(stack, admin, brokers, chosen)
             for note in target.notes:
                 self._observer(TransferNoted(text=note))
@@ -167,3 +174,11 @@ class TransferJob:
                 found=found,
             )
         return translation
+
+
+def _exists(brokers: BrokerClient, topic: str) -> bool:
+    try:
+        brokers.describe([topic])
+    except UnknownTopic:
+        return False
+    return True

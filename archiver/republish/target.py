@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.errors import ConfigError, TargetReplaced, UnknownTopic
 from archiver.kafka.admin import ClusterAdmin
 from archiver.kafka.broker import BrokerClient, TopicDescription
+from archiver.republish.refusals import AFTER_MAX, BATCH_OVERHEAD, BEFORE_MAX, FOREVER, MAX_BYTES
 
 TIMESTAMP_TYPE: Final = "message.timestamp.type"
-_FOREVER: Final = 2**63 - 1
 _DAY_MS: Final = 86_400_000
 _FEW_DAYS_MS: Final = 2 * _DAY_MS
 _HOUR_MS: Final = 3_600_000
-_BATCH_OVERHEAD: Final = 512
 _MOST_BATCH_BYTES: Final = 1 << 20
 
 AS_COPIED: Final = {
     TIMESTAMP_TYPE: "CreateTime",
-    "message.timestamp.before.max.ms": str(_FOREVER),
-    "message.timestamp.after.max.ms": str(_FOREVER),
+    BEFORE_MAX: str(FOREVER),
+    AFTER_MAX: str(FOREVER),
     "retention.ms": "-1",
     "retention.bytes": "-1",
 }
@@ -40,10 +39,11 @@ class Target:
     partitions: int
     most_batch_bytes: int
     notes: tuple[str, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def create_target(admin: ClusterAdmin, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-    """Create the target, or leave it as it is if it is there."""
+    """Create the target with these settings, or leave it as it is if it is there."""
     admin.create_topic(name, partitions, {**AS_COPIED, **settings})
 
 
@@ -70,13 +70,14 @@ def check_target(brokers: BrokerClient, admin: ClusterAdmin, name: str, *, parti
             "they keep their timestamps",
             topic=name,
         )
-    most = int(settings.get("max.message.bytes", _MOST_BATCH_BYTES))
+    most = int(settings.get(MAX_BYTES, _MOST_BATCH_BYTES))
     return Target(
         name=name,
         id=_id_of(described),
         partitions=len(described.partitions),
-        most_batch_bytes=max(1, min(most - _BATCH_OVERHEAD, _MOST_BATCH_BYTES)),
+        most_batch_bytes=max(1, min(most - BATCH_OVERHEAD, _MOST_BATCH_BYTES)),
         notes=tuple(_notes(name, settings)),
+        settings=settings,
     )
 
 

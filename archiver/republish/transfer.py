@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from archiver.archive.topic_archive import TopicArchive
@@ -94,6 +94,15 @@ class Transfer:
         self._check_course(progress)
         if is_decided:
             self._check_empty(progress)
+
+    def remaining(self) -> Iterator[RowRange]:
+        """The ranges that may hold records to move, by the progress that other runs have committed."""
+        progress, _ = self.log.peek()
+        for selected in self._selection.resolve(self._archive):
+            reached = progress.get(selected.partition)
+            start = selected.start_offset if reached is None else max(selected.start_offset, reached.next_offset)
+            if start < selected.end_offset:
+                yield replace(selected, start_offset=start)
 
     def run(self) -> TransferReport:
         """Move everything that is selected now. Interruptions that pass are waited for."""

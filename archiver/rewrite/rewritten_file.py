@@ -88,7 +88,7 @@ class RewrittenFile:
         *,
         partition_value: int,
         origin: SegmentOrigin | None = None,
-        digest: str | None = None,
+        digest: RecordDigest | None = None,
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
@@ -104,13 +104,15 @@ class RewrittenFile:
             partition=at[0],
             start_offset=at[1],
         )
+        written = self._digest if digest is None else digest
         self.info = self._writer.close(
             origin=origin,
             path=f"{folder}/{name}",
             partition_value=partition_value,
-            digest=self._digest.text if digest is None else digest,
+            digest=written.text,
             recognition=recognition,
             partition=partition,
+            largest_record=written.largest,
         )
         return self.info
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from archiver.archive.topic_files import TopicFiles
+from archiver.errors import ConfigError
 from archiver.files.partitioned_rows import PENDING_BYTES
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
@@ -34,6 +35,7 @@ class RewriteTarget(TopicFiles):
     spool: Path
     column_names: Mapping[int, str] = field(default_factory=dict)
     pending_bytes: int = PENDING_BYTES
+    plain_encodings: bool = False
 
     @classmethod
     def of(
@@ -50,6 +52,7 @@ class RewriteTarget(TopicFiles):
             spool=config.archive.spool,
             column_names={field_id: table.schema.find_field(field_id).name for field_id in table.schema.field_ids},
             pending_bytes=config.archive.partition_memory,
+            plain_encodings=_is_plain(config, table.topic.topic),
         )
 
     def layout(self, schema: pa.Schema, version: int, mappings: Mapping[int, str]) -> SegmentLayout:
@@ -61,4 +64,12 @@ class RewriteTarget(TopicFiles):
             table_properties=self.table_properties,
             bloom_filters=self.bloom_filters,
             other_mappings={number: text for number, text in mappings.items() if number != version},
+            plain_encodings=self.plain_encodings,
         )
+
+
+def _is_plain(config: Config, topic: str) -> bool:
+    try:
+        return config.topic(topic).encodings == "plain"
+    except ConfigError:  # no section speaks for a topic that is no longer archived
+        return False

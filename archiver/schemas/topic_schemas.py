@@ -46,6 +46,9 @@ class TopicSchemas:
                 _read(config, part, settings, None, FORMATS)
             elif section is not None:
                 schema_registry_settings(section)
+                for path in settings.files_beside_registry:
+                    if not path.exists():
+                        raise ConfigError("there is no such file or folder", topic=config.name, file=str(path))
 
     @classmethod
     def read_or_recall(

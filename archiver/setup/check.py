@@ -7,11 +7,13 @@ from typing import Final
 
 from archiver.config import Config
 from archiver.schemas.topic_schemas import TopicSchemas
+from archiver.setup.engine_checks import ENGINES, look_at_engines
 from archiver.setup.findings import Check, Finding, Outcome, failure
 from archiver.setup.machine_checks import look_at_java, look_at_signing_key, look_at_spark, look_at_spool
 from archiver.setup.name_checks import NAMES, look_at_names
 from archiver.setup.server_checks import look_at_kafka, look_at_postgres, look_at_schema_registry
 from archiver.setup.table_checks import STORE, look_at_journal, look_at_tables
+from archiver.setup.value_checks import VALUES, look_at_values
 from schema_mapping.errors import ContextError
 
 CONFIGURATION: Final = "Configuration"
@@ -32,7 +34,9 @@ def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tup
         Check(part="Catalog", look=lambda: look_at_tables(config, seconds=seconds), seconds=seconds),
         Check(part=NAMES, look=lambda: look_at_names(config, seconds=seconds), seconds=seconds),
         Check(part=STORE, look=lambda: look_at_journal(config), seconds=seconds),
+        Check(part=ENGINES, look=lambda: look_at_engines(config), seconds=seconds),
         Check(part="Schema registry", look=lambda: look_at_schema_registry(config), seconds=seconds),
+        Check(part=VALUES, look=lambda: look_at_values(config), seconds=seconds),
         Check(part=SPARK, look=lambda: look_at_spark(config.spark), seconds=seconds * SPARK_FACTOR),
     ]
     skipped = Check(part=SPARK, look=_not_started, seconds=seconds)

@@ -26,7 +26,7 @@ MOST_NAMES: Final = 500
 
 def look_at_names(config: Config, *, seconds: float) -> Iterator[Finding]:
     """Propose the table of each topic to the catalog as the archiver does. No table is made."""
-    topics = _topics(config)
+    topics = topics_of(config)
     sharing = refuse_shared(topics, {}, cluster_id="", named=config.sections)
     by_namespace: dict[str, list[TopicConfig]] = defaultdict(list)
     for topic in topics:
@@ -45,7 +45,7 @@ def look_at_names(config: Config, *, seconds: float) -> Iterator[Finding]:
             yield failure(NAMES, left, f"namespace {namespace}")
 
 
-def _topics(config: Config) -> tuple[TopicConfig, ...]:
+def topics_of(config: Config) -> tuple[TopicConfig, ...]:
     """The topics that are archived; without Kafka, topics with a section."""
     existing: tuple[str, ...] = ()
     if any(map(is_pattern, config.sections)):

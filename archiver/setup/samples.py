@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import pyarrow as pa
 
 from archiver.kafka import BrokerClient, PartitionFetcher
 
@@ -64,31 +66,46 @@ class Sampled:
         return cls(looks=Counter(looks), schema_ids=tuple(sorted(ids)), fields=tuple(sorted(fields)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentRecords:
+    """Some of the last records of a partition, in the columns of `archiver.wire.RECORDS`."""
+
+    partition: int
+    records: pa.RecordBatch
+
+
 def sample(brokers: BrokerClient, topic: str, most: int) -> tuple[Sampled, Sampled]:
     """Look at the keys and the values of the last records of some partitions, at about `most` of them.
 
     Raises what BrokerClient and PartitionFetcher raise.
     """
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    for recent in recent_records(brokers, topic, most):
+        keys += recent.records.column("key").to_pylist()
+        values += recent.records.column("value").to_pylist()
+    return Sampled.of(keys), Sampled.of(values)
+
+
+def recent_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[RecentRecords]:
+    """Fetch the last records of some partitions, about `most` of them. Raises what BrokerClient and the fetch raise."""
     described = brokers.described(topic)
     starts = brokers.list_offsets(topic, described.partitions, "earliest")
     ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
     fullest = sorted(described.partitions, key=lambda each: starts[each] - ends[each])[:_PARTITIONS]
-    keys: list[bytes | None] = []
-    values: list[bytes | None] = []
+    left = most
     for partition in fullest:
-        left = most - len(values)
         if left <= 0 or starts[partition] >= ends[partition]:
             continue
         start = max(starts[partition], ends[partition] - left)
         fetcher = PartitionFetcher(brokers, topic, described.topic_id, partition)
         with closing(fetcher.batches(start, ends[partition], cut_head=True, max_bytes=_FETCH_BYTES)) as pieces:  # type: ignore[type-var]
             for piece in pieces:
-                rows = piece.records.slice(0, most - len(values))
-                keys += rows.column("key").to_pylist()
-                values += rows.column("value").to_pylist()
-                if len(values) >= most:
+                rows = piece.records.slice(0, left)
+                left -= rows.num_rows
+                yield RecentRecords(partition=partition, records=rows)
+                if left <= 0:
                     break
-    return Sampled.of(keys), Sampled.of(values)
 
 
 def look_of(data: bytes | None) -> Look:

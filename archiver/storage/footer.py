@@ -31,6 +31,7 @@ OTHER_MAPPINGS: Final = "archiver.other-mappings"
 DIGEST_KEY: Final = "archiver.digest"
 DIGEST_ALGORITHM_KEY: Final = "archiver.digest-algorithm"
 RECOGNITION: Final = "archiver.recognition"
+LARGEST_RECORD: Final = "archiver.largest-record"
 PARTITIONED_BY: Final = "archiver.partitioned-by"
 PARTITION_VALUES: Final = "archiver.partition-values"
 
@@ -41,14 +42,21 @@ def footer_of(
     digest: str | None,
     recognition: Recognition | None = None,
     place: PartitionTuple | None = None,
+    *,
+    largest_record: int | None = None,
 ) -> dict[str, str]:
-    """Make the key-value metadata of a file. `place` is its partition in a table that is partitioned by columns."""
+    """Make the key-value metadata of a file. `place` is its partition in a table that is partitioned by columns.
+
+    `largest_record` is as in SegmentMetadata.
+    """
     pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
     if layout.other_mappings:
         others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
         pairs[OTHER_MAPPINGS] = json.dumps(others, separators=(",", ":"))
     if digest is not None:
         pairs |= {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
+    if largest_record is not None:
+        pairs[LARGEST_RECORD] = str(largest_record)
     if recognition is not None:
         pairs[RECOGNITION] = json.dumps(recognition.to_json(), separators=(",", ":"))
     if place is not None:
@@ -91,6 +99,7 @@ def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) ->
             other_mappings=_other_mappings(entries),
             recognition=Recognition.from_json(json.loads(entries[RECOGNITION])) if RECOGNITION in entries else None,
             place=_place(entries),
+            largest_record=int(entries[LARGEST_RECORD]) if LARGEST_RECORD in entries else None,
         )
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise BadSegment(

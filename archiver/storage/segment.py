@@ -44,7 +44,8 @@ class SegmentLayout:
 
     `schema` has field ids in every field's metadata. `mapping` is the text of `RowMapping.to_json()`. The metrics modes
     of `table_properties` are used. `bloom_filters` are rates of false positives by field id. `other_mappings` are, by
-    version, the mappings of a rewritten file's other rows, whose columns `schema` has too.
+    version, the mappings of a rewritten file's other rows, whose columns `schema` has too. `plain_encodings`:
+    only the encodings that every reader of the format knows.
     """
 
     schema: pa.Schema
@@ -53,6 +54,7 @@ class SegmentLayout:
     table_properties: Mapping[str, str] = field(default_factory=dict)
     bloom_filters: Mapping[int, float] = field(default_factory=dict)
     other_mappings: Mapping[int, str] = field(default_factory=dict)
+    plain_encodings: bool = False
 
     @classmethod
     def of_mapping(
@@ -74,6 +76,8 @@ class SegmentMetadata:
 
     `digest` is None for unknown algorithms (docs/digest.md). `other_mappings` are, by version, the mappings of rows
     whose version isn't `schema_version`. `place` is the file's partition in a table that is partitioned by columns.
+    `largest_record` is the most bytes that a record takes in one of Kafka's batches; the file that a rewritten one was
+    made of may have had a larger one.
     """
 
     rows: int
@@ -85,6 +89,7 @@ class SegmentMetadata:
     other_mappings: Mapping[int, str] = field(default_factory=dict)
     recognition: Recognition | None = None
     place: PartitionTuple | None = None
+    largest_record: int | None = None
 
     @property
     def mappings(self) -> Mapping[int, str]:
@@ -149,12 +154,13 @@ class SegmentWriter(Protocol):
         digest: str | None = None,
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
+        largest_record: int | None = None,
     ) -> DataFileInfo:
         """Finish the local file. Describe it as the data file that it becomes at `path` once uploaded.
 
         `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
         partition (hours, days or months since 1970); `partition` is set for a table that is partitioned by columns.
-        Raises StorageError if the spool refuses the bytes.
+        `largest_record` is as in SegmentMetadata. Raises StorageError if the spool refuses the bytes.
         """
 
     def abort(self) -> None:

@@ -19,6 +19,7 @@ from archiver.ingest.events import (
     SchemaEvent,
     SchemaRegistryDown,
     StepFinished,
+    TableNoted,
     TaskFinished,
     TopicsOpened,
     Waiting,
@@ -52,7 +53,7 @@ class Metering:
                 self._health.ended((f"Waiting for {event.on}: {event.error}",))
             case TopicsOpened():
                 self._health.began()
-            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted() | TableNoted():
                 self._schema(event)
             case PartitionsSeen():
                 self._seen(event)
@@ -75,7 +76,7 @@ class Metering:
 
     def _schema(self, event: SchemaEvent) -> None:
         match event:
-            case SchemaRegistryDown():
+            case SchemaRegistryDown() | TableNoted():
                 pass  # the topic is archived all the same
             case SchemaChanged():
                 self._to.schema_changes.labels(event.topic).inc()

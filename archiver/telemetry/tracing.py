@@ -28,6 +28,7 @@ from archiver.ingest.events import (
     SchemaDoubted,
     SchemaRegistryDown,
     StepFinished,
+    TableNoted,
     TaskFinished,
     TopicsOpened,
     Waiting,
@@ -84,6 +85,7 @@ class Spans:
                 | SchemaRegistryDown()
                 | SchemaChanged()
                 | SchemaDoubted()
+                | TableNoted()
                 | PartitionsSeen()
                 | RangesCommitted()
             ):

@@ -17,6 +17,7 @@ from archiver.ingest.events import (
     SchemaEvent,
     SchemaRegistryDown,
     StepFinished,
+    TableNoted,
     TaskFinished,
     TopicsOpened,
     Waiting,
@@ -35,7 +36,7 @@ def archive_lines(event: JobEvent) -> Iterator[Line]:  # noqa: C901 - one case f
             yield "waiting", {"on": event.on, "error": error_json(event.error)}
         case TopicsOpened():
             yield "topics_opened", {"tables": dict(event.tables)}
-        case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+        case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted() | TableNoted():
             yield _schema(event)
         case PartitionsSeen():
             yield "looked", _seen(event)
@@ -69,6 +70,8 @@ def _schema(event: SchemaEvent) -> Line:
         case SchemaDoubted():
             about = {"part": event.part, "doubt": event.doubt.name.lower(), "why": event.doubt.value}
             return "schema_doubted", {"topic": event.topic, **about, "counts": asdict(event.fit)}
+        case TableNoted():
+            return "table_noted", {"topic": event.topic, "notes": list(event.notes)}
         case _ as never:
             assert_never(never)
 

@@ -17,6 +17,7 @@ from archiver.ingest.events import (
     SchemaEvent,
     SchemaRegistryDown,
     StepFinished,
+    TableNoted,
     TaskFinished,
     TopicsOpened,
     Waiting,
@@ -61,7 +62,7 @@ class ArchiveScreen(Bars):
                 self._say_opened(event)
             case PartitionsSeen():
                 self._count_ahead(event)
-            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted() | TableNoted():
                 self.console.print(Text.assemble((f"{event.topic}: ", "yellow"), _schema_remark(event)))
             case WavePlanned():
                 self._begin_wave(event)
@@ -222,6 +223,8 @@ def _schema_remark(event: SchemaEvent) -> Text:
             return Text(new_version(event.version, event.changes))
         case SchemaDoubted():
             return Text(doubt_remark(event.topic, event.part, event.fit, event.doubt))
+        case TableNoted():
+            return Text("\n  ".join(event.notes))
         case _ as never:
             assert_never(never)
 

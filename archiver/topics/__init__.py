@@ -4,15 +4,18 @@
 partitions, `state_reader` gives the `state` of topics. `partition_inspector` gets the bounds of logs from `log_bounds`
 and the beginning of archives from `start_offsets`; `continuity` says whether a log still is the archived one, with
 `divergence` and `archive_reader`. `shared_tables` names topics that would share a table. `owner_status` says what the
-table's owner keeps, `hidden_rows` what engines leave out. `catalog_pool` and `ledgers_ahead` read
-many topics together. Nothing here archives a record.
+table's owner keeps, `hidden_rows` what engines leave out, `engine_limits` which columns they don't take, and
+`catalog_upkeep` what the catalog does by itself. `catalog_pool` and `ledgers_ahead` read many topics together. Nothing
+here archives a record.
 """
 
 __all__ = [
     "archive_reader",
     "catalog_pool",
+    "catalog_upkeep",
     "continuity",
     "divergence",
+    "engine_limits",
     "hidden_rows",
     "inspection",
     "leases",

@@ -5,7 +5,7 @@ It doesn't depend on order or batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.wire.digest import sum_of_hashes
+from archiver.wire.record_sizes import sizes_of
 from catalog.digests import digest_text
 
 _LOG_APPEND_TIME = pa.scalar(1, pa.int32())
@@ -21,9 +22,13 @@ _SEEN = ("partition", "offset", "timestamp_type", "timestamp", "key", "value", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDigest:
-    """The sum of the records' hashes, modulo 2^128. Digests of disjoint sets of records add up."""
+    """The sum of the records' hashes, modulo 2^128. Digests of disjoint sets of records add up.
+
+    `largest` is the most bytes that one of the records takes in a batch. It is None if it isn't known.
+    """
 
     total: int = 0
+    largest: int | None = field(default=0, compare=False)
 
     @classmethod
     def of_fetched(cls, records: pa.RecordBatch, *, partition: int) -> Self:
@@ -37,16 +42,21 @@ class RecordDigest:
                 types,
                 pc.if_else(is_append, records.column("append_timestamp"), records.column("timestamp")),
                 *(records.column(name) for name in ("key", "value", "headers")),
-            )
+            ),
+            largest=None,
         )
 
     @classmethod
     def of_seen(cls, records: pa.RecordBatch) -> Self:
         """The digest of records in the columns of `archiver.archive.records.RECORDS`; other columns don't matter."""
-        return cls(total=sum_of_hashes(*(records.column(name) for name in _SEEN)))
+        total = sum_of_hashes(*(records.column(name) for name in _SEEN))
+        return cls(total=total, largest=int(sizes_of(records).max()) if records.num_rows else 0)
 
     def __add__(self, other: RecordDigest) -> RecordDigest:
-        return RecordDigest(total=(self.total + other.total) % (1 << 128))
+        largest = None
+        if self.largest is not None and other.largest is not None:
+            largest = max(self.largest, other.largest)
+        return RecordDigest(total=(self.total + other.total) % (1 << 128), largest=largest)
 
     @property
     def text(self) -> str:

@@ -18,6 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.column_options import OPTIONS_FILE, options_file
+from schema_mapping.protobuf.json_names import add_file
 
 PROTOBUF_FORMAT: Final = "protobuf"
 UNION_FORMAT: Final = "protobuf_messages"
@@ -134,7 +135,7 @@ def find_descriptor(source: SourceSchema) -> Descriptor:
         raise DescriptorError(missing_message(source.message, tuple(homes)))
     pool = DescriptorPool()
     needed = (homes[source.message], *_homes_of_extensions(source.extensions, files.values()))
-    _fill(pool, files, needed, source.message)
+    add_files(pool, files, needed, source.message)
     return pool.FindMessageTypeByName(source.message)
 
 
@@ -198,7 +199,13 @@ def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
     return parsed
 
 
-def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted: Iterable[str], message: str) -> None:
+def add_files(
+    pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted: Iterable[str], message: str
+) -> None:
+    """Add the wanted files to the pool, with all that they import.
+
+    Raises DescriptorError, with the message that they are for, if one is missing or contradicts itself.
+    """
     added: set[str] = set()
 
     def add(name: str, wanted_by: str, trail: tuple[str, ...]) -> None:
@@ -219,7 +226,7 @@ def _fill(pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted
         added.add(name)
         _check_edition(file)
         try:
-            pool.Add(file)
+            add_file(pool, file)
         except TypeError as error:
             raise DescriptorError(f"protobuf refuses a file of the schema: {error}", file=name) from error
 

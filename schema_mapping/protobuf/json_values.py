@@ -1,22 +1,26 @@
 """Shows messages as canonical Protobuf JSON, by the schema that their rows were written with.
 
-Messages without such a form keep their bytes, with the reason.
+Messages without such a form keep their bytes, with the reason. Fields that have the same name in JSON are shown under
+their own names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 from google.protobuf import json_format
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import names
-from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor
+from schema_mapping.protobuf.descriptors import SourceSchema, find_descriptor, parse_descriptor_set
+from schema_mapping.protobuf.json_names import with_own_names
 from schema_mapping.value_format import SHOWN_FIELDS
 
 _UNSHOWABLE: Final = (json_format.Error, TypeError, ValueError, OverflowError, RecursionError)
@@ -61,5 +65,7 @@ def as_json(schema: SourceSchema, data: bytes) -> str:
 
 @lru_cache(maxsize=64)
 def _message_class(schema: SourceSchema) -> type[Message]:
-    message: Any = GetMessageClass(find_descriptor(schema))
+    files = (with_own_names(file) for file in parse_descriptor_set(schema.descriptor_set).file)
+    named = FileDescriptorSet(file=files).SerializeToString()
+    message: Any = GetMessageClass(find_descriptor(replace(schema, descriptor_set=named)))
     return message  # type: ignore[no-any-return]

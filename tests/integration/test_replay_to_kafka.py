@@ -95,9 +95,13 @@ def test_everything_that_a_broker_serves_arrives(stack: Stack, tmp_path: Path) -
     archive_once(config, topic)
     target, file = unique("copy"), tmp_path / "map.jsonl"
 
-    report = moved(
-        config, topic, target, "--create", "--topic-setting", "max.message.bytes=67108864", "--offset-map", file
-    )
+    small = stack.topic(PARTITIONS, {"message.timestamp.before.max.ms": "86400000"})
+    refusal = refused(config, topic, "--progress-topic", f"progress-of-{small}", "--to-kafka", small)
+    assert "nothing was sent" in refusal
+    assert "are larger" in refusal
+    assert "set its message.timestamp.before.max.ms to 9223372036854775807" in refusal
+    assert from_kafka(stack, small, PARTITIONS) == []
+    report = moved(config, topic, target, "--create", "--offset-map", file)
 
     source, copy = from_kafka(stack, topic, PARTITIONS), copied(stack, target)
     assert report["records"] == len(source)

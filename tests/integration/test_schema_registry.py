@@ -22,7 +22,7 @@ from archiver.upkeep.reprocess.job import Reprocess
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.fake_registry import FakeRegistry, fake_registry
-from tests.support.schemas.proto_text import descriptor_of
+from tests.support.schemas.proto_text import compile_text, descriptor_of
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
@@ -82,6 +82,38 @@ def test_records_of_many_schemas_in_one_topic(stack: Stack, registry: FakeRegist
     assert rows[5]["__prefix__"] == b"\0" + second.to_bytes(4, "big") + b"\0"
     assert [row is None or row["__raw__"] is None for row in rows] == [True, False, False, False, True, True, True]
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+
+
+def test_schemas_that_protoc_refuses(stack: Stack, registry: FakeRegistry, tmp_path: Path) -> None:
+    topic = stack.topic()
+    options = """import "google/protobuf/descriptor.proto"; import "acme/options.proto"; enum L { LOW = 0; HIGH = 1; }
+      extend google.protobuf.FieldOptions { optional L x = 50001; }"""
+    field = 'repeated int32 a = 1 [packed = false, (x) = "HIGH"]'
+    quoted = f'syntax = "proto3"; package t; {options} message M {{ {field}; int32 fooBar = 2; int32 foo_bar = 3; }}'
+    older = registry.register(f"{topic}-value", FIRST.replace("int32 a", "acme.Gone a"))
+    latest = registry.register(f"{topic}-value", quoted)
+    values = [b"\0" + latest.to_bytes(4, "big") + b"\0" + body for body in (b"\x08\1\x08\2\x10\3\x18\4", b"\x0a\2\1\2")]
+    stack.produce(topic, *({"value": value} for value in (*values, enveloped(older, FIRST, a=7))))
+    config = stack.config({topic: {"value": FORMAT}}, schema_registry={"url": registry.url})
+    assert run(config).succeeded
+    rows = read(stack, config, topic)
+    assert [row["a"] for row in rows] == [[1, 2], [1, 2], None]
+    assert [row["__err__"] for row in rows] == [None, None, "bad_schema@1"]
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+    shown = CliRunner().invoke(app, ["replay", topic, "--config", str(config), "--format", "jsonl", "--decode"])
+    assert '"fooBar":3,"foo_bar":4' in shown.output.replace(" ", "").replace("\\", "")
+    replaced = descriptor_set_of(FIRST, tmp_path / "older.binpb")
+    value = {**FORMAT, "descriptors": {str(older): str(replaced)}}
+    config = stack.config({topic: {"value": value}}, schema_registry={"url": registry.url})
+    assert run(config).succeeded
+    assert Reprocess(load_config(config), topic, engine=InlineEngine()).run().succeeded
+    assert [row["__err__"] for row in read(stack, config, topic)] == [None, None, None]
+    assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+
+
+def descriptor_set_of(text: str, file: Path) -> Path:
+    file.write_bytes(compile_text(text).descriptor_set)
+    return file
 
 
 def test_a_record_newer_than_the_columns(stack: Stack, registry: FakeRegistry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from archiver.config.model import TopicConfig
@@ -30,7 +31,9 @@ def target_of(
         topic_id=str(topic.topic_id) if topic.topic_id else "",
         cluster_id=topic.cluster_id,
         row=row,
-        layout=SegmentLayout.of_mapping(row, table.properties, opened.bloom_filters),
+        layout=replace(
+            SegmentLayout.of_mapping(row, table.properties, opened.bloom_filters), plain_encodings=config.encodings == "plain"
+        ),
         on_parse_error=config.on_parse_error,
         on_unrecognized=config.on_unrecognized,
         data_location=table.data_location,

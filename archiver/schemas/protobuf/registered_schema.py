@@ -6,28 +6,27 @@ one of its messages by indexes: the place in the file, then the place among the 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor_pool import DescriptorPool
 
 from archiver.errors import BadSchema, ConfigError
-from archiver.schemas.protobuf.schema_files import compile_files
+from archiver.schemas.protobuf.compile_registered import MAIN_FILE, RegisteredFiles, from_base64
+from archiver.schemas.protobuf.schema_files import read_schema_file
 from archiver.schemas.registry.schema_kind import RegisteredSchema, number_context
 from catalog.model import SchemaNumber
 from schema_mapping.errors import DescriptorError
-from schema_mapping.protobuf.descriptors import SourceSchema
+from schema_mapping.protobuf.descriptors import SourceSchema, add_files, parse_descriptor_set
 from schema_mapping.protobuf.type_graph import source_graph
 
 Indexes: TypeAlias = tuple[int, ...]
 
-MAIN_FILE: Final = "registered-schema.proto"
+REPLACING_FILE: Final = "replacing-schema.proto"
 _FIRST_BYTE: Final = b"\x0a"
 """The first byte of a descriptor set with a file: the tag of its field 1. Kept schemas of other kinds have another."""
 
@@ -58,34 +57,79 @@ class CompiledSchema:
         return self.files.SerializeToString(deterministic=True)
 
     @classmethod
-    def from_bytes(cls, schema_id: SchemaNumber, data: bytes) -> Self:
-        """The schema that `to_bytes` gave."""
+    def from_bytes(cls, schema_id: SchemaNumber, data: bytes) -> Self | None:
+        """The schema that `to_bytes` gave. None if it took the place of a registered one."""
         files = FileDescriptorSet.FromString(data)
-        return cls(id=schema_id, main=_main(files), files=files)
+        if any(file.name == REPLACING_FILE for file in files.file):
+            return None
+        return cls(id=schema_id, main=_named(files, MAIN_FILE), files=files)
 
 
 @dataclass(frozen=True, slots=True)
 class ProtobufSchemas:
-    """Protobuf as a kind of registered schemas. Its other form is a `FileDescriptorProto` in base64."""
+    """Protobuf as a kind of registered schemas. Its other form is a `FileDescriptorProto` in base64.
+
+    `imports` are folders of imports that the registry lacks. `replaced` has the schemas, as `read_replacement` returns
+    them, that take the place of these ids and GUIDs.
+    """
 
     name: str = "PROTOBUF"
     label: str = "Protobuf"
     other_form: str = "serialized"
+    imports: tuple[Path, ...] = ()
+    replaced: tuple[tuple[SchemaNumber, bytes], ...] = ()
 
     def is_other_form(self, text: str) -> bool:
         """Whether a schema is a `FileDescriptorProto` in base64, not text."""
-        return _from_base64(text) is not None
+        return from_base64(text) is not None
 
-    def read(self, schema: RegisteredSchema) -> CompiledSchema:
+    def replacement(self, number: SchemaNumber) -> CompiledSchema | None:
+        """The schema that is configured for this id or GUID."""
+        return next((_replacing(number, data) for replaced, data in self.replaced if replaced == number), None)
+
+    def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> CompiledSchema:
         """Compile a schema. Raises BadSchema, with the id, if protoc refuses it or a file is missing."""
-        return compile_registered(schema)
+        for folder in self.imports:
+            if not folder.is_dir():
+                raise ConfigError("there is no such import folder", folder=str(folder))
+        files = RegisteredFiles.of(schema.text, schema.references, self.imports)
+        try:
+            compiled = files.compiled_leniently() if leniently else files.compiled()
+        except ConfigError as error:
+            context = {key: value for key, value in error.context.items() if key != "file"}
+            raise BadSchema(error.message, **number_context(schema.id), **context) from error
+        return CompiledSchema(id=schema.id, main=_named(compiled, MAIN_FILE), files=compiled)
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> CompiledSchema | None:
-        """The schema that `CompiledSchema.to_bytes` wrote. None if another kind wrote it."""
+        """The schema that `CompiledSchema.to_bytes` wrote. None if another kind wrote it, or a replaced schema was."""
+        if (replacement := self.replacement(number)) is not None:
+            return replacement
         return CompiledSchema.from_bytes(number, data) if data.startswith(_FIRST_BYTE) else None
 
 
 PROTOBUF_SCHEMAS: Final = ProtobufSchemas()
+
+
+def read_replacement(path: Path) -> bytes:
+    """Read a schema for an id or GUID from a descriptor-set file. Its last file has the messages that indexes count.
+
+    Raises ConfigError if the file can't be read, isn't a descriptor set, or lacks an import.
+    """
+    try:
+        files = parse_descriptor_set(read_schema_file(path))
+        by_name = {file.name: file for file in files.file}
+        add_files(DescriptorPool(), by_name, by_name, "")
+    except DescriptorError as error:
+        inner = {"schema_file": error.context["file"]} if "file" in error.context else {}
+        raise ConfigError(error.message, **{**error.context, "file": str(path), **inner}) from error
+    files.file[-1].name = REPLACING_FILE
+    return files.SerializeToString(deterministic=True)
+
+
+@lru_cache(maxsize=64)
+def _replacing(number: SchemaNumber, data: bytes) -> CompiledSchema:
+    files = FileDescriptorSet.FromString(data)
+    return CompiledSchema(id=number, main=_named(files, REPLACING_FILE), files=files)
 
 
 def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
@@ -115,50 +159,8 @@ def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
     return tuple(found)
 
 
-def compile_registered(schema: RegisteredSchema) -> CompiledSchema:
-    """Compile a schema to descriptors. Raises BadSchema, with the id, if protoc refuses it or a file is missing."""
-    ready: dict[str, FileDescriptorProto] = {}
-    texts: dict[str, str] = {}
-    for name, text in {**schema.references, MAIN_FILE: schema.text}.items():
-        parsed = _from_base64(text)
-        if parsed is None:
-            texts[name] = text
-        else:
-            parsed.name = name
-            ready[name] = parsed
-    try:
-        files = _compile(texts, ready)
-    except ConfigError as error:
-        raise BadSchema(error.message, **number_context(schema.id)) from error
-    return CompiledSchema(id=schema.id, main=_main(files), files=files)
-
-
-def _main(files: FileDescriptorSet) -> FileDescriptorProto:
-    return next(file for file in files.file if file.name == MAIN_FILE)
-
-
-def _compile(texts: Mapping[str, str], ready: Mapping[str, FileDescriptorProto]) -> FileDescriptorSet:
-    if not texts:
-        return FileDescriptorSet(file=ready.values())
-    with tempfile.TemporaryDirectory(prefix="archiver-schema-") as folder:
-        for name, text in texts.items():
-            path = Path(folder, name)
-            if not path.resolve().is_relative_to(Path(folder).resolve()):
-                raise ConfigError("a reference leaves its folder", reference=name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        compiled = FileDescriptorSet.FromString(
-            compile_files(Path(folder), sorted(texts), FileDescriptorSet(file=ready.values()))
-        )
-    files = {file.name: file for file in (*compiled.file, *ready.values())}
-    return FileDescriptorSet(file=files.values())
-
-
-def _from_base64(text: str) -> FileDescriptorProto | None:
-    try:
-        return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError, DecodeError):
-        return None
+def _named(files: FileDescriptorSet, name: str) -> FileDescriptorProto:
+    return next(file for file in files.file if file.name == name)
 
 
 def _at(file: FileDescriptorProto, indexes: Indexes, *, with_entries: bool) -> str | None:

@@ -10,7 +10,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +25,32 @@ from schema_mapping.protobuf.descriptors import SourceSchema
 from schema_mapping.protobuf.type_graph import source_graph
 
 TIMEOUT_SECONDS: Final = 120
+GOOGLE_FOLDERS: Final = ("google/api/", "google/logging/type/", "google/longrunning/", "google/rpc/", "google/type/")
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A folder of .proto files. Their import paths begin with `prefix`."""
+
+    folder: Path
+    prefix: str = ""
+
+    @property
+    def option(self) -> str:
+        """The folder as protoc's `--proto_path`."""
+        return f"{self.prefix}={self.folder}" if self.prefix else str(self.folder)
+
+
+@cache
+def _shipped() -> tuple[_Root, ...]:
+    """The .proto files of grpc_tools and of this package, and of googleapis-common-protos."""
+    roots = [_Root(Path(str(resources.files("grpc_tools") / "_proto")))]
+    roots.append(_Root(Path(str(resources.files("schema_mapping") / "proto"))))
+    spec = find_spec("google.api.annotations_pb2")
+    assert spec is not None
+    assert spec.origin is not None
+    site = Path(spec.origin).parents[2]
+    return (*roots, *(_Root(site / prefix, prefix) for prefix in GOOGLE_FOLDERS))
 
 
 def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()) -> SourceSchema:
@@ -61,7 +90,7 @@ def compile_proto(
     """Compile one or several `.proto` files to the schema of `message`, with the extensions that become columns.
 
     `imports` are the folders that `import` lines start from. If none of them holds a file, its own folder is one too.
-    Google's well-known types and `archiver/options.proto` are always found. Raises ConfigError if a file or folder is
+    What `is_shipped` names is always found. Raises ConfigError if a file or folder is
     missing, if a file doesn't compile (with protoc's own message), and if the message or an extension isn't there.
     """
     files = (paths,) if isinstance(paths, Path) else tuple(paths)
@@ -74,10 +103,11 @@ def compile_proto(
     return checked(SourceSchema(descriptor_set=compiled, message=message, extensions=tuple(extensions)), files[0])
 
 
-def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet) -> bytes:
+def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet, imports: Sequence[Path] = ()) -> bytes:
     """Compile files in a folder, with all they import, to a serialized descriptor set.
 
-    `ready` has imports that need no compiling. Raises ConfigError with protoc's own message.
+    `ready` has imports that need no compiling, `imports` are folders of further ones. Raises ConfigError with protoc's
+    own message.
     """
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         more = []
@@ -85,7 +115,13 @@ def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet) 
             known = Path(scratch) / "ready.binpb"
             known.write_bytes(ready.SerializeToString())
             more = [f"--descriptor_set_in={known}"]
-        return _protoc(names[0], [str(each) for each in names], [folder], more)
+        return _protoc(names[0], [*map(str, names)], [folder, *imports], more)
+
+
+def is_shipped(name: str) -> bool:
+    """Whether an import needs no file of the user: Google's and Confluent's types, protovalidate, our own options."""
+    roots = (root for root in _shipped() if name.startswith(root.prefix))
+    return any((root.folder / name.removeprefix(root.prefix)).is_file() for root in roots)
 
 
 def _run_protoc(files: Sequence[Path], imports: Sequence[Path]) -> bytes:
@@ -97,12 +133,12 @@ def _run_protoc(files: Sequence[Path], imports: Sequence[Path]) -> bytes:
 
 
 def _protoc(path: Path | str, files: Sequence[str], roots: Sequence[Path], more: Sequence[str]) -> bytes:
-    built_in = (str(resources.files("grpc_tools") / "_proto"), str(resources.files("schema_mapping") / "proto"))
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         result = Path(scratch) / "schema.binpb"
         command = [
             *(sys.executable, "-m", "grpc_tools.protoc", "--include_imports", "--include_source_info", *more),
-            *(f"--proto_path={root}" for root in (*roots, *built_in)),
+            *(f"--proto_path={root}" for root in roots),
+            *(f"--proto_path={root.option}" for root in _shipped()),
             f"--descriptor_set_out={result}",
             *files,
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from archiver.config.formats import ProtobufFormat
@@ -15,6 +16,7 @@ from archiver.schemas.protobuf.registered_schema import (
     CompiledSchema,
     ProtobufSchemas,
     indexes_of,
+    read_replacement,
 )
 from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
 from archiver.schemas.protobuf.schema_ids import SchemaRegistryIds
@@ -44,7 +46,7 @@ class ProtobufSettings:
         if settings.wire_format == "confluent":
             return _registered(settings, place)
         assert settings.message is not None
-        if settings.descriptors is not None:
+        if isinstance(settings.descriptors, Path):
             return read_descriptor_set(settings.descriptors, settings.message, settings.extensions)
         return compile_proto(settings.proto, settings.message, settings.imports, settings.extensions)
 
@@ -56,7 +58,7 @@ class ProtobufSettings:
             return None
         assert schema is not None
         assert place.subjects is not None
-        registry = place.subjects.ids(_subject_of_ids(settings, place), PROTOBUF_SCHEMAS)
+        registry = place.subjects.ids(_subject_of_ids(settings, place), kind_of(settings))
         ids = SchemaRegistryIds(registry=registry).with_schemas(place.subjects.schemas)
         choice = MessageChoice(messages=schema.messages, ids=ids)
         return EnvelopeReader(choice=choice, coerce=settings.coerce, header=place.header)
@@ -85,6 +87,16 @@ class ProtobufSettings:
 
 
 PROTOBUF_SETTINGS: Final = ProtobufSettings()
+
+
+def kind_of(settings: ProtobufFormat) -> ProtobufSchemas:
+    """How the registry's schemas are read with these settings. Raises ConfigError if a file or folder can't be read."""
+    for folder in settings.imports:
+        if not folder.is_dir():
+            raise ConfigError("there is no such import folder", folder=str(folder))
+    files = settings.descriptors if isinstance(settings.descriptors, tuple) else ()
+    replaced = tuple((number, read_replacement(path)) for number, path in files)
+    return replace(PROTOBUF_SCHEMAS, imports=settings.imports, replaced=replaced)
 
 
 def _read_proposed(file: ProposedFile, settings: ProtobufFormat | None, today: MessageSchema | None) -> SourceSchema:
@@ -140,7 +152,7 @@ def _latest(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -
     """The newest schema of a message. If none is named, it is the first message that the subject's schema declares."""
     assert place.subjects is not None
     subject = subject_of(settings, place, message)
-    latest = place.subjects.latest(subject, PROTOBUF_SCHEMAS)
+    latest = place.subjects.latest(subject, kind_of(settings))
     name = message or min(latest.messages_at(FIRST), default=None)
     if name is None:
         raise BadSchema("the subject's schema declares no message", subject=subject, schema_id=latest.id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, cast
 from uuid import UUID
@@ -16,7 +17,7 @@ from archiver.errors import BadSchema, SchemaRegistryError, UnknownSubject
 from archiver.schemas.registry.contexts import context_of
 from archiver.schemas.registry.references import SchemaReferences
 from archiver.schemas.registry.requests import Answer, RegistryRequests, is_refusal
-from archiver.schemas.registry.schema_kind import RegisteredSchema, SchemaKind, SchemaT
+from archiver.schemas.registry.schema_kind import RegisteredSchema, SchemaKind, SchemaT, number_context
 from archiver.schemas.registry.settings import SchemaRegistrySettings
 from catalog.model import SchemaNumber
 
@@ -32,16 +33,14 @@ class SchemaRegistry:
         self._requests = RegistryRequests(settings)
         self._references = SchemaReferences(self._requests)
         self._lock = threading.RLock()
-        self._kinds: dict[str, SchemasOfKind[Any]] = {}
+        self._kinds: dict[SchemaKind[Any], SchemasOfKind[Any]] = {}
 
     def schemas(self, kind: SchemaKind[SchemaT]) -> SchemasOfKind[SchemaT]:
         """The registry's schemas of one kind."""
         with self._lock:
-            if kind.name not in self._kinds:
-                self._kinds[kind.name] = SchemasOfKind(
-                    kind, self._settings, self._requests, self._references, self._lock
-                )
-            return cast("SchemasOfKind[SchemaT]", self._kinds[kind.name])
+            if kind not in self._kinds:
+                self._kinds[kind] = SchemasOfKind(kind, self._settings, self._requests, self._references, self._lock)
+            return cast("SchemasOfKind[SchemaT]", self._kinds[kind])
 
 
 class SchemasOfKind(Generic[SchemaT]):
@@ -76,6 +75,8 @@ class SchemasOfKind(Generic[SchemaT]):
             return self._by_id(schema_id, subject)
 
     def _by_id(self, schema_id: SchemaNumber, subject: str | None) -> SchemaT | None:
+        if (replacement := self._kind.replacement(schema_id)) is not None:
+            return replacement
         asked = schema_id, subject
         if asked in self._known:
             return self._known[asked]
@@ -152,6 +153,8 @@ class SchemasOfKind(Generic[SchemaT]):
             raise BadSchema(
                 f"the subject's schema is {kind}, not {self._kind.label}", subject=subject, schema_id=schema_id
             )
+        if (replacement := self._kind.replacement(schema_id)) is not None:
+            return replacement
         self._known[schema_id, subject] = self._schema(schema_id, found, subject)
         return self._known[schema_id, subject]
 
@@ -166,31 +169,44 @@ class SchemasOfKind(Generic[SchemaT]):
         key = schema_id, context, str(found["schema"])
         if key not in self._read:
             try:
-                self._read[key] = self._read_once(schema_id, found, context)
-            except BadSchema:
-                other = self._in_other_form(schema_id, subject)
-                if other is None:
-                    raise
-                self._read[key] = self._read_once(schema_id, other, context, self._kind.other_form)
+                self._read[key] = self._read_somehow(schema_id, found, subject)
+            except BadSchema as error:
+                of = subject or found.get("subject")
+                more = {"referred_by" if "subject" in error.context else "subject": of} if of else {}
+                raise BadSchema(error.message, **{**number_context(schema_id), **more, **error.context}) from error
         return self._read[key]
+
+    def _read_somehow(self, schema_id: SchemaNumber, found: Answer, subject: str | None) -> SchemaT:
+        """Read the schema as its kind does; if that fails in its other form, and then leniently."""
+        context = context_of(subject)
+        try:
+            return self._read_once(schema_id, found, context)
+        except BadSchema:
+            if self._kind.other_form is None:
+                raise
+            other = self._in_other_form(schema_id, subject)
+        if other is not None:
+            with suppress(BadSchema):
+                return self._read_once(schema_id, other, context, self._kind.other_form)
+        return self._read_once(schema_id, found, context, leniently=True)
 
     def _in_other_form(self, schema_id: SchemaNumber, subject: str | None) -> Answer | None:
         """The schema in its kind's other form: registries print texts that only they can read."""
-        form = self._kind.other_form
-        if form is None:
-            return None
         try:
-            answer = self._ask(schema_id, subject, form)
+            answer = self._ask(schema_id, subject, self._kind.other_form)
         except SchemaRegistryError as error:
             if not is_refusal(error):
                 raise
             return None
         return answer if answer is not None and self._kind.is_other_form(str(answer["schema"])) else None
 
-    def _read_once(self, schema_id: SchemaNumber, found: Answer, context: str, form: str | None = None) -> SchemaT:
+    def _read_once(
+        self, schema_id: SchemaNumber, found: Answer, context: str, form: str | None = None, *, leniently: bool = False
+    ) -> SchemaT:
         parent = context_of(found.get("subject")) or context
         references = dict(self._references.texts(found, parent, form, is_guid=isinstance(schema_id, UUID)))
-        return self._kind.read(RegisteredSchema(id=schema_id, text=str(found["schema"]), references=references))
+        schema = RegisteredSchema(id=schema_id, text=str(found["schema"]), references=references)
+        return self._kind.read(schema, leniently=leniently)
 
 
 @lru_cache(maxsize=8)

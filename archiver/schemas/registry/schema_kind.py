@@ -55,8 +55,14 @@ class SchemaKind(Protocol[SchemaT_co]):
     def is_other_form(self, text: str) -> bool:
         """Whether a registry's answer has the other form. Registries that don't know it return the text again."""
 
-    def read(self, schema: RegisteredSchema) -> SchemaT_co:
-        """Read a schema with its references. Raises BadSchema, with the id, if it can't be read."""
+    def replacement(self, number: SchemaNumber) -> SchemaT_co | None:
+        """The schema that the configuration puts in place of this id or GUID. None if the registry's counts."""
+
+    def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> SchemaT_co:
+        """Read a schema with its references. Raises BadSchema, with the id, if it can't be read.
+
+        Read it `leniently`, as Kafka's clients do, if that changes nothing about the meaning of bytes.
+        """
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> SchemaT_co | None:
         """The schema that `to_bytes` wrote. None if another kind wrote it: the bytes must show which kind they are."""

@@ -55,13 +55,17 @@ class Encodings:
     constant: frozenset[int] = frozenset()
 
 
-def choose_encodings(leaves: Sequence[ParquetLeaf], rows: pa.RecordBatch) -> Encodings:
-    """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary."""
+def choose_encodings(leaves: Sequence[ParquetLeaf], rows: pa.RecordBatch, *, is_plain: bool = False) -> Encodings:
+    """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary.
+
+    With `is_plain` only dictionaries and plain values are chosen: some readers know no other encodings.
+    """
     chosen: dict[int, Encoding] = {}
     long: set[int] = set()
     constant: set[int] = set()
     for leaf, values in zip(leaves, _leaf_values(rows.columns), strict=True):
-        chosen[leaf.index] = _choice(leaf, values)
+        choice = _choice(leaf, values)
+        chosen[leaf.index] = Encoding.PLAIN if is_plain and choice is not Encoding.DICTIONARY else choice
         if _is_string(leaf.type) and not _is_short(values):
             long.add(leaf.index)
         if not _is_string(leaf.type) and _is_constant(values):

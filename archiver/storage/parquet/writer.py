@@ -97,12 +97,14 @@ class ParquetSegmentWriter:
         digest: str | None = None,
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
+        largest_record: int | None = None,
     ) -> DataFileInfo:
         """Write the footer and describe the file. Raises StorageError if the spool refuses the bytes."""
         try:
             self._flush()
             writer = self._writer or self._begin(self._layout.schema.empty_table())
-            footer = writer.close(footer_of(self._layout, origin, digest, recognition, partition))
+            pairs = footer_of(self._layout, origin, digest, recognition, partition, largest_record=largest_record)
+            footer = writer.close(pairs)
             self._sink.close()
         except OSError as error:
             raise spool_error(error, self._file.path) from error
@@ -176,7 +178,7 @@ class ParquetSegmentWriter:
         sample = pa.concat_batches(first.slice(0, SAMPLE).to_batches() or [_no_rows(first.schema)])
         plans = column_plans(
             self._leaves,
-            choose_encodings(self._leaves, sample),
+            choose_encodings(self._leaves, sample, is_plain=self._layout.plain_encodings),
             self._compression_level,
             counted=frozenset(identifier for identifier, mode in self._modes.items() if mode.counts),
             filters=filter_sizes(self._leaves, self._layout.bloom_filters, first),

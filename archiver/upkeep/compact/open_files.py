@@ -110,7 +110,7 @@ class OneFile:
             (self._making.partition, spans[0].start),
             origin=self._making.origin(spans),
             partition_value=_time_value(sources[0].source.file.partition_values),
-            digest=sum((each.digest for each in sources), RecordDigest()).text if self._is_alone else None,
+            digest=sum((each.digest for each in sources), RecordDigest()) if self._is_alone else None,
             recognition=_recognition(sources) if self._is_alone else None,
             partition=next((place for each in sources if (place := each.reader.metadata.place)), None),
         )
@@ -168,7 +168,7 @@ class FilesByPartition:
             (self._making.partition, start_offset),
             origin=origin,
             partition_value=time or 0,
-            digest=part.sums.digest.text,
+            digest=part.sums.digest,
             partition=None if places.partitioning.is_time_alone else PartitionTuple(places.by, part.values),
         )
         file.info = replace(file.info, partitioned_by=places.by)

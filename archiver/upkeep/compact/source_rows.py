@@ -66,7 +66,9 @@ class SourceRows:
     @property
     def digest(self) -> RecordDigest:
         """The digest of the rows that nobody deleted, once all are read."""
-        return RecordDigest(total=int(self._footer, 16)) if self._footer and self.is_proven else self._kept
+        if not self._footer or not self.is_proven:
+            return self._kept
+        return RecordDigest(total=int(self._footer, 16), largest=self._file.reader.metadata.largest_record)
 
     def removed(self, partition: int) -> Offsets:
         """The offsets of a partition whose rows others deleted, as far as the file was read."""

@@ -134,7 +134,7 @@ class _Rewriting:
         *,
         origin: SegmentOrigin | None,
         recognition: Recognition | None,
-        digest: str | None = None,
+        digest: RecordDigest | None = None,
         partition: PartitionTuple | None = None,
     ) -> None:
         """Finish a file beside the old one, and named like it."""
@@ -204,7 +204,7 @@ class _Rewriting:
                 new,
                 origin=self._file.reader.metadata.origin if is_alone else None,
                 recognition=part.sums.recognition,
-                digest=part.sums.digest.text,
+                digest=part.sums.digest,
                 partition=PartitionTuple(partitioning.by, part.values),
             )
         return self._uploaded(new)

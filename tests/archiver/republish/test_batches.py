@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from archiver.archive.records import RECORDS
 from archiver.codecs import Codec
 from archiver.kafka.transactional_writer import ProducerIdentity
-from archiver.republish.batches import ProducedRecords, sizes_of, split_by_size
+from archiver.republish.batches import ProducedRecords, split_by_size
 from archiver.wire import decode_batches
 from archiver.wire.attributes import TRANSACTIONAL
+from archiver.wire.record_sizes import sizes_of
 
 IDENTITY = ProducerIdentity(producer_id=77, epoch=3, base_sequence=12)
 _bytes = st.none() | st.binary(max_size=30)

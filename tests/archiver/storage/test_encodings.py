@@ -123,3 +123,23 @@ def test_top_level_columns_keep_what_vectorized_readers_know() -> None:
     rows = pa.record_batch({"top": pa.array(range(COUNT)), "repeating": pa.array([1] * COUNT)})
     chosen = choose_encodings(leaves_of(rows.schema), rows)
     assert chosen.chosen == {0: Encoding.PLAIN, 1: Encoding.DICTIONARY}
+
+
+def test_plain_files_have_only_encodings_that_every_reader_knows() -> None:
+    rows = table()
+    leaves = leaves_of(rows.schema)
+    chosen = choose_encodings(leaves, rows, is_plain=True)
+    assert set(chosen.chosen.values()) == {Encoding.PLAIN, Encoding.DICTIONARY}
+    by_values = choose_encodings(leaves, rows).chosen
+    assert {leaf for leaf, kind in by_values.items() if kind is Encoding.DICTIONARY} == {
+        leaf for leaf, kind in chosen.chosen.items() if kind is Encoding.DICTIONARY
+    }
+    sink = pa.BufferOutputStream()
+    writer = FileWriter(sink, rows.schema, column_plans(leaves, chosen, 3))
+    writer.write([rows])
+    writer.close({})
+    data = sink.getvalue().to_pybytes()
+    group = pq.read_metadata(io.BytesIO(data)).row_group(0)
+    names = {name for column in range(group.num_columns) for name in group.column(column).encodings}
+    assert names <= {"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"}
+    assert pq.read_table(io.BytesIO(data)).to_pylist() == rows.to_pylist()

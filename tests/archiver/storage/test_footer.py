@@ -48,3 +48,10 @@ def test_a_file_without_an_origin_still_has_mappings_and_digest() -> None:
 def test_damage_is_named(text: str) -> None:
     with pytest.raises(BadSegment):
         told(layout(), ORIGIN, **{"archiver.other-mappings": text})
+
+
+def test_the_largest_record_is_named() -> None:
+    pairs = footer_of(layout(), ORIGIN, DIGEST, largest_record=12_582_912)
+    kept = {key.encode(): value.encode() for key, value in pairs.items()}
+    assert read_footer(kept, rows=1, path="x").largest_record == 12_582_912
+    assert told(layout(), ORIGIN).largest_record is None

@@ -159,6 +159,7 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
         "waiting",
         "topics_opened",
         "schema_registry_down",
+        "table_noted",
         "schema_changed",
         "looked",
         "failed",
@@ -173,10 +174,10 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
     ]
     assert all("time" in event for event in events)
     assert (events[0]["on"], events[2]["error"]["message"]) == ("Kafka", "nobody answers")
-    assert (events[3]["version"], events[3]["changes"][0]["column"]) == (2, "val.note")
+    assert (events[4]["version"], events[4]["changes"][0]["column"]) == (2, "val.note")
     assert (events[-2]["doubt"], events[-2]["counts"]["unknown"]) == ("unknown", 60)
     assert events[-1]["topics"][0]["recognition"]["value"]["unknown_bytes"] == 300
-    assert events[4]["behind"] == [
+    assert events[5]["behind"] == [
         {"partition": 0, "next_offset": 10, "last_stable": 200},
         {"partition": 1, "next_offset": 10, "last_stable": 60},
     ]

@@ -18,6 +18,7 @@ from archiver.ingest.events import (
     SchemaDoubted,
     SchemaRegistryDown,
     StepFinished,
+    TableNoted,
     TaskFinished,
     TopicsOpened,
     Waiting,
@@ -58,6 +59,7 @@ def run() -> Iterator[JobEvent]:
     yield Waiting(on="Kafka", error=BrokerUnavailable("nobody answers"))
     yield TopicsOpened(tables={"orders": "kafka.orders"})
     yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers"))
+    yield TableNoted(topic="orders", notes=("BigQuery takes at most 15 levels of nested records",))
     added = Change(kind=ChangeKind.ADDED, root="val", path=(7,), field_id=107, column="val.note", after="string")
     yield SchemaChanged(topic="orders", version=2, changes=(added,))
     known = PartitionOffset(next_offset=10)

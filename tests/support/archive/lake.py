@@ -110,9 +110,10 @@ class Lake:
         *,
         partition: int = 0,
         digest: str | None = None,
+        largest: int | None = None,
     ) -> str | None:
         """Archive a range as ingest does: our writer, our commit. No batch: nothing in the range survived."""
-        file = None if batch is None else self._written(rows, batch, (partition, start, end), digest)
+        file = None if batch is None else self._written(rows, batch, (partition, start, end), digest, largest)
         one = TranslatedRange(
             id=new_id(),
             topic=TOPIC.topic,
@@ -131,7 +132,12 @@ class Lake:
         return None if file is None else file.path
 
     def _written(
-        self, rows: RowMapping, batch: pa.RecordBatch, place: tuple[int, int, int], digest: str | None
+        self,
+        rows: RowMapping,
+        batch: pa.RecordBatch,
+        place: tuple[int, int, int],
+        digest: str | None,
+        largest: int | None,
     ) -> DataFileInfo:
         partition, start, end = place
         local = self.path("ours")
@@ -141,7 +147,9 @@ class Lake:
         with closing(SpoolFile.create(local)) as file:
             writer = ParquetFormat().start(file, SegmentLayout.of_mapping(rows, self.metadata.properties))
             writer.write(batch)
-            return writer.close(origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest)
+            return writer.close(
+                origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest, largest_record=largest
+            )
 
     def path(self, name: str) -> Path:
         (self.folder / "data").mkdir(parents=True, exist_ok=True)

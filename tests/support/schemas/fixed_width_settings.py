@@ -70,7 +70,10 @@ class FixedWidthSchemas:
     def is_other_form(self, text: str) -> bool:
         return False
 
-    def read(self, schema: RegisteredSchema) -> RegisteredRecord:
+    def replacement(self, number: SchemaNumber) -> None:
+        return None
+
+    def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> RegisteredRecord:
         try:
             json.loads(schema.text)
         except ValueError as error:

@@ -87,10 +87,12 @@ class ArrowWriter:
         digest: str | None = None,
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
+        largest_record: int | None = None,
     ) -> DataFileInfo:
         assert partition is None, "this format keeps no partitions of columns"
         nothing = pa.RecordBatch.from_pylist([], self._layout.schema)
-        self._ipc.write_batch(nothing, custom_metadata=footer_of(self._layout, origin, digest, recognition))
+        pairs = footer_of(self._layout, origin, digest, recognition, largest_record=largest_record)
+        self._ipc.write_batch(nothing, custom_metadata=pairs)
         self._ipc.close()
         self._sink.close()
         self._is_closed = True

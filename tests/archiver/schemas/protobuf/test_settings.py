@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
 from archiver.config.formats import ProtobufFormat
 from archiver.config.model import SchemaRegistrySection
-from archiver.errors import BadSchema, UnknownSubject
+from archiver.errors import BadSchema, ConfigError, SchemaRegistryUnavailable, UnknownSubject
 from archiver.schemas import FORMATS, SchemaPlace
-from archiver.schemas.registry.subjects import Subjects
+from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.subjects import NOTHING, Subjects
+from catalog.registry.last_known import KnownSchemas
 from tests.support.schemas.fake_registry import FakeRegistry
+from tests.support.schemas.proto_text import compile_text
 from tests.support.schemas.shop_schemas import MONEY, ORDER, UNIT, order
 
 
@@ -71,11 +79,104 @@ def test_subjects_of_several_messages(
         ({"messages": ["a.A", "a.A"]}, "names a message twice"),
         ({"messages": ["a.A"], "coerce": True}, "`coerce` needs one `message`"),
         ({"coerce": True, "wire_format": "plain", "message": "a.A", "proto": "a.proto"}, "`coerce` goes with"),
+        ({"proto": "a.proto"}, "give no `proto`"),
+        ({"descriptors": "a.binpb"}, "give the ids that `descriptors` replaces"),
+        ({"descriptors": {"x": "a.binpb"}}, "'x' is neither a schema's id nor a GUID"),
+        ({"descriptors": {"7": 3}}, "3 is not a path in quotes"),
+        (
+            {"descriptors": {"7": "a"}, "wire_format": "plain", "message": "a.A"},
+            "`descriptors` with schema ids goes with",
+        ),
     ],
 )
 def test_formats_that_cannot_be(keys: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
+
+
+@dataclass
+class Descriptors:
+    """Descriptor sets in a folder, and the section of a topic that puts them in place of registered schemas."""
+
+    folder: Path
+
+    def __call__(self, **texts: str) -> ProtobufFormat:
+        files = {}
+        for name, text in texts.items():
+            source = compile_text(text, imports={"shop_money.proto": MONEY})
+            (self.folder / f"{name}.binpb").write_bytes(source.descriptor_set)
+            files[name.strip("_")] = f"{name}.binpb"
+        settings = {"format": "protobuf", "wire_format": "confluent", "descriptors": files}
+        return ProtobufFormat.model_validate(settings).anchored(self.folder)
+
+
+@pytest.fixture
+def descriptors(tmp_path: Path) -> Descriptors:
+    return Descriptors(tmp_path)
+
+
+def opened(
+    registry: FakeRegistry, settings: ProtobufFormat, known: KnownSchemas = NOTHING, **more: object
+) -> tuple[tuple[str, ...], EnvelopeReader, Subjects]:
+    subjects = Subjects(SchemaRegistrySection.model_validate({"url": registry.url, **more}), known)
+    orders = SchemaPlace(topic="orders", part="value", subjects=subjects)
+    schema = FORMATS.source_schema(settings, orders)
+    reader = FORMATS.envelope_reader(settings, schema, orders)
+    assert schema is not None
+    assert reader is not None
+    return schema.messages, pickle.loads(pickle.dumps(reader)), subjects
+
+
+def read(reader: EnvelopeReader, number: int, indexes: bytes = b"\0") -> list[str]:
+    envelopes = reader.read(pa.array([b"\0" + number.to_bytes(4, "big") + indexes], pa.binary()), None)
+    return list(envelopes.errors)
+
+
+REPAIRED = 'syntax = "proto3"; import "shop_money.proto"; message Zero {} message M { shop.Money price = 1; }'
+
+
+def test_descriptors_replace_only_their_ids(registry: FakeRegistry, descriptors: Descriptors) -> None:
+    good = 'syntax = "proto3"; message M { int32 a = 1; }'
+    broken = registry.register("orders-value", 'syntax = "proto3"; message M { Nope price = 1; }')
+    registry.register("orders-value", good)
+    deleted = broken + 1000
+    settings = descriptors(**{f"_{broken}": REPAIRED, f"_{deleted}": REPAIRED})
+    messages, reader, _ = opened(registry, settings)
+    assert messages == ("M",)
+    assert read(reader, broken) == ["other_message@5"]
+    assert [read(reader, number, b"\2\2") for number in (broken, deleted)] == [[], []]
+    assert read(reader, broken + 1) == []
+    assert read(reader, deleted + 1) == ["unknown_schema_id@1"]
+    _, unreplaced, _ = opened(registry, settings.model_copy(update={"descriptors": None}))
+    assert read(unreplaced, broken, b"\2\2") == ["bad_schema@1"]
+
+
+def test_a_replaced_latest_schema_is_not_cached(registry: FakeRegistry, descriptors: Descriptors) -> None:
+    number = registry.register("orders-value", 'syntax = "proto3"; message M { Nope price = 1; }')
+    settings = descriptors(**{f"_{number}": REPAIRED}).model_copy(update={"message": "M"})
+    messages, _, subjects = opened(registry, settings)
+    assert messages == ("M",)
+    registry.down = True
+    remembered = subjects.news
+    messages, reader, _ = opened(registry, settings, remembered)
+    assert (messages, read(reader, number, b"\2\2")) == (("M",), [])
+    with pytest.raises(SchemaRegistryUnavailable):
+        opened(registry, settings.model_copy(update={"descriptors": None}), remembered)
+    registry.down = False
+    registry.register("orders-value", 'syntax = "proto3"; message M { int32 a = 1; }')
+    _, reader, _ = opened(registry, settings.model_copy(update={"descriptors": None}), remembered, latest_ttl="1s")
+    assert read(reader, number, b"\2\2") == ["bad_schema@1"]
+
+
+def test_descriptors_that_cannot_be_read(registry: FakeRegistry, tmp_path: Path) -> None:
+    (tmp_path / "a.binpb").write_bytes(b"no descriptors")
+    for key, error in (("7", "no FileDescriptorSet"), ("8", "no such schema file")):
+        files = {key: str(tmp_path / {"7": "a.binpb", "8": "gone"}[key])}
+        settings = ProtobufFormat.model_validate(
+            {"format": "protobuf", "wire_format": "confluent", "descriptors": files}
+        )
+        with pytest.raises(ConfigError, match=error):
+            opened(registry, settings)
 
 
 def test_a_coerced_message_knows_its_envelope(registry: FakeRegistry) -> None:

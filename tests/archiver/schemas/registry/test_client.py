@@ -163,12 +163,17 @@ def test_a_reference_that_protoc_refuses_is_asked_for_as_a_descriptor(registry: 
 
 
 @pytest.mark.parametrize("status", [None, 400, 422])
-def test_a_registry_without_descriptors_leaves_what_protoc_says(registry: FakeRegistry, status: int | None) -> None:
+def test_a_registry_without_descriptors_has_its_text_read(registry: FakeRegistry, status: int | None) -> None:
     number = registry.register("s", QUOTED % '"HIGH"')
+    refused = registry.register("s", QUOTED.replace("packed = false", "packed = [true]") % '"HIGH"')
     if status is not None:
         registry.refuses["format"] = status
-    with pytest.raises(BadSchema, match="Value must be identifier for enum-valued option"):
-        client(registry).by_id(number)
+    schema = client(registry).by_id(number)
+    assert schema is not None
+    assert not find_descriptor(schema.source("s.M")).fields_by_name["a"].is_packed
+    assert [path.partition("?")[2] for path in registry.asked] == ["", "format=serialized"]
+    with pytest.raises(BadSchema, match="Expected option value"):
+        client(registry).by_id(refused)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,134 @@
+"""Limits of warehouses and catalogs on a table's columns. All columns of a message are in one struct, so they count.
+
+Sources: https://docs.snowflake.com/en/user-guide/tables-iceberg-data-types (1,000 sub-columns of a structured type),
+https://cloud.google.com/bigquery/docs/nested-repeated (15 levels of nested records), and Glue's answer to larger types:
+"Member must have length less than or equal to 131072".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import DecimalType, FixedType, IcebergType, ListType, MapType, NestedField, StructType
+
+SNOWFLAKE_COLUMNS: Final = 1_000
+BIGQUERY_LEVELS: Final = 15
+GLUE_TYPE_LENGTH: Final = 131_072
+_HIVE_NAMES: Final = {"long": "bigint", "timestamptz": "timestamp", "time": "string", "uuid": "string"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExceededLimit:
+    """A column of the table is more than an engine takes. `setting` says what to set to prevent it."""
+
+    engine: str
+    column: str
+    number: int
+    limit: int
+    unit: str
+    setting: str
+
+    @property
+    def text(self) -> str:
+        """The number, the limit and the setting, for people."""
+        return (
+            f"{self.engine} takes at most {self.limit:,} {self.unit}, and `{self.column}` has {self.number:,}. If"
+            f" {self.engine} must read the table, set {self.setting} before the first record is archived: columns stay"
+            " in a table that has them"
+        )
+
+
+def exceeded_limits(schema: Schema) -> tuple[ExceededLimit, ...]:
+    """The limits that columns of a table exceed."""
+    return tuple(limit for field in schema.fields for limit in _of_column(field))
+
+
+def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
+    kind, name = field.field_type, field.name
+    if not isinstance(kind, StructType):
+        return
+    leaves, levels, length = leaf_columns(kind), struct_levels(kind), len(hive_type(kind))
+    if leaves > SNOWFLAKE_COLUMNS:
+        yield ExceededLimit(
+            engine="Snowflake",
+            column=name,
+            number=leaves,
+            limit=SNOWFLAKE_COLUMNS,
+            unit="sub-columns of a structured column",
+            setting=_columns_setting(kind, SNOWFLAKE_COLUMNS),
+        )
+    if levels > BIGQUERY_LEVELS:
+        yield ExceededLimit(
+            engine="BigQuery",
+            column=name,
+            number=levels,
+            limit=BIGQUERY_LEVELS,
+            unit="levels of nested records",
+            setting=f"max_depth = {BIGQUERY_LEVELS - 1}",
+        )
+    if length > GLUE_TYPE_LENGTH:
+        yield ExceededLimit(
+            engine="AWS Glue",
+            column=name,
+            number=length,
+            limit=GLUE_TYPE_LENGTH,
+            unit="characters of a column's type",
+            setting=_columns_setting(kind, max(1, leaves * GLUE_TYPE_LENGTH // length)),
+        )
+
+
+def _columns_setting(kind: StructType, most: int) -> str:
+    """What keeps the columns of a value below a number: `max_columns` cuts only messages inside it."""
+    own = sum(leaf_columns(field.field_type) for field in kind.fields if not struct_levels(field.field_type))
+    if own <= most:
+        return f"max_columns = {most}"
+    return (
+        f"(archiver.column).exclude on fields in the .proto (`max_columns = {most}` leaves out only messages inside the"
+        f" message, which has {own:,} columns without them)"
+    )
+
+
+def leaf_columns(kind: IcebergType) -> int:
+    """How many columns with values a type has."""
+    match kind:
+        case StructType():
+            return sum(leaf_columns(field.field_type) for field in kind.fields)
+        case ListType():
+            return leaf_columns(kind.element_type)
+        case MapType():
+            return leaf_columns(kind.key_type) + leaf_columns(kind.value_type)
+        case _:
+            return 1
+
+
+def struct_levels(kind: IcebergType) -> int:
+    """How many structs a type has below each other. A map counts as one: BigQuery has a record for its entries."""
+    match kind:
+        case StructType():
+            return 1 + max((struct_levels(field.field_type) for field in kind.fields), default=0)
+        case ListType():
+            return struct_levels(kind.element_type)
+        case MapType():
+            return 1 + max(struct_levels(kind.key_type), struct_levels(kind.value_type))
+        case _:
+            return 0
+
+
+def hive_type(kind: IcebergType) -> str:
+    """The type as Glue keeps it, in Hive's words."""
+    match kind:
+        case StructType():
+            return f"struct<{','.join(f'{field.name}:{hive_type(field.field_type)}' for field in kind.fields)}>"
+        case ListType():
+            return f"array<{hive_type(kind.element_type)}>"
+        case MapType():
+            return f"map<{hive_type(kind.key_type)},{hive_type(kind.value_type)}>"
+        case DecimalType():
+            return f"decimal({kind.precision},{kind.scale})"
+        case FixedType():
+            return "binary"
+        case _:
+            return _HIVE_NAMES.get(str(kind), str(kind))
