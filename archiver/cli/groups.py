@@ -61,7 +61,8 @@ def list_groups(
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe()
-        print_answer({"groups": [group_json(each) for each in found]}, lambda: list_screen(found), as_json=as_json)
+        values = {"groups": [group_json(group) for group in found]}
+        print_answer("groups", values, lambda: list_screen(found), as_json=as_json)
 
 
 @groups_app.command()
@@ -79,7 +80,8 @@ def describe(
 
     with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
         found = asked.describe(names)
-        print_answer({"groups": [group_json(each) for each in found]}, lambda: describe_screen(found), as_json=as_json)
+        values = {"groups": [group_json(group) for group in found]}
+        print_answer("groups", values, lambda: describe_screen(found), as_json=as_json)
 
 
 @groups_app.command()
@@ -129,8 +131,8 @@ def reset(
             moves = asked.planned_reset(group, to, topics=topic or (), partitions=partition or ())
             if not dry_run:
                 asked.reset(group, moves)
-        told = {"group": group, "dry_run": dry_run, "partitions": [move_json(each) for each in moves]}
-        print_answer(told, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
+        values = {"group": group, "dry_run": dry_run, "partitions": [move_json(each) for each in moves]}
+        print_answer("group_reset", values, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
 
 
 @groups_app.command()
@@ -163,8 +165,8 @@ def delete(
             if not dry_run:
                 for each in names:
                     asked.delete(each)
-        told = {"groups": list(names), "dry_run": dry_run}
-        print_answer(told, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
+        values = {"groups": list(names), "dry_run": dry_run}
+        print_answer("groups_deleted", values, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
 
 
 def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:

@@ -48,21 +48,22 @@ def export(
     shares_terminal = output is None and sys.stdout.isatty()  # a bar would stand among the records
     errors = Terminal(stderr=True, force_terminal=False if shares_terminal else None)
     notes = [*range_notes(archive, selection)]
-    for note in notes:
+    for note in () if as_json else notes:
         errors.print(f"{topic}: {note}", style="yellow")
     started = time.monotonic()
     with _opened(output) as stream, _observed(errors, topic) as observer:
         work = Export(archive=archive, selection=selection, limit=limit, observer=observer)
         records = export_arrow(work, stream) if is_arrow else export_jsonl(work, stream, decoded=decode)
     seconds, size = time.monotonic() - started, stream.size_bytes
-    if output is not None and as_json:
+    if as_json:
         write_line(
             "replayed",
+            out=sys.stderr if output is None else sys.stdout,
             topic=topic,
             records=records,
-            bytes=size,
+            size_bytes=size,
             seconds=round(seconds, 3),
-            file=str(output),
+            file=None if output is None else str(output),
             notes=notes,
         )
         return

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
-from archiver.terminal.console import TextConsole
+from archiver.terminal.answer import print_answer
 from archiver.terminal.error_text import error_text
-from archiver.terminal.json_lines import error_json
+from archiver.terminal.json_lines import error_or_none
 from schema_mapping.columns.compatibility import Rule
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ def show(topic: Topic, config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = Fa
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         found = outline(registry.ledger.load(row))
-        if as_json:
-            _print_json({"topic": topic, "table": row.table, **found.to_json()})
-        else:
-            TextConsole().print(outline_tree(topic, row.table, found))
+        values = {"topic": topic, "table": row.table, **found.to_json()}
+        print_answer("schema", values, lambda: outline_tree(topic, row.table, found), as_json=as_json)
 
 
 @schema_app.command()
@@ -59,9 +57,6 @@ def history(
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         records = registry.ledger.history(row)
-        if not as_json:
-            TextConsole().print(history_text(topic, records))
-            return
         versions = [
             {
                 "version": each.version,
@@ -71,7 +66,8 @@ def history(
             }
             for each in records
         ]
-        _print_json({"topic": topic, "table": row.table, "versions": versions})
+        values = {"topic": topic, "table": row.table, "versions": versions}
+        print_answer("schema_history", values, lambda: history_text(topic, records), as_json=as_json)
 
 
 @schema_app.command()
@@ -131,12 +127,13 @@ def diff(
         if check and down is not None:
             raise down
         broken = broken_rules(found.changes, allowed=allow or ()) if check else ()
-        if as_json:
-            verdict = {"compatible": not broken, "broken": [each.to_json() for each in broken]} if check else {}
-            told = {"schema_registry_down": error_json(down)} if down else {}
-            _print_json({**compared.subject, **found.to_json(), **told, **verdict})
-        else:
-            _print_diff(compared, verdict_lines(broken) if check else ())
+        verdict = {"compatible": not broken, "broken": [rule.to_json() for rule in broken]} if check else {}
+        print_answer(
+            "schema_diff",
+            {**compared.subject, **found.to_json(), "schema_registry_down": error_or_none(down), **verdict},
+            lambda: _diff_screen(compared, verdict_lines(broken) if check else ()),
+            as_json=as_json,
+        )
     if broken:
         raise typer.Exit(FAILED)
 
@@ -151,17 +148,15 @@ class _Compared:
     schema_registry_down: SchemaRegistryError | None = None
 
 
-def _print_diff(compared: _Compared, verdict: Sequence[Text]) -> None:
+def _diff_screen(compared: _Compared, verdict: Sequence[Text]) -> RenderableType:
     from archiver.terminal.schema_screen import changes_lines
 
-    console = TextConsole()
+    down: list[Text] = []
     if compared.schema_registry_down is not None:
-        down = error_text(compared.schema_registry_down)
-        console.print(Text.assemble(("By the schemas last known: ", "yellow"), down))
-    console.print(Text(compared.told))
+        error = error_text(compared.schema_registry_down)
+        down.append(Text.assemble(("By the schemas last known: ", "yellow"), error))
     cuts = (Text(f"  cut: {cut}") for cut in compared.diff.cuts)
-    for line in (*changes_lines(compared.diff.changes), *cuts, *verdict):
-        console.print(line)
+    return Group(*down, Text(compared.told), *changes_lines(compared.diff.changes), *cuts, *verdict)
 
 
 def _proposed(path: Path, topic: str, file: Path | None, message: str | None, *, of_key: bool) -> _Compared:
@@ -222,7 +217,3 @@ def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicR
         if not registry.ledger.history(row):
             raise not_archived(topic, row.table)
         yield loaded, registry, row
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

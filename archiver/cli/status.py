@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ def status(
 ) -> None:
     """Print progress, lag and problems of topics. Exits with 1 if a topic cannot continue. Archives nothing."""
     with quick_imports():
+        from archiver.terminal.answer import print_answer
         from archiver.terminal.status_screen import status_json, status_screen
 
     with without_pandas(), reported(as_json=as_json):
@@ -51,10 +51,8 @@ def status(
                 number = _watch(look, seconds or WATCH_SECONDS, as_json=as_json, partitions=partitions)
                 raise typer.Exit(SIGNALLED + number)
             found = look()
-    if as_json:
-        typer.echo(json.dumps({"topics": [status_json(each) for each in found]}, indent=2, ensure_ascii=False))
-    else:
-        TextConsole().print(status_screen(found, partitions=partitions))
+    values = {"topics": [status_json(topic) for topic in found], "error": None}
+    print_answer("status", values, lambda: status_screen(found, partitions=partitions), as_json=as_json)
     if any(each.problems for each in found):
         raise typer.Exit(FAILED)
 
@@ -83,14 +81,14 @@ def _watch(look: Look, seconds: float, *, as_json: bool, partitions: bool) -> in
 
 
 def _show_once(look: Look, console: TextConsole, *, as_json: bool, partitions: bool) -> None:
-    from archiver.terminal.json_lines import error_json, write_line
+    from archiver.terminal.json_lines import error_or_none, write_line
     from archiver.terminal.status_screen import status_json
 
     if not as_json:
         console.print(_looked(look, partitions=partitions))
         return
     found, error = _try(look)
-    write_line("status", topics=[status_json(each) for each in found], error=error_json(error) if error else None)
+    write_line("status", topics=[status_json(each) for each in found], error=error_or_none(error))
 
 
 def _looked(look: Look, *, partitions: bool) -> RenderableType:

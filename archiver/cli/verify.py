@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
 
 _PART = "Only a part"
@@ -81,7 +81,7 @@ def verify(
             "--public-key", metavar="FILE", help="Public key of the report's signature (PEM).", rich_help_panel=_REPORT
         ),
     ] = None,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Read whole tables and prove that they contain every archived record, offset by offset.
@@ -93,12 +93,10 @@ def verify(
     from archiver.config import load_config
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
-    from archiver.terminal.verify_json import verify_lines
     from archiver.terminal.verify_screen import VerifyScreen
     from archiver.upkeep.verify.choice import Choice
     from archiver.upkeep.verify.job import Verify
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         if check_report is not None:
             _check(check_report, public_key, as_json=as_json)
@@ -106,7 +104,7 @@ def verify(
         if public_key is not None:
             raise ConfigError("--public-key goes with --check-report")
         choice = Choice.parse(start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed)
-        output = Output(as_json=as_json, lines_of=verify_lines, screen=lambda: VerifyScreen(Terminal()))
+        output = Output(VerifyScreen(Terminal()), as_json=as_json)
         with output:
             done = Verify(
                 load_config(config),
@@ -125,15 +123,13 @@ def verify(
 
 def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
     """Check a report and show it. It fails if the report was changed, not if it tells of faults."""
-    from archiver.terminal.json_lines import write_line
+    from archiver.terminal.answer import print_answer
     from archiver.upkeep.verify.document import check_report
 
     found = check_report(path, public_key)
-    if as_json:
-        write_line("report", file=str(path), key_id=found.key_id, report=found.report)
-        return
-    typer.echo(found.page)
     signed = (
         f"it is signed by key {found.key_id}" if found.key_id else "its signature wasn't checked: give --public-key"
     )
-    typer.echo(f"{path}: the report is intact, {signed}")
+    values = {"file": str(path), "key_id": found.key_id, "report": found.report}
+    text = f"{found.page}\n{path}: the report is intact, {signed}"
+    print_answer("report", values, lambda: text, as_json=as_json, soft_wrap=True)

@@ -1,8 +1,10 @@
-"""Shows people an archive job: a bar on a terminal, a line where little happened, a table where much did."""
+"""Describes an archive job: a bar, then a line if little happened, else a table; a JSON line for each event."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, assert_never
 
 from rich.text import Text
 
@@ -22,13 +24,16 @@ from archiver.ingest.events import (
     Waiting,
     WavePlanned,
 )
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.report import JobReport, TopicReport
 from archiver.terminal.amounts import clock_time, counted, duration, rates, share, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
+from archiver.terminal.json_lines import Line, error_json, error_or_none, finished_line
 from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version
+from catalog.model import TranslatedRange
 
 SHOWN = 8
 """How many topics are named one by one as they are opened, and how many failures at the end."""
@@ -51,6 +56,37 @@ class ArchiveScreen(Bars):
         self._waiting: dict[tuple[str, int], int] = {}
         self._failures: dict[str, str] = {}
         self._failed_before: dict[str, str] = {}
+
+    @staticmethod
+    def lines(event: JobEvent) -> Iterator[Line]:  # noqa: C901 - one case for each kind of event
+        """Make the line of an event: its name, and its values by name."""
+        match event:
+            case Waiting():
+                yield "waiting", {"on": event.on, "error": error_json(event.error)}
+            case TopicsOpened():
+                yield "topics_opened", {"tables": dict(event.tables)}
+            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+                yield _schema(event)
+            case PartitionsSeen():
+                yield "looked", _seen(event)
+            case WavePlanned():
+                planned = {topic: [_range(each) for each in those] for topic, those in event.ranges.items()}
+                yield "wave_planned", {"wave": event.wave, "ranges": planned}
+            case TaskFinished():
+                yield "task_finished", _task(event)
+            case StepFinished():
+                seconds = round(event.seconds, 6)
+                yield "step_finished", {"topic": event.topic, "step": event.step, "seconds": seconds}
+            case RangesCommitted():
+                ranges = [_range(each) | {"lost": each.lost} for each in event.ranges]
+                yield "committed", {"topic": event.topic, "ranges": ranges}
+            case Failed():
+                error = error_json(event.error)
+                yield "failed", {"topic": event.topic, "partition": event.partition, "error": error}
+            case RunFinished():
+                yield from _run(event.report)
+            case _ as never:
+                assert_never(never)
 
     def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
         """Show an event."""
@@ -137,7 +173,7 @@ class ArchiveScreen(Bars):
         self.clear()
         if report.error is not None:
             self.say_error("The run ended early", report.error)
-        active = [topic for topic in report.topics if topic.records or topic.failures or _lost(topic)]
+        active = [*filter(_is_active, report.topics)]
         if self._repeats and not active and report.error is None:
             what = "stopped" if report.stopped else _idle(sum(self._waiting.values()))
             self._print(f"{what}, {duration(report.seconds)}", style="dim")
@@ -250,5 +286,94 @@ def _lost(topic: TopicReport) -> bool:
     return any(each.lost_offsets for each in topic.partitions)
 
 
+def _is_active(topic: TopicReport) -> bool:
+    """Whether a run archived something of a topic, or failed to."""
+    return bool(topic.records or topic.failures or _lost(topic))
+
+
 def _place(topic: str, partition: int | None) -> str:
     return topic if partition is None else f"{topic}-{partition}"
+
+
+def _schema(event: SchemaEvent) -> Line:
+    match event:
+        case SchemaRegistryDown():
+            return "schema_registry_down", {"topic": event.topic, "error": error_json(event.error)}
+        case SchemaChanged():
+            changes = [change.to_json() for change in event.changes]
+            return "schema_changed", {"topic": event.topic, "version": event.version, "changes": changes}
+        case SchemaDoubted():
+            about = {"part": event.part, "doubt": event.doubt.name.lower(), "why": event.doubt.value}
+            return "schema_doubted", {"topic": event.topic, **about, "counts": asdict(event.fit)}
+        case _ as never:
+            assert_never(never)
+
+
+def _seen(event: PartitionsSeen) -> dict[str, Any]:
+    """The partitions that have something to archive, and how many partitions there are in all."""
+    behind = [
+        {"partition": each.partition, "next_offset": each.next_offset, "last_stable": each.last_stable}
+        for each in event.partitions
+        if each.next_offset < each.last_stable
+    ]
+    return {"topic": event.topic, "partitions": len(event.partitions), "behind": behind}
+
+
+def _task(event: TaskFinished) -> dict[str, Any]:
+    """The range that the task should cover and what it covered, its metrics, and the seconds of its steps."""
+    result = event.result
+    measures = {name: value for name, value in asdict(result.metrics).items() if not name.endswith("_seconds")}
+    return {
+        "topic": event.topic,
+        "planned": _range(event.planned),
+        "covered": [_range(each) for each in result.ranges],
+        **measures,
+        "steps": {step: round(seconds, 6) for step, seconds in result.metrics.steps.items()},
+        "seconds": round((result.finished_ns - result.started_ns) / 1e9, 6),
+        "error": error_or_none(result.error),
+    }
+
+
+def _run(report: JobReport) -> Iterator[Line]:
+    for topic in filter(_is_active, report.topics):
+        yield "archived", _topic(topic)
+    yield finished_line(
+        succeeded=report.succeeded,
+        dry_run=False,
+        seconds=report.seconds,
+        topics=len(report.topics),
+        records=report.records,
+        stopped=report.stopped,
+        waves=report.waves,
+        error=error_or_none(report.error),
+    )
+
+
+def _topic(topic: TopicReport) -> dict[str, Any]:
+    return {
+        "topic": topic.topic,
+        "table": topic.table,
+        "records": topic.records,
+        "files": topic.files,
+        "file_bytes": topic.file_bytes,
+        "source_bytes": topic.metrics.source_bytes,
+        "raw_share": topic.raw_share,
+        "recognition": {part: asdict(fit) for part, fit in topic.recognition.parts.items()},
+        "commits": topic.commits,
+        "partitions": [
+            {
+                "partition": each.partition,
+                "from_offset": each.from_offset,
+                "to_offset": each.to_offset,
+                "records": each.records,
+                "lost_offsets": each.lost_offsets,
+                "error": error_or_none(each.error),
+            }
+            for each in topic.partitions
+        ],
+        "error": error_or_none(topic.error),
+    }
+
+
+def _range(each: PlannedRange | TranslatedRange) -> dict[str, int]:
+    return {"partition": each.partition, "start_offset": each.start_offset, "end_offset": each.end_offset}

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from archiver.terminal.amounts import age, clock_time, counted, size
 from archiver.terminal.error_text import error_text
-from archiver.terminal.json_lines import error_json
+from archiver.terminal.json_lines import error_or_none
 from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.terminal.owner_words import erasure_remark
 from archiver.terminal.schema_words import doubt_remark, fit_remarks
@@ -109,9 +109,9 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "lag_records": status.lag_records,
         "lag_seconds": _rounded(status.lag_seconds),
         "lost_offsets": status.lost_offsets,
-        "erased_rows": status.gone.erased,
-        "lost_rows": status.gone.lost,
-        "retired_rows": status.gone.retired,
+        "erased_records": status.gone.erased,
+        "lost_records": status.gone.lost,
+        "retired_records": status.gone.retired,
         "holds": status.holds,
         "holes": [
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
@@ -121,25 +121,25 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
             for each in status.altered
         ],
-        "not_compared_rows": status.uncompared_rows,
+        "not_compared_records": status.uncompared_rows,
         "unseen_before_snapshot": status.unseen_before,
         "files": {str(state): asdict(count) for state, count in status.files.items()},
         "partitions": [
             asdict(replace(each, problem=None))
-            | {"lag_seconds": _rounded(each.lag_seconds), "problem": _problem(each.problem)}
+            | {"lag_seconds": _rounded(each.lag_seconds), "problem": error_or_none(each.problem)}
             for each in status.partitions
         ],
         "recognition": {part: asdict(fit) for part, fit in status.recognition.parts.items()},
-        "uncounted_rows": status.uncounted_rows,
+        "uncounted_records": status.uncounted_rows,
         "open_erasures": [
             {name: getattr(each, name) for name in ("id", "is_searched", "settings", "snapshots")}
             for each in status.erasures
         ],
         "owner_remarks": list(status.owner_remarks),
-        "hidden_rows": list(status.hidden_rows),
+        "hidden_records": list(status.hidden_rows),
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
-        "problem": _problem(status.problem),
-        "needs_consent": _problem(status.consent),
+        "problem": error_or_none(status.problem),
+        "needs_consent": error_or_none(status.consent),
         "chores": [
             asdict(chore) | {name: _timestamp(getattr(chore, name)) for name in ("ended_at", "failed_at")}
             for chore in status.chores
@@ -186,7 +186,11 @@ def _remarks(status: TopicStatus) -> list[Text]:
         )
     if status.unseen_before is not None:
         remarks.append(
-            Text(f"changes by others before snapshot {status.unseen_before} weren't looked at: it is the oldest left")
+            Text(
+                f"changes that other engines made before snapshot {status.unseen_before} weren't checked: older"
+                f" snapshots have expired. `archiver verify {status.topic}` compares every record with what was archived",
+                style="yellow",
+            )
         )
     remarks += [
         Text(doubt_remark(status.topic, part, status.recognition.parts[part], doubt), style="yellow")
@@ -230,10 +234,6 @@ def _transactions(status: PartitionStatus) -> list[str]:
         f"{each.producer_id} epoch {each.producer_epoch} ({each.transactional_id or 'its id is not visible'})"
         for each in status.open_transactions
     ]
-
-
-def _problem(error: ContextError | None) -> dict[str, Any] | None:
-    return None if error is None else error_json(error)
 
 
 def _timestamp(time: datetime | None) -> str | None:

@@ -55,9 +55,9 @@ def test_a_missing_configuration_is_named_and_exits_with_2(tmp_path: Path) -> No
 
 def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
     done = RUNNER.invoke(app, ["archive", "--json", "--config", str(tmp_path / "nowhere.toml")])
-    error = json.loads(done.stderr)
-    assert error["error"] == "ConfigError"
-    assert error["context"] == {"file": str(tmp_path / "nowhere.toml")}
+    line = json.loads(done.stderr)
+    assert (line["event"], line["error"]["kind"], line["error"]["retryable"]) == ("error", "ConfigError", False)
+    assert line["error"]["context"] == {"file": str(tmp_path / "nowhere.toml")}
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

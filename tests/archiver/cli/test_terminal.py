@@ -105,7 +105,7 @@ def test_a_wrong_broker_is_told_once_off_a_terminal(tmp_path: Path, options: lis
         assert "kafka.net" not in done.stderr
     else:
         (line,) = map(json.loads, done.stderr.splitlines())
-        assert line["error"] == "BrokerUnavailable"
+        assert line["error"]["kind"] == "BrokerUnavailable"
 
 
 def test_other_libraries_and_tracebacks_are_heard_if_asked_for(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from archiver.errors import BrokerUnavailable
 from archiver.ingest.events import Failed, RunFinished
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
-from archiver.terminal.archive_json import archive_lines
 from archiver.terminal.archive_screen import ArchiveScreen
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import JsonLines
@@ -57,7 +56,7 @@ def test_what_ended_a_whole_run_is_told(terminal: bool) -> None:
 
 def test_machines_are_told_too() -> None:
     out = io.StringIO()
-    observer = JsonLines(archive_lines, out)
+    observer = JsonLines(ArchiveScreen.lines, out)
     observer(RunFinished(report=AWAY))
     observer(RunFinished(report=JobReport(topics=(), waves=0, seconds=4.0)))
     away, fine = map(json.loads, out.getvalue().splitlines())

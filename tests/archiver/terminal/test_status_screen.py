@@ -135,7 +135,7 @@ def test_a_look_among_others_has_its_time_and_trouble_first() -> None:
 def test_machines_get_plain_values() -> None:
     found = json.loads(json.dumps(status_json(STATUS)))
     assert (found["lag_records"], found["lag_seconds"], found["lost_offsets"]) == (11_000, 7_300.4, 4)
-    assert (found["erased_rows"], found["lost_rows"], found["retired_rows"]) == (5, 6, 7)
+    assert (found["erased_records"], found["lost_records"], found["retired_records"]) == (5, 6, 7)
     assert found["holes"] == [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 3}]
     assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27, "files": 0}}
     assert found["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"
