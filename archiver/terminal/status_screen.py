@@ -188,7 +188,8 @@ def _remarks(status: TopicStatus) -> list[Text]:
         remarks.append(
             Text(
                 f"changes that other engines made before snapshot {status.unseen_before} weren't checked: older"
-                f" snapshots have expired. `archiver verify {status.topic}` compares every record with what was archived",
+                f" snapshots have expired. `archiver verify {status.topic}` compares every record with what was"
+                " archived",
                 style="yellow",
             )
         )
