@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from archiver.archive.assemble import Mappings
 from archiver.archive.deletes import Mask
+from archiver.records.column_values import Value
+from archiver.records.table_columns import TableColumn
 from archiver.records.where import Answer
 from archiver.storage.row_columns import column_by_id
-from archiver.upkeep.removal.column_values import Value
-from archiver.upkeep.removal.table_columns import TableColumn
 from schema_mapping import names
 from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
 from schema_mapping.row import RowMapping
