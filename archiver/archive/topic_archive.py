@@ -7,13 +7,15 @@ does it read a table that others set back: records would be missing without a wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pyarrow as pa
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from archiver.archive.assemble import NO_COERCION
@@ -28,7 +30,7 @@ from archiver.archive.mappings import (
 )
 from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import TopicStorage
-from archiver.archive.partition_scan import PartitionScan
+from archiver.archive.partition_scan import OpensFile, PartitionScan, open_records
 from archiver.archive.plan import TopicSnapshot, select_files
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.records import AS_CONSUMED, RecordShape
@@ -36,13 +38,14 @@ from archiver.archive.table_files import ManifestReader
 from archiver.archive.tables import CatalogTables, TableSource
 from archiver.archive.watermarks import first_offset_since, high_watermark, latest_time, low_watermark
 from archiver.config import Config
-from archiver.errors import ArchiveReplaced, ObjectMissing, RecordsRetired
+from archiver.errors import ArchiveReplaced, ObjectMissing, RecordsRetired, ReplayError
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
+from schema_mapping.columns.ledger import LedgerState
 
 if TYPE_CHECKING:
     from archiver.storage.journal import TableJournal
@@ -61,8 +64,11 @@ class TopicArchive:
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
         cache: PlanCache | None = None,
+        ledger: Callable[[str, UUID], LedgerState] | None = None,
     ) -> None:
-        """`registry` takes the archived cluster's id and the table's UUID, and returns mappings that no footer holds.
+        """`ledger` takes the same as `registry`, and returns the columns of all schema versions.
+
+        `registry` takes the archived cluster's id and the table's UUID, and returns mappings that no footer holds.
 
         `coercion` says where envelopes are added; without it records come back byte for byte. `spill` is as in
         TopicStorage. `cache` holds what earlier processes read from manifests.
@@ -81,7 +87,19 @@ class TopicArchive:
         self.topic_id = UUID(named) if named else None
         fallback = registry(self.cluster_id, self.table_uuid) if registry else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
+        self._ledger = ledger
         self._snapshot = self._read(table)
+
+    def ledger(self) -> LedgerState:
+        """Return the columns of all schema versions. ReplayError without a registry; raises RegistryError."""
+        if self._ledger is None:
+            raise ReplayError("conditions on columns need the registry: open the archive with one", topic=self.topic)
+        return self._ledger(self.cluster_id, self.table_uuid)
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns at the last refresh."""
+        return self._schema
 
     @property
     def snapshot(self) -> TopicSnapshot:
@@ -129,12 +147,13 @@ class TopicArchive:
         *,
         shape: RecordShape = AS_CONSUMED,
         min_timestamp: int | None = None,
+        open_file: OpensFile = open_records,
     ) -> Generator[pa.RecordBatch, None, None]:
         """Give the records from `start` up to and without `end`, in order.
 
         The default is all that the last refresh knew: from the first offset that wasn't retired up to the end. Batches
         have the columns of `shape` and are never empty. With `min_timestamp` (ms), files and blocks whose records are
-        all older may be left out; older records may come all the same.
+        all older may be left out; older records may come all the same. `open_file` may open files to fewer records.
 
         If a file is gone because the table was rewritten and cleaned up meanwhile, the stream goes on with the current
         snapshot. RecordsRetired if records that were not read yet have been retired by then. Raises ReplayError too,
@@ -149,7 +168,9 @@ class TopicArchive:
                 wanted = RowRange(
                     partition=partition, start_offset=position, end_offset=end, min_timestamp=min_timestamp
                 )
-                for batch in self._scan(snapshot, wanted, shape):
+                opened = partial(open_file, snapshot.storage, shape)
+                files = select_files(snapshot.files, wanted)
+                for batch in PartitionScan(snapshot.storage, files, wanted, open_file=opened):
                     yield batch
                     position = int(offsets_of(batch)[-1]) + 1
             except ObjectMissing:
@@ -185,11 +206,8 @@ class TopicArchive:
                 table_uuid=str(table.metadata.table_uuid),
             )
 
-    @staticmethod
-    def _scan(snapshot: TopicSnapshot, wanted: RowRange, shape: RecordShape) -> Iterator[pa.RecordBatch]:
-        return iter(PartitionScan(snapshot.storage, select_files(snapshot.files, wanted), wanted, shape=shape))
-
     def _read(self, table: Table) -> TopicSnapshot:
+        self._schema = table.schema()
         check_history(table.metadata, topic=self.topic, table=".".join(table.name()))
         offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))
         return TopicSnapshot(
@@ -225,6 +243,27 @@ def open_archive(
 
         return FirstThatKnows(known, JournalMappings(journal))
 
+    def ledger(cluster_id: str, table_uuid: UUID) -> LedgerState:
+        from catalog.registry import RegistryReader
+
+        with RegistryReader(config.registry.dsn, connections=1) as reader:
+            row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
+            if row is None:
+                raise ReplayError(
+                    "the registry doesn't know this table, and conditions on columns need the schema's history: run"
+                    f" `archiver registry rebuild {topic}`",
+                    topic=topic,
+                )
+            return reader.ledger.load(row)
+
     coercion = Coercion.of(config.topic(topic)) if coerces else NO_COERCION
     spool = config.archive.spool
-    return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=spool, cache=PlanCache.below(spool))
+    return TopicArchive(
+        topic,
+        source,
+        registry=registry,
+        coercion=coercion,
+        spill=spool,
+        cache=PlanCache.below(spool),
+        ledger=ledger,
+    )

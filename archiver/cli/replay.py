@@ -40,7 +40,7 @@ def replay(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option("--where", help="Only records that match, for example \"offset < 100 and key = 'a'\"."),
+        typer.Option("--where", help='Only records that match: "offset < 100 and key = \'a\'" or "val.id = 4711".'),
     ] = None,
     as_json: AsJson = False,
     output: Annotated[

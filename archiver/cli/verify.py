@@ -30,6 +30,14 @@ def verify(
         list[int] | None,
         typer.Option("--partition", "-p", help="Only this partition. Repeatable.", rich_help_panel=_PART),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            help="Only ranges with records that match, as for `archiver replay`: val.customer.id = 'x'.",
+            rich_help_panel=_PART,
+        ),
+    ] = None,
     sample: Annotated[
         str | None, typer.Option("--sample", help="Read only this share of the ranges (10%).", rich_help_panel=_PART)
     ] = None,
@@ -103,7 +111,11 @@ def verify(
             return
         if public_key is not None:
             raise ConfigError("--public-key goes with --check-report")
-        choice = Choice.parse(start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed)
+        choice = Choice.parse(
+            start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed, where=where
+        )
+        if where is not None and (metadata is not None or without_registry):
+            raise ConfigError("--where reads the table and its schema's history: it needs the catalog and the registry")
         output = Output(VerifyScreen(Terminal()), as_json=as_json)
         with output:
             done = Verify(

@@ -31,7 +31,7 @@ from archiver.records.where_syntax import ColumnIs
 
 Value: TypeAlias = str | bytes | int | float | Decimal | bool | datetime | date
 
-INSTEAD: Final = "query the table for the partitions and offsets of such records, and erase these"
+INSTEAD: Final = "query the table for the partitions and offsets of such records, and give these"
 """What to do where no condition on a column says what is meant."""
 
 _BITS: Final[dict[type[IcebergType], int]] = {IntegerType: 32, LongType: 64}

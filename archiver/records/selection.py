@@ -76,7 +76,7 @@ class Selection:
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
             partitions=tuple(sorted(set(partitions))),
-            where=None if where is None else _condition(where),
+            where=None if where is None else _parsed(where),
         )
         selection._check_order(start, end)
         return selection
@@ -97,7 +97,7 @@ class Selection:
                 assert_never(self.start)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records for which the condition holds."""
+        """Return the records for which the condition holds. It has no conditions on columns: see `matching`."""
         return records if self.where is None else self.where.filter(records)
 
     def _check_order(self, start: str | None, end: str | None) -> None:
@@ -158,17 +158,10 @@ class Selection:
         return wanted if wanted.start_offset < wanted.end_offset else None
 
 
-def _condition(text: str) -> Where:
+def _parsed(text: str) -> Where:
     from archiver.records.where import Where
 
-    found = Where.parse(text)
-    if found.columns:
-        raise ConfigError(
-            "--where: a replay has no conditions on columns, only `archiver erase` has. Query the table for the"
-            " partitions and offsets, and give these",
-            column=found.columns[0].column,
-        )
-    return found
+    return Where.parse(text)
 
 
 def parse_point(text: str) -> Point:

@@ -32,6 +32,19 @@ _CONTRADICTS_ITSELF: Final = (
 )
 
 
+_BOUNDED: Final = frozenset(
+    {
+        ("INT32", "NONE"),
+        ("INT64", "NONE"),
+        ("INT32", "INT"),
+        ("INT64", "INT"),
+        ("BYTE_ARRAY", "STRING"),
+        ("BYTE_ARRAY", "NONE"),
+    }
+)
+"""Physical and logical types whose bounds are compared as they are: signed numbers, or bytes."""
+
+
 class RowGroups:
     """The row groups of the file at `path`, whose pages end before `pages_end`.
 
@@ -80,6 +93,14 @@ class RowGroups:
             if count is not None:
                 found[identifier] = count
         return found
+
+    def value_bounds(self, index: int, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
+        """The bounds of a column of whole numbers, texts or bytes in a row group, by its statistics."""
+        statistics = self._statistics(index, field_id)
+        if statistics is None or not statistics.has_min_max:
+            return None
+        kind = (statistics.physical_type, statistics.logical_type.type)
+        return (statistics.min_raw, statistics.max_raw) if kind in _BOUNDED else None
 
     def chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
         """What the footer says of a column chunk. BadSegment where it contradicts itself there."""

@@ -101,7 +101,7 @@ def test_groups_of_a_server_with_a_login_come_from_the_registry(tmp_path: Path) 
     config.write_text(GUARDED)
     done = CliRunner().invoke(app, ["groups", "list", "--config", str(config), "--no-json"])
     assert done.exit_code == 1
-    assert done.stderr.startswith("RegistryUnavailable")
+    assert done.stderr.startswith("RegistryUnreachable: Postgres does not answer")
 
 
 def test_kept_groups_have_offsets_and_no_members() -> None:
