@@ -16,7 +16,7 @@ from archiver.cli.commands import Commands
 
 COMMANDS: Final = (
     "demo", "init", "check", "topics", "archive", "replay", "reprocess", "reconcile", "refill", "expire", "hold",
-    "erase", "repartition", "orphans", "compact", "status", "verify", "views",
+    "erase", "repartition", "orphans", "compact", "status", "verify", "views", "files",
 )  # fmt: skip
 """Each is a function in a module of its name in this package."""
 

@@ -27,7 +27,7 @@ from pyiceberg.types import (
 )
 
 from archiver.errors import ConfigError
-from archiver.records.where_syntax import ColumnIs
+from archiver.records.where_syntax import ColumnIs, moment_of
 
 Value: TypeAlias = str | bytes | int | float | Decimal | bool | datetime | date
 
@@ -105,7 +105,7 @@ def _parsed(asked: ColumnIs, kind: IcebergType) -> Value:
             case DateType():
                 return date.fromisoformat(asked.value.text)
             case _:
-                found = datetime.fromisoformat(asked.value.text)
+                found = moment_of(asked.value.text)
     except ValueError:
         raise _mismatch(asked, kind) from None
     if found.tzinfo is None:

@@ -1,9 +1,9 @@
 """The records that a user selects: partitions, a start and an end as offsets or times, and a condition.
 
-    earliest | latest | 1200 | 2026-01-31T00:00:00Z
+    earliest | latest | 1200 | 2026-01-31 | 2026-01-31T00:00:00Z
 
-A time means the first offset at or after it, as in Kafka's own look-up. The end is not included. `where` has the syntax
-of conditions.
+A day is its midnight in UTC. A time means the first offset at or after it, as in Kafka's own look-up. The end is not
+included. `where` has the syntax of conditions.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ import pyarrow as pa
 
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError
+from archiver.records.where_syntax import moment_of
 from archiver.storage.row_columns import NO_TIMESTAMP
 from archiver.storage.segment import RowRange
 
 if TYPE_CHECKING:
     from archiver.records.where import Where
 
-_HINT = "write `earliest`, `latest`, an offset such as 1200, or a time such as 2026-01-31T00:00:00Z"
+_HINT = (
+    "write `earliest`, `latest`, an offset such as 1200, a day such as 2026-01-31, or a time such as"
+    " 2026-01-31T00:00:00Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ def parse_point(text: str) -> Point:
     if word.isdecimal():
         return AtOffset(int(word))
     try:
-        moment = datetime.fromisoformat(text.strip())
+        moment = moment_of(text.strip())
     except ValueError:
         raise ConfigError(f"this is neither an offset nor a time: {_HINT}", found=text) from None
     if moment.tzinfo is None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from archiver.errors import ConfigError
+from archiver.records.where_syntax import moment_of
 from archiver.terminal.amounts import counted
 from archiver.terminal.listing import NOTHING, Column, Listing
 
@@ -152,7 +153,7 @@ def _time(option: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        time = datetime.fromisoformat(text)
+        time = moment_of(text)
     except ValueError:
         raise ConfigError(f"{option}: {text!r} is no time: write 2026-01-31T00:00:00Z") from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time
