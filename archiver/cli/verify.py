@@ -70,7 +70,7 @@ def verify(
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the report as JSON and as FILE.md, signed with [audit] signing_key.",
+            help="Write the report as JSON, signed with [audit] signing_key, and as FILE.md and FILE.html.",
             rich_help_panel=_REPORT,
         ),
     ] = None,
