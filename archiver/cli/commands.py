@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from typer.core import TyperGroup
@@ -14,7 +15,26 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
-        known = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        rows = [(name, each.get_short_help_str(_UNCUT)) for name, each in known if each is not None and not each.hidden]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        self._write(ctx, formatter, "Commands", self.list_commands(ctx))
+
+    def _write(self, ctx: Any, formatter: Any, title: str, names: Iterable[str]) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in names)
+        rows = [
+            (name, command.get_short_help_str(_UNCUT))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class CommandsByPurpose(Commands):
+    """The top of the command line: commands are listed under what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a list of commands for each purpose."""
+        from archiver.cli.command_line import PURPOSES
+
+        for purpose, names in PURPOSES.items():
+            self._write(ctx, formatter, purpose, names)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any, assert_never
 
@@ -34,7 +35,9 @@ from archiver.terminal.json_lines import Line, error_json, error_or_none, finish
 from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version
 from catalog.model import TranslatedRange
+from schema_mapping.errors import ContextError
 
+_IDLE_SECONDS = 3_600.0
 SHOWN = 8
 """How many topics are named one by one as they are opened, and how many failures at the end."""
 
@@ -46,9 +49,14 @@ class ArchiveScreen(Bars):
     again. Then each round is a line with the time, and more only where something happened.
     """
 
-    def __init__(self, console: TextConsole, *, repeats: bool = False) -> None:
+    def __init__(
+        self, console: TextConsole, *, repeats: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__(console, unit="offset")
         self._repeats = repeats
+        self._clock = clock
+        self._idle: tuple[str, float] | None = None
+        self._outage: tuple[str, float] | None = None
         self._wave: str | None = None
         self._waves = 0
         self._known: dict[str, str] = {}
@@ -171,13 +179,12 @@ class ArchiveScreen(Bars):
 
     def _show_report(self, report: JobReport) -> None:
         self.clear()
-        if report.error is not None:
-            self.say_error("The run ended early", report.error)
+        self._show_outage(report.error)
         active = [*filter(_is_active, report.topics)]
         if self._repeats and not active and report.error is None:
-            what = "stopped" if report.stopped else _idle(sum(self._waiting.values()))
-            self._print(f"{what}, {duration(report.seconds)}", style="dim")
+            self._say_idle("stopped" if report.stopped else _idle(sum(self._waiting.values())), report)
         else:
+            self._idle = None
             news = any(topic.records or _lost(topic) for topic in active)
             if self.console.is_terminal and active and (news or not self._repeats):
                 self.console.print(report_listing(active))
@@ -191,6 +198,25 @@ class ArchiveScreen(Bars):
         self._failed_before, self._failures = self._failures, {}
         self._ahead.clear()
         self._waiting.clear()
+
+    def _show_outage(self, error: ContextError | None) -> None:
+        """Print what ended a run in full the first time, then in a line, and a line when runs go on again."""
+        if error is None:
+            if self._outage is not None and self._repeats:
+                self._print(f"back again after {duration(self._clock() - self._outage[1])}", style="green")
+            self._outage = None
+        elif self._repeats and self._outage is not None and self._outage[0] == str(error):
+            self._print(f"{type(error).__name__}, as before", style="red")
+        else:
+            self.say_error("The run ended early", error)
+            self._outage = (str(error), self._clock() if self._outage is None else self._outage[1])
+
+    def _say_idle(self, text: str, report: JobReport) -> None:
+        """Print that a round had nothing to do: when that begins or changes, then once an hour."""
+        now = self._clock()
+        if self._idle is None or self._idle[0] != text or now - self._idle[1] >= _IDLE_SECONDS:
+            self._print(f"{text}, {duration(report.seconds)}", style="dim")
+            self._idle = (text, now)
 
     def _print(self, text: str, *, style: str = "") -> None:
         """Print a line; with the time if the job repeats."""
@@ -268,7 +294,7 @@ def _remarks(report: JobReport, idle: int) -> list[Text]:
     remarks = [Text(f"{topic.topic}: {line}") for topic in report.topics for line in fit_remarks(topic.recognition)]
     if failed:
         more = f" and {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
-        remarks.append(Text(f"Failed, as told above: {', '.join(failed[:SHOWN])}{more}", style="red"))
+        remarks.append(Text(f"Failed (see above): {', '.join(failed[:SHOWN])}{more}", style="red"))
     if idle and report.error is None:
         remarks.append(Text(f"Nothing new in {counted(idle, 'topic')}", style="dim"))
     return remarks

@@ -113,6 +113,9 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
     done = report.done
     if not done.files_before:
         console.print(f"nothing to put together, {duration(report.seconds)}")
+        for topic in report.topics:
+            if topic.small_files and topic.error is None and not topic.failures:
+                console.print(_why_none(topic))
         return
     saved = 1 - done.bytes_after / done.bytes_before if done.bytes_before else 0.0
     console.print(
@@ -126,6 +129,14 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
             )
         if each.stopped:
             console.print(f"{each.topic}: stopped before all was done; run it again", style="yellow")
+
+
+def _why_none(topic: TopicCompaction) -> str:
+    """Say why small files stay: too few of them lie beside each other."""
+    return (
+        f"{topic.topic}: {topic.small_files:,} of {counted(topic.files, 'file')} are small, but no partition of the"
+        f" table has {topic.min_files:,} of one Kafka partition beside each other; --min-files 2 merges fewer"
+    )
 
 
 def _place_of(event: GroupFailed) -> str:
@@ -206,6 +217,7 @@ _DONE: Final[tuple[Field[TopicCompaction], ...]] = (
     ),
     Field(name="planned", value=lambda it: fields_json(_PLANNED, it)),
     Field(name="partitioned_by", value=lambda it: it.partitioned_by),
+    Field(name="small_files", value=lambda it: it.small_files),
     Field(name="discarded_groups", value=lambda it: it.again),
     Field(name="stopped", value=lambda it: it.stopped),
     Field(

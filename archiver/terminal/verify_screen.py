@@ -106,34 +106,34 @@ class VerifyScreen(Bars):
 
 
 def print_topic(console: TextConsole, topic: TopicReport) -> None:
-    """Show what was found of a topic."""
+    """Show the verdict on a topic, then its partitions."""
     if (more := len(topic.faults) - SHOWN) > 0:
         console.print(f"and {counted(more, 'more fault')}; --report and --json have them all", style="dim")
-    listing = Listing(
-        Column(heading="partition", alone=f"{topic.topic}/{{}}", kind="name"),
-        Column(heading="proven", alone="proven: {}"),
-        Column(heading="offsets", alone="up to {}"),
-        Column(heading="gaps", alone="gaps: {}", kind="text"),
-    )
-    for each in topic.partitions:
-        gaps: Counter[str] = Counter()
-        for gap in each.gaps:
-            gaps[gap.kind] += gap.count
-        listing.add(
-            str(each.partition),
-            f"{each.rows:,}",
-            f"{each.end_offset:,}",
-            ", ".join(f"{kind} {number:,}" for kind, number in sorted(gaps.items())) or NOTHING,
-        )
-    console.print(listing)
-    for note in topic.notes:
-        console.print(f"  {note}", style="dim")
     state = "is as it was archived" if topic.succeeded else f"has {counted(len(topic.faults), 'fault')}"
     speed = rates(topic.rows, topic.size_bytes, topic.seconds)
     console.print(
         f"{topic.topic} {state}: {counted(topic.rows, 'record')} proven in {counted(topic.files, 'file')}"
         f"{f', {speed}' if speed else ''}"
     )
+    listing = Listing(
+        Column(heading="partition", alone=f"{topic.topic}/{{}}", kind="name"),
+        Column(heading="proven", alone="proven: {}"),
+        Column(heading="offsets", alone="up to {}"),
+        Column(heading="gaps", alone="gaps: {}", kind="text"),
+    )
+    for partition in topic.partitions:
+        gaps: Counter[str] = Counter()
+        for gap in partition.gaps:
+            gaps[gap.kind] += gap.count
+        listing.add(
+            str(partition.partition),
+            f"{partition.rows:,}",
+            f"{partition.end_offset:,}",
+            ", ".join(f"{kind} {number:,}" for kind, number in sorted(gaps.items())) or NOTHING,
+        )
+    console.print(listing)
+    for note in topic.notes:
+        console.print(f"  {note}", style="dim")
     console.print(f"  root {topic.root}", style="dim", soft_wrap=True)
 
 

@@ -71,8 +71,6 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 COMMANDS = dict(commands(typer.main.get_command(app)))
 SPEAK_TEXT = {("demo",)}
-WRITES_RECORDS = ("replay",)
-"""Its standard output is records, so its errors are text unless it writes to a file or to Kafka."""
 ARGUMENTS = {"topic": "orders", "topics": "orders", "target": "copy", "group": "readers", "name": "jane"}
 MUST_SAY = {
     ("erase",): ("--where", "key = 'jane'", "--yes"),
@@ -134,26 +132,54 @@ def test_every_command_lets_choose_json(words: tuple[str, ...]) -> None:
     assert ({"--json", "--no-json"} <= options) is (words not in SPEAK_TEXT)
 
 
+FORMS = [
+    ({}, [], False),
+    ({}, ["--json"], True),
+    ({"ARCHIVER_OUTPUT": "text"}, [], False),
+    ({"ARCHIVER_OUTPUT": "json"}, [], True),
+    ({"ARCHIVER_OUTPUT": "json"}, ["--no-json"], False),
+]
+"""The environment, the options, and whether output is JSON then: off a terminal as on it."""
+
+
+@pytest.fixture
+def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARCHIVER_OUTPUT")
+
+
+@pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize("words", [words for words in CONFIGURED if words != ("init",)], ids=" ".join)
-@pytest.mark.parametrize("options", [[], ["--json"], ["--no-json"]])
-def test_every_command_speaks_json_where_nobody_reads_along(
-    tmp_path: Path, words: tuple[str, ...], options: list[str]
+@pytest.mark.parametrize(("variables", "options", "expected"), FORMS)
+def test_every_command_prints_text_unless_json_is_chosen(
+    tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], options: list[str], *, expected: bool
 ) -> None:
-    expected = "--no-json" not in options and words != WRITES_RECORDS
-    done = RUNNER.invoke(app, [*invocation(words, tmp_path / "nowhere.toml"), *options])
+    done = RUNNER.invoke(app, [*invocation(words, tmp_path / "nowhere.toml"), *options], env=variables)
     assert is_json(done.stderr) is expected
+    if expected:
+        assert json.loads(done.stderr)["event"] == "error"
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--no-json"]])
-def test_the_stack_speaks_json_where_nobody_reads_along(tmp_path: Path, options: list[str]) -> None:
-    done = RUNNER.invoke(app, ["local", "status", "--dir", str(tmp_path), *options])
+@pytest.mark.usefixtures("no_variable")
+@pytest.mark.parametrize(("variables", "options", "expected"), FORMS)
+def test_the_stack_prints_text_unless_json_is_chosen(
+    tmp_path: Path, variables: dict[str, str], options: list[str], *, expected: bool
+) -> None:
+    done = RUNNER.invoke(app, ["local", "status", "--dir", str(tmp_path), *options], env=variables)
     assert done.exit_code == 1
-    assert done.stdout.startswith("{") is ("--no-json" not in options)
+    assert done.stdout.startswith("{") is expected
 
 
+def test_an_unknown_form_of_output_is_refused_before_any_work(tmp_path: Path) -> None:
+    nowhere = ["status", "--config", str(tmp_path / "nowhere.toml")]
+    done = RUNNER.invoke(app, nowhere, env={"ARCHIVER_OUTPUT": "yaml"})
+    assert done.exit_code == 2
+    assert "ARCHIVER_OUTPUT is 'yaml': set it to text or json" in done.stderr
+
+
+@pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-@pytest.mark.parametrize("command", ["archive", "status", "check", "topics"])
-def test_commands_speak_text_on_a_terminal(tmp_path: Path, command: str, options: list[str]) -> None:
+@pytest.mark.parametrize("command", ["archive", "status"])
+def test_a_terminal_changes_no_form(tmp_path: Path, command: str, options: list[str]) -> None:
     nowhere = [command, "--config", str(tmp_path / "nowhere.toml"), *options]
     ours, theirs = os.openpty()
     try:

@@ -134,3 +134,11 @@ def test_machines_get_a_line_for_each_commit_and_topic(capsys: pytest.CaptureFix
 def test_machines_are_told_nothing_of_a_pause_without_a_commit(capsys: pytest.CaptureFixture[str]) -> None:
     JsonLines(CompactNotes.lines)(CompactFinished(report=report(dry_run=False)))
     assert capsys.readouterr().out == ""
+
+
+def test_small_files_that_stay_have_a_reason() -> None:
+    topic = TopicCompaction(topic="orders", table="kafka.orders", files=240, small_files=240, min_files=5)
+    text = " ".join(shown(CompactReport(topics=(topic,), dry_run=False, seconds=1.5)).split())
+    assert "nothing to put together, 1.5 s" in text
+    assert "orders: 240 of 240 files are small, but no partition of the table has 5 of one Kafka partition" in text
+    assert "--min-files 2 merges fewer" in text
