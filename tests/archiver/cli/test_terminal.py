@@ -128,7 +128,7 @@ def test_versions(columns: int) -> None:
 def test_the_variable_names_the_configuration(tmp_path: Path) -> None:
     done = run_elsewhere([*ARCHIVER, "status"], {"ARCHIVER_CONFIG": str(tmp_path / "elsewhere.toml")})
     assert done.returncode == 2
-    assert json.loads(done.stderr)["context"] == {"file": str(tmp_path / "elsewhere.toml")}
+    assert f"file: {tmp_path / 'elsewhere.toml'}" in done.stderr
 
 
 def test_a_module_runs_like_the_command() -> None:
