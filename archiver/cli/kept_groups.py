@@ -10,8 +10,8 @@ from archiver.kafka.groups import Described, Progress
 
 if TYPE_CHECKING:
     from archiver.config import Config
-    from archiver.serve.groups.offsets import CommittedOffsets
     from catalog.model import PartitionOffset
+    from catalog.registry import GroupOffset
 
 UNKNOWN: Final = "unknown"
 
@@ -37,7 +37,9 @@ def kept_groups(config: Config, names: Iterable[str] | None = None) -> tuple[Des
         return tuple(_described(name, registry.group_offsets.load(cluster, name), ends) for name in chosen)
 
 
-def _described(group: str, offsets: CommittedOffsets, ends: Mapping[str, Mapping[int, PartitionOffset]]) -> Described:
+def _described(
+    group: str, offsets: Mapping[tuple[str, int], GroupOffset], ends: Mapping[str, Mapping[int, PartitionOffset]]
+) -> Described:
     return Described(
         group=group,
         kind=UNKNOWN,

@@ -8,6 +8,7 @@ waits for consent. Planning and translating belong in `archiver.ingest`, repairs
 """
 
 __all__ = [
+    "check_rows",
     "commit_staged",
     "compare_rows",
     "find_holes",

@@ -7,4 +7,4 @@ clients. `processes` runs several on one machine, and `heap` has it give
 freed memory back. Nothing here writes a table, and nothing needs Kafka or Spark.
 """
 
-__all__ = ["heap", "kafka", "processes"]
+__all__ = ["heap", "kafka", "nodes", "processes"]

@@ -18,7 +18,7 @@ __all__ = [
     "erase_screen",
     "error_text",
     "expire_screen",
-    "fields",
+    "files_screen",
     "groups_screen",
     "hold_screen",
     "journal_screen",

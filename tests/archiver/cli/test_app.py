@@ -149,14 +149,20 @@ def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize("words", [words for words in CONFIGURED if words != ("init",)], ids=" ".join)
+def test_every_command_prints_text_unless_json_is_chosen(tmp_path: Path, words: tuple[str, ...]) -> None:
+    invoked = invocation(words, tmp_path / "nowhere.toml")
+    assert not is_json(RUNNER.invoke(app, invoked).stderr)
+    assert json.loads(RUNNER.invoke(app, [*invoked, "--json"]).stderr)["event"] == "error"
+
+
+@pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize(("variables", "options", "expected"), FORMS)
-def test_every_command_prints_text_unless_json_is_chosen(
-    tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], options: list[str], *, expected: bool
+def test_the_variable_chooses_and_the_option_overrides_it(
+    tmp_path: Path, variables: dict[str, str], options: list[str], *, expected: bool
 ) -> None:
-    done = RUNNER.invoke(app, [*invocation(words, tmp_path / "nowhere.toml"), *options], env=variables)
-    assert is_json(done.stderr) is expected
-    if expected:
-        assert json.loads(done.stderr)["event"] == "error"
+    for command in ("archive", "status"):
+        nowhere = [command, "--config", str(tmp_path / "nowhere.toml")]
+        assert is_json(RUNNER.invoke(app, [*nowhere, *options], env=variables).stderr) is expected
 
 
 @pytest.mark.usefixtures("no_variable")
