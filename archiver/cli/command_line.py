@@ -12,17 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from archiver.cli.commands import Commands, CommandsByPurpose
-
-PURPOSES: Final = {
-    "Set up": ("demo", "init", "check", "topics", "local"),
-    "Daily work": ("archive", "status", "compact", "reconcile", "reprocess", "refill", "repartition", "registry"),
-    "Read": ("replay", "files", "views", "schema"),
-    "Evidence": ("verify", "audit", "journal", "hold"),
-    "Remove": ("expire", "erase", "orphans"),
-    "Serve": ("serve", "groups", "users"),
-}
-"""The commands by purpose, in the order of the help text."""
+from archiver.cli.commands import PURPOSES, Commands, CommandsByPurpose
 
 GROUPS: Final = frozenset({"serve", "groups", "users", "schema", "audit", "journal", "registry", "local"})
 """Each is a `NAME_app` with commands of its own, in a module of its name in this package.

@@ -1,4 +1,4 @@
-"""How a group of commands is listed in its help."""
+"""The commands by purpose, and how a group of commands is listed in its help."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from typer.core import TyperGroup
+
+PURPOSES: Final = {
+    "Set up": ("demo", "init", "check", "topics", "local"),
+    "Daily work": ("archive", "status", "compact", "reconcile", "reprocess", "refill", "repartition", "registry"),
+    "Read": ("replay", "files", "views", "schema"),
+    "Evidence": ("verify", "audit", "journal", "hold"),
+    "Remove": ("expire", "erase", "orphans"),
+    "Serve": ("serve", "groups", "users"),
+}
+"""The commands by purpose, in the order of the help text."""
 
 _UNCUT: Final = 10_000
 
@@ -34,7 +44,5 @@ class CommandsByPurpose(Commands):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a list of commands for each purpose."""
-        from archiver.cli.command_line import PURPOSES
-
         for purpose, names in PURPOSES.items():
             self._write(ctx, formatter, purpose, names)
