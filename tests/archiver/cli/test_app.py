@@ -18,6 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
+from archiver.cli.commands import PURPOSES
 
 RUNNER = CliRunner()
 UNREACHABLE = """
@@ -44,6 +45,21 @@ def test_the_commands_are_those_that_work() -> None:
     assert listed.exit_code == 0
     for command in ("archive", "demo", "local", "replay", "schema", "status"):
         assert command in listed.output
+
+
+def test_the_help_lists_commands_by_purpose() -> None:
+    text = RUNNER.invoke(app, ["--help"]).output
+    places = [text.index(f"\n{purpose}:\n") for purpose in PURPOSES]
+    assert places == sorted(places)
+    assert text.index("\nRemove:\n") < text.index("\n  erase ") < text.index("\nServe:\n")
+    listed = [name for names in PURPOSES.values() for name in names]
+    assert sorted(listed) == sorted({words[0] for words in COMMANDS})
+
+
+def test_a_misspelt_topic_gets_a_suggestion(config: Path) -> None:
+    done = RUNNER.invoke(app, ["verify", "ordres", "--config", str(config), "--no-json"])
+    assert done.exit_code == 2
+    assert "speaks for this topic; did you mean 'orders'?" in done.stderr
 
 
 def test_a_missing_configuration_is_named_and_exits_with_2(tmp_path: Path) -> None:
