@@ -83,7 +83,7 @@ class TextLines(logging.Formatter):
         cause = record.exc_info[1] if record.exc_info else None
         if self._is_verbose or record.levelno > logging.WARNING:
             return without_secrets(super().format(record))
-        head = record.levelname if is_ours(record) and not self._is_verbose else f"{record.levelname} {record.name}"
+        head = record.levelname if is_ours(record) else f"{record.levelname} {record.name}"
         reason = "" if cause is None else f": {type(cause).__name__}: {cause}"
         return without_secrets(f"{head}: {record.getMessage()}{reason}")
 
