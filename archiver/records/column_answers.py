@@ -72,14 +72,15 @@ def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings:
 
 
 def _is_outside(value: Value, bounds: tuple[int, int] | tuple[bytes, bytes] | None) -> bool:
-    match bounds, value:
-        case (int(low), int(high)), int(number) if not isinstance(value, bool):
-            return not low <= number <= high
-        case (bytes(least), bytes(most)), str() | bytes():
-            octets = value.encode() if isinstance(value, str) else value
-            return not least <= octets <= most
-        case _:
-            return False
+    if bounds is None or isinstance(value, bool):
+        return False
+    low, high = bounds
+    if isinstance(low, int) and isinstance(high, int):
+        return isinstance(value, int) and not low <= value <= high
+    if isinstance(low, bytes) and isinstance(high, bytes) and isinstance(value, str | bytes):
+        octets = value.encode() if isinstance(value, str) else value
+        return not low <= octets <= high
+    return False
 
 
 def _ids(schema: pa.Schema) -> frozenset[int]:

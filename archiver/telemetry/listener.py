@@ -46,6 +46,10 @@ class Report(Protocol):
     def ready(self) -> bool:
         """Whether it can do its work."""
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it isn't well."""
+
 
 class Health(Protocol):
     """Says how a process is."""
