@@ -108,7 +108,7 @@ bench: setup  ## Ratios beside the best peers, in one run
 	@$(PIP) -r requirements/bench.txt -r requirements/interop.txt
 	@for file in bench/[a-z]*.py; do echo "== $$file"; $(PY) $$file || exit 1; done
 
-wheel: setup  ## dist/*.whl: the archiver with its kernels compiled, for pip
+wheel:  ## dist/*.whl: the archiver with its kernels compiled, for pip; needs no set-up, only Python and a C compiler
 	@scripts/wheel
 
 image:  ## The container image archiver:VERSION, with docker, podman or buildah; BASE=packages where no image registry is reached

@@ -42,6 +42,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the ba
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # xdist gives its workers a width, and commands would keep to it off a terminal, too
 
+os.environ["ARCHIVER_OUTPUT"] = "json"  # tests read output as machines do; on a terminal they read it as people do
+
 settings.register_profile(
     "deterministic", derandomize=True, database=None, deadline=None, max_examples=60, suppress_health_check=_SLOW
 )

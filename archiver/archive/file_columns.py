@@ -59,11 +59,12 @@ TableFile.
 
 PIECE_ROWS = 8192
 _LENGTHS: Final = (4, 8)
-_TIMES: Final = (
+MICROS_PER_TIME_COLUMN: Final = (
     (EVENT_TIMESTAMP_ID, MICROS_PER_MILLI),
     (APPEND_TIMESTAMP_ID, MICROS_PER_MILLI),
     (RAW_TIMESTAMP_ID, 1),
 )
+"""Columns with the timestamps of records, and how many of their units are a millisecond."""
 
 
 def columns_of(counted: frozenset[int]) -> pa.Schema:
@@ -123,8 +124,8 @@ def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...
         entry.sequence_number or 0,
         file.spec_id,
         place,
-        *_bounds(lower, upper, PARTITION_ID),
-        *_bounds(lower, upper, OFFSET_ID),
+        *bounds_of(lower, upper, PARTITION_ID),
+        *bounds_of(lower, upper, OFFSET_ID),
         _latest(file, upper, nulls),
         _number(upper.get(INGEST_TIMESTAMP_ID)),
         any(count > 0 and field_id in lower for field_id, count in (file.nan_value_counts or {}).items()),
@@ -132,14 +133,15 @@ def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...
     )
 
 
-def _bounds(lower: dict[int, bytes], upper: dict[int, bytes], field_id: int) -> tuple[int | None, int | None]:
+def bounds_of(lower: dict[int, bytes], upper: dict[int, bytes], field_id: int) -> tuple[int | None, int | None]:
+    """The bounds of a column of whole numbers or timestamps; twice None if one of them isn't stated."""
     low, high = _number(lower.get(field_id)), _number(upper.get(field_id))
     return (None, None) if low is None or high is None else (low, high)
 
 
 def _latest(file: DataFile, upper: dict[int, bytes], nulls: dict[int, int]) -> int | None:
     latest = NO_TIMESTAMP
-    for field_id, unit in _TIMES:
+    for field_id, unit in MICROS_PER_TIME_COLUMN:
         if nulls.get(field_id) == file.record_count:
             continue
         high = _number(upper.get(field_id))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -37,6 +37,10 @@ class ScannedFile(Protocol):
 
     def close(self) -> None:
         """Close the file."""
+
+
+OpensFile: TypeAlias = Callable[[TopicStorage, RecordShape, TableFile], ScannedFile]
+"""Opens a file to batches of records of a shape."""
 
 
 @dataclass(slots=True)
@@ -80,7 +84,7 @@ class PartitionScan:
         `open_file` opens a file to other batches than records of the shape.
         """
         # No method of this object: in a cycle, closed files would keep their row groups until the collector comes.
-        self._opened = open_file or partial(_records_of, storage, shape)
+        self._opened = open_file or partial(open_records, storage, shape)
         self._wanted = wanted
         self._numbers = count()
         self._open: list[_OpenBlocks] = []
@@ -155,5 +159,6 @@ class PartitionScan:
         return int(offsets_of(batch)[-1])
 
 
-def _records_of(storage: TopicStorage, shape: RecordShape, file: TableFile) -> ScannedFile:
+def open_records(storage: TopicStorage, shape: RecordShape, file: TableFile) -> ScannedFile:
+    """Open a file to all of its records."""
     return OpenFile.open(storage, file, shape)

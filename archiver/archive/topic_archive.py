@@ -5,13 +5,15 @@ Another table under the same name is never read, nor one that was set back (Roll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pyarrow as pa
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from archiver.archive.assemble import NO_COERCION
@@ -26,7 +28,7 @@ from archiver.archive.mappings import (
 )
 from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import TopicStorage
-from archiver.archive.partition_scan import PartitionScan
+from archiver.archive.partition_scan import OpensFile, PartitionScan, open_records
 from archiver.archive.plan import TopicSnapshot, select_files
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.records import AS_CONSUMED, RecordShape
@@ -34,13 +36,14 @@ from archiver.archive.table_files import ManifestReader
 from archiver.archive.tables import CatalogTables, TableSource
 from archiver.archive.watermarks import first_offset_since, high_watermark, latest_time, low_watermark
 from archiver.config import Config
-from archiver.errors import ArchiveReplaced, ObjectMissing, RecordsRetired
+from archiver.errors import ArchiveReplaced, ObjectMissing, RecordsRetired, ReplayError
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
+from schema_mapping.columns.ledger import LedgerState
 
 if TYPE_CHECKING:
     from archiver.storage.journal import TableJournal
@@ -59,8 +62,11 @@ class TopicArchive:
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
         cache: PlanCache | None = None,
+        ledger: Callable[[str, UUID], LedgerState] | None = None,
     ) -> None:
         """`registry` takes the cluster's id and the table's UUID, and returns mappings that footers lack.
+
+        `ledger` takes the same and returns the columns of all schema versions.
 
         `coercion` and `spill` are as in TopicStorage. `cache` holds manifests that earlier processes read.
         """
@@ -78,7 +84,19 @@ class TopicArchive:
         self.topic_id = UUID(named) if named else None
         fallback = registry(self.cluster_id, self.table_uuid) if registry else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
+        self._ledger = ledger
         self._snapshot = self._read(table)
+
+    def ledger(self) -> LedgerState:
+        """Return the columns of all schema versions. ReplayError without a registry; raises RegistryError."""
+        if self._ledger is None:
+            raise ReplayError("conditions on columns need the registry: open the archive with one", topic=self.topic)
+        return self._ledger(self.cluster_id, self.table_uuid)
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns at the last refresh."""
+        return self._schema
 
     @property
     def snapshot(self) -> TopicSnapshot:
@@ -126,12 +144,13 @@ class TopicArchive:
         *,
         shape: RecordShape = AS_CONSUMED,
         min_timestamp: int | None = None,
+        open_file: OpensFile = open_records,
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the records from `start` up to `end`, exclusive, in order; by default all since the last refresh.
 
-        Batches are never empty. `min_timestamp` (ms) permits leaving out older records. After a rewrite the stream
-        continues with the current snapshot. Raises RecordsRetired if unread records were retired, ReplayError, and
-        subclasses of StorageError and CatalogError, which name the file.
+        Batches are never empty. `min_timestamp` (ms) permits leaving out older records. `open_file` may open files to
+        fewer records. After a rewrite the stream continues with the current snapshot. Raises RecordsRetired if unread
+        records were retired, ReplayError, and subclasses of StorageError and CatalogError, which name the file.
         """
         snapshot = self._snapshot
         end = high_watermark(snapshot, partition) if end is None else end
@@ -140,7 +159,10 @@ class TopicArchive:
             self._check_retired(snapshot, partition, position)
             try:
                 rows = RowRange(partition=partition, start_offset=position, end_offset=end, min_timestamp=min_timestamp)
-                for batch in self._scan(snapshot, rows, shape):
+                opened = partial(open_file, snapshot.storage, shape)
+                for batch in PartitionScan(
+                    snapshot.storage, select_files(snapshot.files, rows), rows, open_file=opened
+                ):
                     yield batch
                     position = int(offsets_of(batch)[-1]) + 1
             except ObjectMissing:
@@ -176,11 +198,8 @@ class TopicArchive:
                 table_uuid=str(table.metadata.table_uuid),
             )
 
-    @staticmethod
-    def _scan(snapshot: TopicSnapshot, wanted: RowRange, shape: RecordShape) -> Iterator[pa.RecordBatch]:
-        return iter(PartitionScan(snapshot.storage, select_files(snapshot.files, wanted), wanted, shape=shape))
-
     def _read(self, table: Table) -> TopicSnapshot:
+        self._schema = table.schema()
         check_history(table.metadata, topic=self.topic, table=".".join(table.name()))
         offsets = decode_offsets(table.properties.get(keys.OFFSETS, "{}"))
         return TopicSnapshot(
@@ -219,6 +238,27 @@ def open_archive(
 
         return FirstThatKnows(registry_mappings, JournalMappings(journal))
 
+    def ledger(cluster_id: str, table_uuid: UUID) -> LedgerState:
+        from catalog.registry import RegistryReader
+
+        with RegistryReader(config.registry.dsn, connections=1) as reader:
+            row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
+            if row is None:
+                raise ReplayError(
+                    "the registry doesn't know this table, and conditions on columns need the schema's history: run"
+                    f" `archiver registry rebuild {topic}`",
+                    topic=topic,
+                )
+            return reader.ledger.load(row)
+
     coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
     spool = config.archive.spool
-    return TopicArchive(topic, source, registry=registry, coercion=coercion, spill=spool, cache=PlanCache.below(spool))
+    return TopicArchive(
+        topic,
+        source,
+        registry=registry,
+        coercion=coercion,
+        spill=spool,
+        cache=PlanCache.below(spool),
+        ledger=ledger,
+    )

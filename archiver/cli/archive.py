@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, SIGNALLED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
 from archiver.light_start import quick_imports, spare_pandas
 
@@ -37,7 +37,7 @@ def archive(
         bool,
         typer.Option("--accept-raw", help="Archive keys or values as bytes that had a schema before."),
     ] = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Archive Kafka topics to Iceberg tables, exactly once. Restart it after any interruption."""
@@ -45,7 +45,6 @@ def archive(
         from archiver.config import load_config
         from archiver.ingest.stopping import stop_on_signals
 
-    as_json = wants_json(json)
     with reported(as_json=as_json), stop_on_signals() as stop:
         seconds = _interval(once=once, every=every)
         if accept_unreadable and seconds is not None:
@@ -56,24 +55,17 @@ def archive(
             spare_pandas()
             from archiver.ingest.job import ArchiveJob
             from archiver.telemetry.start import with_telemetry
-            from archiver.terminal.archive_json import archive_lines
             from archiver.terminal.archive_screen import ArchiveScreen
-            from archiver.terminal.compact_json import note_lines
             from archiver.terminal.compact_screen import CompactNotes
             from archiver.terminal.console import Terminal
-            from archiver.terminal.expire_json import note_lines as retired_lines
             from archiver.terminal.expire_screen import ExpireNotes
             from archiver.terminal.output import Output
             from archiver.upkeep.compact.chore import compaction
             from archiver.upkeep.retire.chore import retirement
 
-        output = Output(
-            as_json=as_json,
-            lines_of=archive_lines,
-            screen=lambda: ArchiveScreen(Terminal(), repeats=seconds is not None),
-        )
-        notes = Output(as_json=as_json, lines_of=note_lines, screen=lambda: CompactNotes(Terminal()))
-        retired = Output(as_json=as_json, lines_of=retired_lines, screen=lambda: ExpireNotes(Terminal()))
+        output = Output(ArchiveScreen(Terminal(), repeats=seconds is not None), as_json=as_json)
+        notes = Output(CompactNotes(Terminal()), as_json=as_json)
+        retired = Output(ExpireNotes(Terminal()), as_json=as_json)
         with output, notes, retired, with_telemetry(loaded, output, retired) as to:
             job = ArchiveJob(
                 loaded,

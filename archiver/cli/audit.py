@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,6 +11,7 @@ from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
 from archiver.terminal.amounts import counted
+from archiver.terminal.answer import print_answer
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import write_line
 
@@ -59,7 +59,7 @@ def show(
         ]
     if as_json:
         for entry in found:
-            typer.echo(json.dumps(entry, ensure_ascii=False, separators=(",", ":")))
+            write_line("entry", entry=entry)
     else:
         TextConsole().print(entry_listing(found))
 
@@ -110,11 +110,8 @@ def check(
             for trail in trails
         ]
         kept.refuse_unmatched()
-    if as_json:
-        typer.echo(json.dumps({"trails": [report_json(each) for each in found]}, indent=2, ensure_ascii=False))
-    else:
-        for line in report_lines(found, shown=_SHOWN):
-            TextConsole().print(line)
+    values = {"trails": [report_json(report) for report in found]}
+    print_answer("trails", values, lambda: "\n".join(report_lines(found, shown=_SHOWN)), as_json=as_json)
     if any(not each.is_whole for each in found):
         raise typer.Exit(FAILED)
 
@@ -139,14 +136,12 @@ def checkpoint(
         {"topic": topic, "entries": made.entries if made else None, "root": made.root if made else None}
         for topic, made in done.items()
     ]
-    if as_json:
-        typer.echo(json.dumps({"checkpoints": signed}, indent=2))
-    else:
-        for each in signed:
-            told = (
-                "nothing signed" if each["root"] is None else f"{counted(each['entries'], 'entry', 'entries')} signed"
-            )
-            TextConsole().print(f"{each['topic']}: {told}")
+    lines = [
+        f"{trail['topic']}: "
+        + ("nothing signed" if trail["root"] is None else f"{counted(trail['entries'], 'entry', 'entries')} signed")
+        for trail in signed
+    ]
+    print_answer("checkpoints", {"checkpoints": signed}, lambda: "\n".join(lines), as_json=as_json)
     if any(each["root"] is None for each in signed):
         raise typer.Exit(FAILED)
 
@@ -172,10 +167,9 @@ def export(
                 folders=[trail.folder.path for trail in trails],
             )
         entries = copy(trails[0].folder, target)
-    if as_json:
-        typer.echo(json.dumps({"topic": topic, "folder": str(target), "entries": entries}))
-    else:
-        TextConsole().print(f"{topic}: {counted(entries, 'entry', 'entries')} in {target}")
+    values = {"topic": topic, "folder": str(target), "entries": entries}
+    text = f"{topic}: {counted(entries, 'entry', 'entries')} in {target}"
+    print_answer("trail_exported", values, lambda: text, as_json=as_json)
 
 
 @audit_app.command()
@@ -189,8 +183,6 @@ def keygen(
 
     with reported(as_json=as_json):
         made = SigningKey.generate(path, path.with_name(f"{path.name}.pub"))
-    if as_json:
-        write_line("key", private=str(path), public=f"{path}.pub", id=made.id)
-        return
-    TextConsole().print(f"{path}: the private key, for `signing_key` in [audit]")
-    TextConsole().print(f"{path}.pub: the public key {made.id}, for whoever checks")
+    text = f"{path}: the private key, for `signing_key` in [audit]\n{path}.pub: the public key {made.id}, for auditors"
+    values = {"private": str(path), "public": f"{path}.pub", "id": made.id}
+    print_answer("key", values, lambda: text, as_json=as_json)

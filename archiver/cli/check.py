@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_text
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 
 if TYPE_CHECKING:
     from archiver.config import Config
@@ -22,7 +21,7 @@ def check(
     timeout: Annotated[
         str, typer.Option("--timeout", help="Time limit of a check (30s, 2m). Spark gets four times as long.")
     ] = "30s",
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Test everything the configuration names: files, spool, Java, Kafka, Postgres, catalog, store, schemas, Spark.
@@ -33,10 +32,10 @@ def check(
     check fails, with 2 if the configuration doesn't load.
     """
     from archiver.config import load_config
+    from archiver.terminal.answer import print_answer
     from archiver.terminal.check_screen import check_json, finding_lines, verdict
     from archiver.terminal.console import TextConsole
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         seconds = seconds_of("--timeout", timeout) or 0.0
         loaded = load_config(config)
@@ -46,10 +45,7 @@ def check(
             found.append(each)
             if not as_json:
                 console.print(finding_lines(each))
-    if as_json:
-        typer.echo(json_text.dumps(check_json(found), indent=2, ensure_ascii=False))
-    else:
-        console.print(verdict(found))
+    print_answer("check", check_json(found), lambda: verdict(found), as_json=as_json)
     if any(each.failed for each in found):
         raise typer.Exit(FAILED)
 

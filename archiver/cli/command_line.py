@@ -12,24 +12,21 @@ from typing import Annotated, Final
 
 import typer
 
-from archiver.cli.commands import Commands
+from archiver.cli.commands import PURPOSES, Commands, CommandsByPurpose
 
-COMMANDS: Final = (
-    "demo", "init", "check", "topics", "archive", "replay", "reprocess", "reconcile", "refill", "expire", "hold",
-    "erase", "repartition", "orphans", "compact", "status", "verify", "views",
-)  # fmt: skip
-"""Each is a function in a module of its name in this package."""
+GROUPS: Final = frozenset({"serve", "groups", "users", "schema", "audit", "journal", "registry", "local"})
+"""Each is a `NAME_app` with commands of its own, in a module of its name in this package.
 
-GROUPS: Final = ("serve", "groups", "users", "schema", "audit", "journal", "registry", "local")
-"""Each is a `NAME_app` with commands of its own, in a module of its name in this package."""
+Each of the remaining commands is a function in a module of its name.
+"""
 
-NAMES: Final = (*COMMANDS, *GROUPS)
+NAMES: Final = tuple(name for names in PURPOSES.values() for name in names)
 
 
 def command_line(names: Iterable[str] = NAMES) -> typer.Typer:
     """The `archiver` command with the sub-commands of these names, in the order of the help text."""
     app = typer.Typer(
-        cls=Commands,
+        cls=CommandsByPurpose,
         help="Kafka topics as Iceberg tables, and the same files as Kafka records again.",
         no_args_is_help=True,
         rich_markup_mode=None,  # markup would take brackets out of help texts, and its frames cut words at 50 columns

@@ -1,10 +1,21 @@
-"""How a group of commands is listed in its help."""
+"""The commands by purpose, and how a group of commands is listed in its help."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from typer.core import TyperGroup
+
+PURPOSES: Final = {
+    "Set up": ("demo", "init", "check", "topics", "local"),
+    "Daily work": ("archive", "status", "compact", "reconcile", "reprocess", "refill", "repartition", "registry"),
+    "Read": ("replay", "files", "views", "schema"),
+    "Evidence": ("verify", "audit", "journal", "hold"),
+    "Remove": ("expire", "erase", "orphans"),
+    "Serve": ("serve", "groups", "users"),
+}
+"""The commands by purpose, in the order of the help text."""
 
 _UNCUT: Final = 10_000
 
@@ -14,7 +25,24 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
-        known = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        rows = [(name, each.get_short_help_str(_UNCUT)) for name, each in known if each is not None and not each.hidden]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        self._write(ctx, formatter, "Commands", self.list_commands(ctx))
+
+    def _write(self, ctx: Any, formatter: Any, title: str, names: Iterable[str]) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in names)
+        rows = [
+            (name, command.get_short_help_str(_UNCUT))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class CommandsByPurpose(Commands):
+    """The top of the command line: commands are listed under what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a list of commands for each purpose."""
+        for purpose, names in PURPOSES.items():
+            self._write(ctx, formatter, purpose, names)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, bytes_of, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, bytes_of
 
 
 def compact(
@@ -38,7 +38,7 @@ def compact(
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Merge small files, sort files with overlapping offsets, and apply delete files of other engines.
@@ -47,14 +47,12 @@ def compact(
     takes the place of old ones. May run at the same time as `archiver archive` and other engines.
     """
     from archiver.config import load_config
-    from archiver.terminal.compact_json import compact_lines
     from archiver.terminal.compact_screen import CompactScreen
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
     from archiver.upkeep.compact.choice import Budget
     from archiver.upkeep.compact.job import Compact, Wish
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         wish = Wish(
             target_bytes=bytes_of("--target-size", target_size),
@@ -69,7 +67,7 @@ def compact(
             most_bytes=bytes_of("--max-size", max_size),
             commit_seconds=loaded.archive.max_commit_interval,
         )
-        output = Output(as_json=as_json, lines_of=compact_lines, screen=lambda: CompactScreen(Terminal()))
+        output = Output(CompactScreen(Terminal()), as_json=as_json)
         with output:
             report = Compact(loaded, topics or (), wish, output, budget=budget, dry_run=dry_run).run()
     if not report.succeeded or output.failed:

@@ -11,7 +11,7 @@ import typer
 
 from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 from archiver.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def erase(
         ),
     ] = False,
     yes: Yes = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Erase records from every file, snapshot and copy. Their offsets stay recorded as erased.
@@ -85,13 +85,12 @@ def erase(
     from archiver.cli.consent import consent_to
     from archiver.config import load_config
     from archiver.terminal.console import Terminal
-    from archiver.terminal.erase_json import erase_lines
     from archiver.terminal.erase_screen import EraseScreen
     from archiver.terminal.output import Output
     from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.erase.job import Erase, EraseOptions
 
-    as_json = wants_json(json) and not show
+    as_json = as_json and not show  # standard output is for the records then
     with reported(as_json=as_json):
         if show and not dry_run:
             raise ConfigError("--show goes with --dry-run: it prints records before they are erased")
@@ -105,7 +104,7 @@ def erase(
         )
         loaded = load_config(config)
         consent = GIVEN if dry_run or finish else consent_to("erase", yes=yes)
-        output = Output(as_json=as_json, lines_of=erase_lines, screen=lambda: EraseScreen(Terminal(stderr=show)))
+        output = Output(EraseScreen(Terminal(stderr=show)), as_json=as_json)
         with output:
             report = Erase(loaded, topic, condition, output, options=options, consent=consent).run()
         if show:

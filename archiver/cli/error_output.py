@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from archiver.cli.logs import is_verbose, logs_to_stderr
 from archiver.errors import ConfigError
 from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
+from archiver.terminal.json_lines import error_json, write_line
 from catalog.errors import RegistryMisnamed
 from schema_mapping.errors import ContextError
 from schema_mapping.secrets import without_secrets
@@ -44,11 +44,9 @@ def exit_code(error: ContextError) -> int:
 
 
 def print_error(error: ContextError, *, as_json: bool) -> None:
-    """Print `error` on standard error, as text or as one JSON object. Text has the traceback with `--verbose`."""
+    """Print `error` on standard error, as text or as a JSON line. Text has the traceback with `--verbose`."""
     if as_json:
-        context = {name: str(value) for name, value in error.context.items()}
-        record = {"error": type(error).__name__, "message": error.message, "context": context}
-        sys.stderr.write(json.dumps(record) + "\n")
+        write_line("error", out=sys.stderr, error=error_json(error))
         return
     if is_verbose():
         sys.stderr.write(without_secrets("".join(traceback.format_exception(error))))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, MISCONFIGURED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
 
 
@@ -32,7 +32,7 @@ def expire(
             help="Do not ask, and give consent to retire records of the last day or more than half of a topic.",
         ),
     ] = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Retire the oldest records by `retention` and `retention_size` of each topic, or by --before.
@@ -47,14 +47,12 @@ def expire(
     from archiver.config import load_config
     from archiver.records.selection import AtOffset, AtTime, parse_point
     from archiver.terminal.console import Terminal
-    from archiver.terminal.expire_json import expire_lines
     from archiver.terminal.expire_screen import ExpireScreen
     from archiver.terminal.output import Output
     from archiver.upkeep.consent import WITHHELD
     from archiver.upkeep.retire.cut import Limits
     from archiver.upkeep.retire.job import Expire
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         limits: Limits | None = None
         if before is not None:
@@ -70,7 +68,7 @@ def expire(
         if yes and not topics:
             raise ConfigError("--yes is consent for topics: name them")
         consent = WITHHELD if dry_run else consent_or_none(yes=yes) or WITHHELD
-        output = Output(as_json=as_json, lines_of=expire_lines, screen=lambda: ExpireScreen(Terminal()))
+        output = Output(ExpireScreen(Terminal()), as_json=as_json)
         with output:
             job = Expire(
                 load_config(config), topics or (), output, limits=limits, rows=rows, dry_run=dry_run, consent=consent

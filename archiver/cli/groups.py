@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +16,11 @@ from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, se
 from archiver.errors import ConfigError, ConsentMissing
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from archiver.config.model import ServeSection
     from archiver.kafka.group_resets import ResetTo
-    from archiver.kafka.groups import ConsumerGroups
+    from archiver.kafka.groups import ConsumerGroups, Described
     from archiver.upkeep.consent import Consent, RemovalQuestion
 
 groups_app = typer.Typer(help="Consumer groups of `archiver serve kafka`.", no_args_is_help=True)
@@ -55,13 +58,15 @@ def list_groups(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """List all groups, with their protocol, state, members and lag."""
-    from archiver.terminal.answer import print_answer
-    from archiver.terminal.groups_screen import group_json, list_screen
+    """List all groups, with their protocol, state, members and lag.
 
-    with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
-        found = asked.describe()
-        print_answer({"groups": [group_json(each) for each in found]}, lambda: list_screen(found), as_json=as_json)
+    If the server of the configuration asks for a login or TLS, and --kafka-options isn't given, the groups are read
+    from the registry: their offsets and lag, but not who is reading.
+    """
+    from archiver.terminal.groups_screen import list_screen
+
+    with reported(as_json=as_json):
+        _show(None, config, bootstrap, kafka_options, list_screen, as_json=as_json)
 
 
 @groups_app.command()
@@ -73,13 +78,14 @@ def describe(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Show the members, assignments, committed offsets and lag of groups."""
-    from archiver.terminal.answer import print_answer
-    from archiver.terminal.groups_screen import describe_screen, group_json
+    """Show the members, assignments, committed offsets and lag of groups.
 
-    with reported(as_json=as_json), _asked(config, bootstrap, kafka_options) as asked:
-        found = asked.describe(names)
-        print_answer({"groups": [group_json(each) for each in found]}, lambda: describe_screen(found), as_json=as_json)
+    From the registry, without members, in the same case as `archiver groups list`.
+    """
+    from archiver.terminal.groups_screen import describe_screen
+
+    with reported(as_json=as_json):
+        _show(names, config, bootstrap, kafka_options, describe_screen, as_json=as_json)
 
 
 @groups_app.command()
@@ -129,8 +135,8 @@ def reset(
             moves = asked.planned_reset(group, to, topics=topic or (), partitions=partition or ())
             if not dry_run:
                 asked.reset(group, moves)
-        told = {"group": group, "dry_run": dry_run, "partitions": [move_json(each) for each in moves]}
-        print_answer(told, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
+        values = {"group": group, "dry_run": dry_run, "partitions": [move_json(each) for each in moves]}
+        print_answer("group_reset", values, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
 
 
 @groups_app.command()
@@ -163,8 +169,8 @@ def delete(
             if not dry_run:
                 for each in names:
                     asked.delete(each)
-        told = {"groups": list(names), "dry_run": dry_run}
-        print_answer(told, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
+        values = {"groups": list(names), "dry_run": dry_run}
+        print_answer("groups_deleted", values, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
 
 
 def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:
@@ -185,6 +191,38 @@ def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None
             is_changed = True
 
 
+def _show(
+    names: Sequence[str] | None,
+    config: Path,
+    bootstrap: str | None,
+    options: Path | None,
+    screen: Callable[[Sequence[Described]], RenderableType],
+    *,
+    as_json: bool,
+) -> None:
+    """Print groups as their server describes them, else as the registry has them."""
+    from archiver.cli.kept_groups import kept_groups
+    from archiver.config import load_config
+    from archiver.terminal.answer import print_answer
+    from archiver.terminal.groups_screen import group_json, registry_screen
+
+    is_server = bootstrap is not None or options is not None or not _needs_options(load_config(config).serve)
+    if is_server:
+        with _asked(config, bootstrap, options) as asked:
+            groups = asked.describe(names)
+    else:
+        groups = kept_groups(load_config(config), names)
+    values = {"source": "server" if is_server else "registry", "groups": [group_json(group) for group in groups]}
+    print_answer(
+        "groups", values, lambda: screen(groups) if is_server else registry_screen(screen(groups)), as_json=as_json
+    )
+
+
+def _needs_options(serve: ServeSection) -> bool:
+    """Return whether clients of this server need options for TLS or a login."""
+    return any(section is not None for section in (serve.tls, serve.sasl, serve.oauth))
+
+
 @contextmanager
 def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
     """The groups of the server that the options name, else of that of the configuration."""
@@ -197,6 +235,11 @@ def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterato
         given[SERVERS] = bootstrap
     if not given.get(SERVERS):
         section = load_config(config).serve
+        if options is None and _needs_options(section):
+            raise ConfigError(
+                "the server asks its clients for TLS or a login ([serve.tls], [serve.sasl], [serve.oauth]): give"
+                " --kafka-options FILE, with security.protocol, and sasl.mechanism, sasl.username and sasl.password"
+            )
         given[SERVERS] = section.advertise or section.listen
     with ConsumerGroups(given) as found:
         yield found

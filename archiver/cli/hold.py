@@ -45,15 +45,18 @@ def hold(
                 raise ConfigError("--list takes topics, and no other option but --all")
             found = holds.listed(topics or (), with_released=everything)
             lines = [hold_line(each.topic, one) for each in found for one in each.holds] or ["no hold is in force"]
-            told: dict[str, Any] = {
+            event = "holds"
+            values: dict[str, Any] = {
                 "topics": [{"topic": each.topic, "holds": [one.to_json() for one in each.holds]} for each in found]
             }
         elif len(topics or ()) != 1:
             raise ConfigError("name one topic; `archiver hold --list` shows those of all")
         elif release is not None:
             done = holds.release((topics or [""])[0], release, reason=reason)
-            lines, told = [f"released: {hold_line((topics or [''])[0], done)}"], done.to_json()
+            lines = [f"released: {hold_line((topics or [''])[0], done)}"]
+            event, values = "hold_released", {"hold": done.to_json()}
         else:
             placed = holds.place((topics or [""])[0], start=start, end=end, partitions=partition or (), reason=reason)
-            lines, told = placed_lines(placed), placed_json(placed)
-    print_answer(told, lambda: Text("\n".join(lines)), as_json=as_json, soft_wrap=True)
+            lines = placed_lines(placed)
+            event, values = "hold_placed", placed_json(placed)
+    print_answer(event, values, lambda: Text("\n".join(lines)), as_json=as_json, soft_wrap=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from archiver.cli.error_output import reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
-from archiver.terminal.console import TextConsole
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
+from archiver.terminal.amounts import counted
+from archiver.terminal.answer import print_answer
 
 
 def init(
@@ -37,7 +36,7 @@ def init(
         int, typer.Option("--samples", min=0, max=1_000, help="Number of records to sample from each topic.")
     ] = 20,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing configuration.")] = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Write a configuration with a section for each topic of the cluster.
@@ -46,19 +45,16 @@ def init(
     """
     from archiver.setup.write_config import FirstConfig, sections_from
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         sections = sections_from(base, bootstrap, settings or ())
         first = FirstConfig(path=config, sections=sections, topics=topic or (), samples=samples, may_replace=force)
         drafts = first.write()
     written = [each.size.topic for each in drafts if each.is_in_force]
     commented = [each.size.topic for each in drafts if not each.is_in_force]
-    if as_json:
-        report = {"config": str(config), "topics": written, "commented_out": commented}
-        typer.echo(json_text.dumps(report, indent=2, ensure_ascii=False))
-        return
-    console = TextConsole()
     left = f", and {len(commented):,} more as comments" if commented else ""
-    noun = "topic" if len(written) == 1 else "topics"
-    console.print(Text(f"Wrote {config} with {len(written):,} {noun}{left}."))
-    console.print(Text(f"Read it, then try it: archiver check --config {config}"))
+    text = (
+        f"Wrote {config} with {counted(len(written), 'topic')}{left}.\n"
+        f"Read it, then try it: archiver check --config {config}"
+    )
+    values = {"config": str(config), "topics": written, "commented_out": commented}
+    print_answer("configuration_written", values, lambda: text, as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,9 @@ import typer
 
 from archiver.cli.error_output import reported
 from archiver.cli.options import AsJson, Verbose
+from archiver.terminal.answer import print_answer
 from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import write_line
 
 if TYPE_CHECKING:
     from archiver.local import StackStatus
@@ -41,7 +42,7 @@ def up(
     with reported(as_json=as_json), followed(TextConsole(stderr=True)) as progress:
         done = stack.ensure(progress, brokers=brokers)
     if as_json:
-        typer.echo(_document({"started": list(done.started), "endpoints": done.endpoints.public()}))
+        write_line("stack_up", started=list(done.started), endpoints=done.endpoints.public())
         return
     console = TextConsole()
     console.print("The stack is up." if done.started else "The stack was up already.")
@@ -55,10 +56,8 @@ def fetch(as_json: AsJson = False, _verbose: Verbose = False) -> None:
 
     with reported(as_json=as_json):
         folders = fetch_all(lambda line: typer.echo(line, err=True))
-    if as_json:
-        typer.echo(_document({"folders": [str(folder) for folder in folders]}))
-    else:
-        TextConsole().print("All jars are there.")
+    values = {"folders": [str(folder) for folder in folders]}
+    print_answer("jars_fetched", values, lambda: "All jars are there.", as_json=as_json)
 
 
 @local_app.command()
@@ -76,11 +75,9 @@ def down(
 
     with reported(as_json=as_json), followed(TextConsole(stderr=True)) as progress:
         stopped = LocalStack(directory).down(progress, only=parts or ())
-    if as_json:
-        typer.echo(_document({"stopped": list(stopped)}))
-    else:
-        done = f"Stopped {', '.join(stopped)}." if parts else "The stack is down."
-        TextConsole().print(done if stopped else "Nothing was running.")
+    done = f"Stopped {', '.join(stopped)}." if parts else "The stack is down."
+    text = done if stopped else "Nothing was running."
+    print_answer("stack_down", {"stopped": list(stopped)}, lambda: text, as_json=as_json)
 
 
 @local_app.command()
@@ -96,7 +93,7 @@ def status(
     with reported(as_json=as_json):
         found = LocalStack(directory).status()
     if as_json:
-        typer.echo(_document(found.to_json(with_secrets=secrets)))
+        write_line("stack_status", **found.to_json(with_secrets=secrets))
     else:
         _show(found, secrets=secrets)
     if not found.ready:
@@ -115,7 +112,3 @@ def _show(found: StackStatus, *, secrets: bool) -> None:
     console.print(parts_listing(found))
     if found.endpoints is not None:
         console.print(endpoints_table(found.endpoints, secrets=secrets))
-
-
-def _document(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)

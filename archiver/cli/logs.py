@@ -70,7 +70,8 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
 class TextLines(logging.Formatter):
     """Formats records as plain lines, with secrets in URIs hidden.
 
-    A warning names its cause on the same line. Its traceback is only there if `verbose`.
+    A warning names its cause on the same line. Its traceback, and the module of the archiver, are only there if
+    `verbose`.
     """
 
     def __init__(self, *, verbose: bool = False) -> None:
@@ -80,10 +81,11 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as text."""
         cause = record.exc_info[1] if record.exc_info else None
-        if cause is None or self._is_verbose or record.levelno > logging.WARNING:
+        if self._is_verbose or record.levelno > logging.WARNING:
             return without_secrets(super().format(record))
-        line = f"{record.levelname} {record.name}: {record.getMessage()}: {type(cause).__name__}: {cause}"
-        return without_secrets(line)
+        head = record.levelname if is_ours(record) else f"{record.levelname} {record.name}"
+        reason = "" if cause is None else f": {type(cause).__name__}: {cause}"
+        return without_secrets(f"{head}: {record.getMessage()}{reason}")
 
 
 class JsonLines(logging.Formatter):

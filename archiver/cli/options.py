@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -25,40 +25,38 @@ Verbose = Annotated[
         expose_value=False,
     ),
 ]
-"""Every command takes it as `_verbose`. Whoever writes warnings and errors asks `archiver.cli.logs` for it."""
+"""Every command takes it as `_verbose`. `archiver.cli.logs` keeps the value."""
 
 
-def _json_elsewhere(context: typer.Context, parameter: typer.CallbackParam, chosen: bool) -> bool:
-    """What the option says, else whether standard output is no terminal."""
+def _json_or_text(context: typer.Context, parameter: typer.CallbackParam, chosen: bool) -> bool:
     source = context.get_parameter_source(parameter.name or "")
-    return wants_json(None if source is None or source.name == "DEFAULT" else chosen)
+    return is_json_set() if source is None or source.name == "DEFAULT" else chosen
 
+
+def is_json_set() -> bool:
+    """Return whether ARCHIVER_OUTPUT chooses JSON. Raises BadParameter if it names neither format."""
+    match os.environ.get(OUTPUT, ""):
+        case "json":
+            return True
+        case "" | "text":
+            return False
+        case found:
+            raise typer.BadParameter(f"{OUTPUT} is {found!r}: set it to text or json")
+
+
+OUTPUT: Final = "ARCHIVER_OUTPUT"
 
 AsJson = Annotated[
     bool,
     typer.Option(
         "--json/--no-json",
-        help="Print JSON or text. Default: text on a terminal, JSON otherwise.",
-        callback=_json_elsewhere,
+        help="Print JSON lines or text. Default: what ARCHIVER_OUTPUT names, else text.",
+        callback=_json_or_text,
         show_default=False,
     ),
 ]
-"""For commands that answer with one JSON document."""
-
-AsJsonElsewhere = Annotated[
-    bool | None,
-    typer.Option(
-        "--json/--no-json", help="Print JSON lines or text. Default: text on a terminal, JSON lines otherwise."
-    ),
-]
-"""For jobs, whose JSON is a line for each event."""
 
 DEFAULT_CONFIG = Path("archiver.toml")
-
-
-def wants_json(chosen: bool | None) -> bool:
-    """Whether output is for a machine: as `--json/--no-json` says, else whenever it doesn't go to a terminal."""
-    return not sys.stdout.isatty() if chosen is None else chosen
 
 
 def seconds_of(option: str, text: str | None) -> float | None:

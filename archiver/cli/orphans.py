@@ -8,7 +8,7 @@ import typer
 
 from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, seconds_of, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
 
 
 def orphans(
@@ -20,7 +20,7 @@ def orphans(
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,
     yes: Yes = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """List uploads and manifests that nothing refers to. --delete removes them.
@@ -32,18 +32,16 @@ def orphans(
     from archiver.cli.consent import consent_to
     from archiver.config import load_config
     from archiver.terminal.console import Terminal
-    from archiver.terminal.orphans_json import orphans_lines
     from archiver.terminal.orphans_screen import OrphansScreen
     from archiver.terminal.output import Output
     from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.orphans.job import Orphans
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         seconds = seconds_of("--older-than", older_than)
         loaded = load_config(config)
         consent = consent_to("orphans --delete", yes=yes) if delete else GIVEN
-        output = Output(as_json=as_json, lines_of=orphans_lines, screen=lambda: OrphansScreen(Terminal()))
+        output = Output(OrphansScreen(Terminal()), as_json=as_json)
         with output:
             job = Orphans(loaded, topics or (), output, older_than=seconds, deletes=delete, consent=consent)
             report = job.run()

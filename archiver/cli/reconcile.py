@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, print_error, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.terminal.amounts import counted
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import error_json, write_line
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def reconcile(
     topics: Annotated[list[str] | None, typer.Argument(help="Topics. Default: all archived topics.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Commit the ranges that were staged while the catalog was unavailable, and settle commits in doubt.
@@ -29,7 +29,6 @@ def reconcile(
     from archiver.config import load_config
     from archiver.upkeep.reconcile import reconcile as run
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         done = run(load_config(config), topics or ())
     for each in done:
@@ -47,6 +46,12 @@ def reconcile(
 
 
 def _write(each: ReconciledTopic) -> None:
-    counts = {name: getattr(each, name) for name in ("topic", "table", "landed", "rows", "waiting")}
-    errors = [error_json(error) for error in each.errors]
-    write_line("reconciled", **counts, error=errors[0] if errors else None, errors=errors)
+    write_line(
+        "reconciled",
+        topic=each.topic,
+        table=each.table,
+        committed_ranges=each.landed,
+        records=each.rows,
+        waiting_ranges=each.waiting,
+        errors=[error_json(error) for error in each.errors],
+    )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
 from archiver.terminal.amounts import counted
-from archiver.terminal.console import TextConsole
-from archiver.terminal.json_lines import write_line
+from archiver.terminal.answer import print_answer
 
 if TYPE_CHECKING:
     from archiver.upkeep.refill.report import Mended, RefillReport
@@ -30,7 +29,7 @@ def refill(
         bool, typer.Option("--accept-lost", help="Record as lost what neither a file nor Kafka has.")
     ] = False,
     yes: Yes = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Restore records that other engines removed from a table by a rollback, a DELETE or an overwrite.
@@ -43,7 +42,6 @@ def refill(
     from archiver.upkeep.consent import GIVEN
     from archiver.upkeep.refill.job import RefillJob
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         if accept_removed and accept_lost:
             raise ConfigError("Give --accept-removed or --accept-lost, not both")
@@ -59,35 +57,31 @@ def refill(
             consent=consent_to(f"refill {option}", yes=yes) if accepts else GIVEN,
         )
         report = job.run()
-    if as_json:
-        _write(report)
-    else:
-        for line in _lines(report):
-            TextConsole().print(line)
+    print_answer("refilled", _values(report), lambda: "\n".join(_lines(report)), as_json=as_json)
     if not report.succeeded:
         raise typer.Exit(FAILED)
 
 
-def _write(report: RefillReport) -> None:
-    write_line(
-        "refilled",
-        topic=report.topic,
-        table=report.table,
-        dry_run=report.dry_run,
-        was_set_back=report.was_back,
-        commit_id=report.commit_id,
-        holes=[
+def _values(report: RefillReport) -> dict[str, Any]:
+    return {
+        "topic": report.topic,
+        "table": report.table,
+        "succeeded": report.succeeded,
+        "dry_run": report.dry_run,
+        "was_set_back": report.was_back,
+        "commit_id": report.commit_id,
+        "holes": [
             {
-                "partition": each.hole.partition,
-                "start_offset": each.hole.start_offset,
-                "end_offset": each.hole.end_offset,
-                "rows": each.rows,
-                "fate": str(each.fate),
-                "reason": each.reason,
+                "partition": mended.hole.partition,
+                "start_offset": mended.hole.start_offset,
+                "end_offset": mended.hole.end_offset,
+                "records": mended.rows,
+                "fate": str(mended.fate),
+                "reason": mended.reason,
             }
-            for each in report.mended
+            for mended in report.mended
         ],
-    )
+    }
 
 
 def _lines(report: RefillReport) -> list[str]:

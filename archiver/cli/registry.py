@@ -43,7 +43,9 @@ def rebuild(
 
     with reported(as_json=as_json):
         rebuilt = Rebuild(load_config(config), topics or (), starts=_starts(start or ())).run()
-    print_answer([asdict(topic) for topic in rebuilt], lambda: rebuild_screen(rebuilt), as_json=as_json)
+    print_answer(
+        "rebuilt", {"topics": [asdict(topic) for topic in rebuilt]}, lambda: rebuild_screen(rebuilt), as_json=as_json
+    )
 
 
 def _starts(texts: Sequence[str]) -> dict[int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from archiver.cli.error_output import reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.codecs import Codec
 from archiver.light_start import quick_imports, spare_pandas
 
@@ -40,9 +40,9 @@ def replay(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option("--where", help="Only records that match, for example \"offset < 100 and key = 'a'\"."),
+        typer.Option("--where", help='Only records that match: "offset < 100 and key = \'a\'" or "val.id = 4711".'),
     ] = None,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write to this file instead of standard output.", rich_help_panel=_TO_FILE),
@@ -154,8 +154,7 @@ def replay(
         from archiver.cli.replay_options import check_together
         from archiver.records.selection import Selection
 
-    as_json = wants_json(json)
-    with reported(as_json=as_json and (output is not None or to_kafka is not None)):
+    with reported(as_json=as_json):
         check_together(
             to_file={"--output": output, "--format": format_, "--decode": decode, "--limit": limit},
             to_kafka={

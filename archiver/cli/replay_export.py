@@ -38,6 +38,7 @@ def export(
     """Write the selected records. Progress and notes go to standard error; the summary too, unless there is a file."""
     with quick_imports():
         from archiver.config import load_config
+        from archiver.records.matching import SelectedRecords
         from archiver.replay import open_archive
         from archiver.replay.export import Export, export_arrow, export_jsonl
         from archiver.replay.range_notes import range_notes
@@ -47,22 +48,28 @@ def export(
     archive = open_archive(load_config(config), topic, coerces=not decode)
     shares_terminal = output is None and sys.stdout.isatty()  # a bar would stand among the records
     errors = Terminal(stderr=True, force_terminal=False if shares_terminal else None)
+    selected = SelectedRecords.of(archive, selection)
     notes = [*range_notes(archive, selection)]
-    for note in notes:
+    for note in () if as_json else notes:
         errors.print(f"{topic}: {note}", style="yellow")
     started = time.monotonic()
     with _opened(output) as stream, _observed(errors, topic) as observer:
-        work = Export(archive=archive, selection=selection, limit=limit, observer=observer)
+        work = Export(selected=selected, limit=limit, observer=observer)
         records = export_arrow(work, stream) if is_arrow else export_jsonl(work, stream, decoded=decode)
     seconds, size = time.monotonic() - started, stream.size_bytes
-    if output is not None and as_json:
+    if (unjudged := selected.unjudged.text(topic)) is not None:
+        notes.append(unjudged)
+        if not as_json:
+            errors.print(f"{topic}: {unjudged}", style="yellow")
+    if as_json:
         write_line(
             "replayed",
+            out=sys.stderr if output is None else sys.stdout,
             topic=topic,
             records=records,
-            bytes=size,
+            size_bytes=size,
             seconds=round(seconds, 3),
-            file=str(output),
+            file=None if output is None else str(output),
             notes=notes,
         )
         return

@@ -33,13 +33,12 @@ def move(
     from archiver.republish.report import TransferNoted
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
-    from archiver.terminal.transfer_json import transfer_lines
     from archiver.terminal.transfer_screen import TransferScreen
 
     loaded = load_config(config)
     destination = destination_options(loaded.kafka, bootstrap=bootstrap, file=kafka_options)
     archive = open_archive(loaded, topic)
-    output = Output(as_json=as_json, lines_of=transfer_lines, screen=lambda: TransferScreen(Terminal()))
+    output = Output(TransferScreen(Terminal()), as_json=as_json)
     job = TransferJob(archive, selection, order, source=loaded.kafka, destination=destination, observer=output)
     with output:
         for note in range_notes(archive, selection):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
 
 
@@ -29,7 +29,7 @@ def reprocess(
         bool, typer.Option("--all", help="All rows of older schema versions, including rows archived as bytes.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Decode rows with `__err__` again with the configured schema.
@@ -40,12 +40,10 @@ def reprocess(
     from archiver.config import load_config
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
-    from archiver.terminal.reprocess_json import reprocess_lines
     from archiver.terminal.reprocess_screen import ReprocessScreen
     from archiver.upkeep.reprocess.job import Reprocess
     from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         if code and (unrecognized or everything):
             raise ConfigError("--code names errors: it doesn't go with --unrecognized and --all")
@@ -56,7 +54,7 @@ def reprocess(
             start_offset=start,
             end_offset=RowFilter().end_offset if end is None else end,
         )
-        output = Output(as_json=as_json, lines_of=reprocess_lines, screen=lambda: ReprocessScreen(Terminal()))
+        output = Output(ReprocessScreen(Terminal()), as_json=as_json)
         with output:
             report = Reprocess(load_config(config), topic, wanted, output, dry_run=dry_run).run()
     if not report.succeeded or output.failed:

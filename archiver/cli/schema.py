@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
-from archiver.terminal.console import TextConsole
+from archiver.terminal.answer import print_answer
 from archiver.terminal.error_text import error_text
-from archiver.terminal.json_lines import error_json
+from archiver.terminal.json_lines import error_or_none
 from schema_mapping.columns.compatibility import CompatibilityRule
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from catalog.model import TopicRow
     from catalog.registry import Registry
     from schema_mapping.columns.ledger import LedgerState
+    from schema_mapping.outline import Outline
 
 schema_app = typer.Typer(help="The mapping of a topic's messages to columns, and its history.", no_args_is_help=True)
 
@@ -47,27 +48,26 @@ def show(
 
     With --ddl, for topics that are not archived yet: the first run takes over an empty table of these columns.
     """
-    from archiver.terminal.schema_screen import outline_tree
     from schema_mapping.outline import outline
 
     if ddl:
         with reported(as_json=as_json):
             table, statement = _statement(config, topic)
-            if as_json:
-                _print_json({"topic": topic, "table": table, "ddl": statement})
-            else:
-                typer.echo(f"{statement};")
+            values = {"topic": topic, "table": table, "ddl": statement}
+            print_answer("schema_ddl", values, lambda: Text(f"{statement};"), as_json=as_json, soft_wrap=True)
         return
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         state = registry.ledger.load(row)
         found, warnings = outline(state), _limits_of(state)
-        if as_json:
-            _print_json({"topic": topic, "table": row.table, **found.to_json(), "warnings": warnings})
-            return
-        console = TextConsole()
-        console.print(outline_tree(topic, row.table, found))
-        for warning in warnings:
-            console.print(Text.assemble(("warning: ", "yellow"), warning))
+        values = {"topic": topic, "table": row.table, **found.to_json(), "warnings": warnings}
+        print_answer("schema", values, lambda: _outline(topic, row.table, found, warnings), as_json=as_json)
+
+
+def _outline(topic: str, table: str, outlined: Outline, warnings: Sequence[str]) -> RenderableType:
+    from archiver.terminal.schema_screen import outline_tree
+
+    remarks = (Text.assemble(("warning: ", "yellow"), warning) for warning in warnings)
+    return Group(outline_tree(topic, table, outlined), *remarks)
 
 
 def _limits_of(state: LedgerState) -> list[str]:
@@ -92,9 +92,6 @@ def history(
 
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
         records = registry.ledger.history(row)
-        if not as_json:
-            TextConsole().print(history_text(topic, records))
-            return
         versions = [
             {
                 "version": each.version,
@@ -104,7 +101,8 @@ def history(
             }
             for each in records
         ]
-        _print_json({"topic": topic, "table": row.table, "versions": versions})
+        values = {"topic": topic, "table": row.table, "versions": versions}
+        print_answer("schema_history", values, lambda: history_text(topic, records), as_json=as_json)
 
 
 @schema_app.command()
@@ -164,12 +162,13 @@ def diff(
         if check and down is not None:
             raise down
         broken = broken_rules(found.changes, allowed=allow or ()) if check else ()
-        if as_json:
-            verdict = {"compatible": not broken, "broken": [each.to_json() for each in broken]} if check else {}
-            told = {"schema_registry_down": error_json(down)} if down else {}
-            _print_json({**compared.subject, **found.to_json(), **told, **verdict})
-        else:
-            _print_diff(compared, verdict_lines(broken) if check else ())
+        verdict = {"compatible": not broken, "broken": [rule.to_json() for rule in broken]} if check else {}
+        print_answer(
+            "schema_diff",
+            {**compared.subject, **found.to_json(), "schema_registry_down": error_or_none(down), **verdict},
+            lambda: _diff_screen(compared, verdict_lines(broken) if check else ()),
+            as_json=as_json,
+        )
     if broken:
         raise typer.Exit(FAILED)
 
@@ -184,17 +183,15 @@ class _Compared:
     schema_registry_down: SchemaRegistryError | None = None
 
 
-def _print_diff(compared: _Compared, verdict: Sequence[Text]) -> None:
+def _diff_screen(compared: _Compared, verdict: Sequence[Text]) -> RenderableType:
     from archiver.terminal.schema_screen import changes_lines
 
-    console = TextConsole()
+    down: list[Text] = []
     if compared.schema_registry_down is not None:
-        down = error_text(compared.schema_registry_down)
-        console.print(Text.assemble(("By the schemas last known: ", "yellow"), down))
-    console.print(Text(compared.told))
+        error = error_text(compared.schema_registry_down)
+        down.append(Text.assemble(("By the schemas last known: ", "yellow"), error))
     cuts = (Text(f"  cut: {cut}") for cut in compared.diff.cuts)
-    for line in (*changes_lines(compared.diff.changes), *cuts, *verdict):
-        console.print(line)
+    return Group(*down, Text(compared.told), *changes_lines(compared.diff.changes), *cuts, *verdict)
 
 
 def _proposed(path: Path, topic: str, file: Path | None, message: str | None, *, of_key: bool) -> _Compared:
@@ -282,7 +279,3 @@ def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicR
         if not registry.ledger.history(row):
             raise not_archived(topic, row.table)
         yield loaded, registry, row
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

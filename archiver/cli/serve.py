@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -12,7 +13,7 @@ import typer
 
 from archiver.cli.error_output import MISCONFIGURED, SIGNALLED, reported
 from archiver.cli.logs import is_verbose, set_verbose
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 
 serve_app = typer.Typer(help="Serve archived records to clients of other protocols.", no_args_is_help=True)
 
@@ -42,13 +43,12 @@ def kafka(
             help="Number of nodes on this machine, at consecutive ports.",
         ),
     ] = 1,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Serve archived topics to Kafka clients without Kafka. Ctrl-C stops it."""
     from archiver.serve.heap import share_one_allocator
 
-    as_json = wants_json(json)
     share_one_allocator()
     given = {"ARCHIVER__SERVE__LISTEN": listen, "ARCHIVER__SERVE__ADVERTISE": advertise}
     environment = {**os.environ, **{name: value for name, value in given.items() if value is not None}}
@@ -89,18 +89,16 @@ def _serve(config: Path, environment: Mapping[str, str], *, as_json: bool) -> No
         # only now: a mistake in the configuration is told at once
         from archiver.serve.kafka.endpoint import Endpoint, Listening
         from archiver.serve.kafka.running import run_until_stopped
-        from archiver.terminal.console import TextConsole
+        from archiver.terminal.answer import print_answer
 
         endpoint = Endpoint(loaded)
 
         def ready(found: Listening) -> None:
-            if as_json:
-                typer.echo(found.line())
-            else:
-                TextConsole().print(
-                    f"Kafka clients read {found.topics} archived topics at {found.advertise} (node {found.node})."
-                    " Ctrl-C ends it."
-                )
+            text = (
+                f"Kafka clients read {found.topics} archived topics at {found.advertise} (node {found.node})."
+                " Ctrl-C ends it."
+            )
+            print_answer("listening", asdict(found), lambda: text, as_json=as_json)
 
         number = run_until_stopped(endpoint, ready)
     raise typer.Exit(SIGNALLED + number)

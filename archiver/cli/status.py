@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from rich.console import RenderableType
 
 from archiver.cli.error_output import FAILED, SIGNALLED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, SourceError
 from archiver.light_start import quick_imports, without_pandas
 from archiver.terminal.console import TextConsole
 
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from archiver.topics.state import TopicStatus
     from schema_mapping.errors import ContextError
 
-Look = Callable[[], list["TopicStatus"]]
+Look = Callable[[], tuple[list["TopicStatus"], "ContextError | None"]]
+"""Returns topics, and the error of Kafka if it can't be asked: then they are what is archived."""
 
 WATCH_SECONDS = 5.0
 
@@ -40,7 +40,9 @@ def status(
 ) -> None:
     """Print progress, lag and problems of topics. Exits with 1 if a topic cannot continue. Archives nothing."""
     with quick_imports():
-        from archiver.terminal.status_screen import status_json, status_screen
+        from archiver.terminal.answer import print_answer
+        from archiver.terminal.json_lines import error_or_none
+        from archiver.terminal.status_screen import looked_screen, status_json
 
     with without_pandas(), reported(as_json=as_json):
         seconds = seconds_of("--every", every)
@@ -50,12 +52,10 @@ def status(
             if watch:
                 number = _watch(look, seconds or WATCH_SECONDS, as_json=as_json, partitions=partitions)
                 raise typer.Exit(SIGNALLED + number)
-            found = look()
-    if as_json:
-        typer.echo(json.dumps({"topics": [status_json(each) for each in found]}, indent=2, ensure_ascii=False))
-    else:
-        TextConsole().print(status_screen(found, partitions=partitions))
-    if any(each.problems for each in found):
+            found, error = look()
+    values = {"topics": [status_json(topic) for topic in found], "error": error_or_none(error)}
+    print_answer("status", values, lambda: looked_screen(found, error, partitions=partitions), as_json=as_json)
+    if error is not None or any(topic.problems for topic in found):
         raise typer.Exit(FAILED)
 
 
@@ -83,14 +83,14 @@ def _watch(look: Look, seconds: float, *, as_json: bool, partitions: bool) -> in
 
 
 def _show_once(look: Look, console: TextConsole, *, as_json: bool, partitions: bool) -> None:
-    from archiver.terminal.json_lines import error_json, write_line
+    from archiver.terminal.json_lines import error_or_none, write_line
     from archiver.terminal.status_screen import status_json
 
     if not as_json:
         console.print(_looked(look, partitions=partitions))
         return
     found, error = _try(look)
-    write_line("status", topics=[status_json(each) for each in found], error=error_json(error) if error else None)
+    write_line("status", topics=[status_json(each) for each in found], error=error_or_none(error))
 
 
 def _looked(look: Look, *, partitions: bool) -> RenderableType:
@@ -105,7 +105,7 @@ def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
     from schema_mapping.errors import ContextError
 
     try:
-        return look(), None
+        return look()
     except ContextError as error:
         if not error.retryable:
             raise
@@ -117,6 +117,7 @@ def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
     with quick_imports():
         from archiver.config import load_config
         from archiver.kafka.broker import BrokerClient
+        from archiver.topics.archived_state import ArchivedState
         from archiver.topics.catalog_pool import CatalogPool
         from archiver.topics.state_reader import StatusReader
         from catalog.iceberg.table_catalog import TableCatalog
@@ -129,5 +130,15 @@ def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
         Registry(loaded.registry.dsn, connections=most + 1) as registry,
         CatalogPool(lambda: TableCatalog(loaded.catalog, late_io=True), most=most) as catalogs,
     ):
-        reader = StatusReader(brokers=brokers, registry=registry, catalogs=catalogs)
-        yield lambda: reader.topics(loaded.select(() if topics else brokers.topics(), topics))
+
+        def look() -> tuple[list[TopicStatus], ContextError | None]:
+            try:
+                reader = StatusReader(brokers=brokers, registry=registry, catalogs=catalogs)
+                chosen = loaded.select(() if topics else brokers.topics(), topics)
+            except SourceError as error:
+                archived = ArchivedState(registry=registry, catalogs=catalogs)
+                chosen = loaded.select(() if topics else archived.names(), topics)
+                return archived.topics(chosen), error
+            return reader.topics(chosen), None
+
+        yield look

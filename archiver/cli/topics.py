@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, print_error, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 
 
 def topics(
     names: Annotated[list[str] | None, typer.Argument(help="Topics, or patterns with * and ?. Default: all.")] = None,
     config: ConfigPath = DEFAULT_CONFIG,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """List the cluster's topics with their partitions, records, configuration section and table.
@@ -25,11 +25,10 @@ def topics(
     from archiver.terminal.answer import print_answer
     from archiver.terminal.topics_screen import topics_json, topics_screen
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         loaded = load_config(config)
         found = list_topics(loaded, names or ())
-    print_answer(topics_json(found), lambda: topics_screen(found), as_json=as_json)
+    print_answer("topics", topics_json(found), lambda: topics_screen(found), as_json=as_json)
     if found.registry_error is not None:
         print_error(found.registry_error, as_json=as_json)
         raise typer.Exit(FAILED)

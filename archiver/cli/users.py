@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -95,7 +94,7 @@ def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbos
         from archiver.access import UserAccounts
 
         found = list(UserAccounts(dsn).every())
-    print_answer(users_json(found), lambda: users_screen(found), as_json=as_json, soft_wrap=True)
+    print_answer("users", users_json(found), lambda: users_screen(found), as_json=as_json, soft_wrap=True)
 
 
 def _set(name: str, config: Path, password_file: Path | None, iterations: int, *, is_new: bool) -> None:
@@ -110,7 +109,9 @@ def _set(name: str, config: Path, password_file: Path | None, iterations: int, *
 
 def _tell(name: str, done: str, text: str, *, as_json: bool) -> None:
     """Say what was done to a user."""
-    typer.echo(json.dumps({"user": name, "done": done}, ensure_ascii=False) if as_json else text)
+    from archiver.terminal.answer import print_answer
+
+    print_answer(f"user_{done}", {"user": name}, lambda: text, as_json=as_json, soft_wrap=True)
 
 
 def _password(file: Path | None) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from archiver.cli.error_output import FAILED, reported
-from archiver.cli.options import DEFAULT_CONFIG, AsJsonElsewhere, ConfigPath, Verbose, wants_json
+from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
 
 _PART = "Only a part"
@@ -29,6 +29,14 @@ def verify(
     partition: Annotated[
         list[int] | None,
         typer.Option("--partition", "-p", help="Only this partition. Repeatable.", rich_help_panel=_PART),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            help="Only ranges with records that match, as for `archiver replay`: val.customer.id = 'x'.",
+            rich_help_panel=_PART,
+        ),
     ] = None,
     sample: Annotated[
         str | None, typer.Option("--sample", help="Read only this share of the ranges (10%).", rich_help_panel=_PART)
@@ -62,7 +70,7 @@ def verify(
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the report as JSON and as FILE.md, signed with [audit] signing_key.",
+            help="Write the report as JSON, signed with [audit] signing_key, and as FILE.md and FILE.html.",
             rich_help_panel=_REPORT,
         ),
     ] = None,
@@ -81,7 +89,7 @@ def verify(
             "--public-key", metavar="FILE", help="Public key of the report's signature (PEM).", rich_help_panel=_REPORT
         ),
     ] = None,
-    json: AsJsonElsewhere = None,
+    as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
     """Read whole tables and prove that they contain every archived record, offset by offset.
@@ -93,20 +101,22 @@ def verify(
     from archiver.config import load_config
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
-    from archiver.terminal.verify_json import verify_lines
     from archiver.terminal.verify_screen import VerifyScreen
     from archiver.upkeep.verify.choice import Choice
     from archiver.upkeep.verify.job import Verify
 
-    as_json = wants_json(json)
     with reported(as_json=as_json):
         if check_report is not None:
             _check(check_report, public_key, as_json=as_json)
             return
         if public_key is not None:
             raise ConfigError("--public-key goes with --check-report")
-        choice = Choice.parse(start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed)
-        output = Output(as_json=as_json, lines_of=verify_lines, screen=lambda: VerifyScreen(Terminal()))
+        choice = Choice.parse(
+            start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed, where=where
+        )
+        if where is not None and (metadata is not None or without_registry):
+            raise ConfigError("--where reads the table and its schema's history: it needs the catalog and the registry")
+        output = Output(VerifyScreen(Terminal()), as_json=as_json)
         with output:
             done = Verify(
                 load_config(config),
@@ -125,15 +135,13 @@ def verify(
 
 def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
     """Check a report and show it. It fails if the report was changed, not if it tells of faults."""
-    from archiver.terminal.json_lines import write_line
+    from archiver.terminal.answer import print_answer
     from archiver.upkeep.verify.document import check_report
 
     found = check_report(path, public_key)
-    if as_json:
-        write_line("report", file=str(path), key_id=found.key_id, report=found.report)
-        return
-    typer.echo(found.page)
     signed = (
         f"it is signed by key {found.key_id}" if found.key_id else "its signature wasn't checked: give --public-key"
     )
-    typer.echo(f"{path}: the report is intact, {signed}")
+    values = {"file": str(path), "key_id": found.key_id, "report": found.report}
+    text = f"{found.page}\n{path}: the report is intact, {signed}"
+    print_answer("report", values, lambda: text, as_json=as_json, soft_wrap=True)

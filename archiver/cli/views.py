@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
+from archiver.terminal.answer import print_answer
 from archiver.views.kinds import ByteForm, Engine, Rows
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def views(
             sql = statement(view, dialect, there)
             told |= {"view": there.name, "engine": str(engine), "columns": _columns(view), "sql": sql}
             text = f"{sql};"
-    typer.echo(json_text.dumps(told, indent=2, ensure_ascii=False) if as_json else text)
+    print_answer("view", told, lambda: text, as_json=as_json, soft_wrap=True)
 
 
 def _columns(view: View) -> list[dict[str, Any]]:

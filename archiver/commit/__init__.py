@@ -1,6 +1,7 @@
 """Commits staged files to the table, and checks that the table still has what was committed."""
 
 __all__ = [
+    "check_rows",
     "commit_staged",
     "compare_rows",
     "find_holes",

@@ -57,5 +57,17 @@ def check_rows(
     return look_again(topic, table, registry, load, known=earlier, is_back=is_back, formats=formats)
 
 
+def renew_check(
+    topic: TopicRow, table: ArchiveTable, registry: Registry, load: Callable[[], ArchiveTable | None]
+) -> None:
+    """Check the table, and note the result for its current snapshot: earlier snapshots may expire then.
+
+    Without it, the next check could not see what other engines did since the last one. Raises like `check_rows`.
+    """
+    found = check_rows(topic, table, registry, load)
+    if found.snapshot_id != table.snapshot_id and later_than(found, table) is not None:
+        registry.rows.note_checked(topic, replace(found, snapshot_id=table.snapshot_id, sequence=sequence_of(table)))
+
+
 def _is_old(later: Sequence[Snapshot]) -> bool:
     return bool(later) and time.time() * 1000 - later[-1].timestamp_ms >= RENEWED_MS

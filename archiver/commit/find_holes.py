@@ -60,10 +60,11 @@ def look_again(
     registry.rows.note_checked(topic, checked)
     if checked.unseen_before is not None:
         _LOG.warning(
-            "%s: changes that others made before snapshot %d weren't looked at: the snapshots since the last check"
-            " have expired",
+            "%s: changes that other engines made before snapshot %d weren't checked, because the snapshots since the"
+            " last check have expired. `archiver verify %s` compares every record with what was archived",
             topic.topic,
             checked.unseen_before,
+            topic.topic,
         )
     return checked
 

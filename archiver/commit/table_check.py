@@ -76,7 +76,9 @@ def check_archive(
         reason = rolled_back(table, missing=named(checked.holes) or changes, head=head)
     elif checked.holes:
         rewrites = lacking_rewrites(table, registry)
-        reason = rewritten_since(table, rewrites, missing=named(checked.holes)) if rewrites else _removed(table, checked)
+        reason = (
+            rewritten_since(table, rewrites, missing=named(checked.holes)) if rewrites else _removed(table, checked)
+        )
     elif checked.altered:
         reason = rows_altered(table, checked)
     return TableCheck(

@@ -25,7 +25,7 @@ from archiver.config.model import (
 )
 from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
 from archiver.config.table_names import default_table, is_distinct, table_name
-from archiver.config.topics import internal_hint, is_pattern, refuse_shared_tables, section_for
+from archiver.config.topics import internal_hint, is_pattern, near_topic, refuse_shared_tables, section_for
 from archiver.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -107,7 +107,8 @@ class Config:
         section = section_for(name, self._file.topics)
         if section is None:
             raise ConfigError(
-                f"No section of the configuration speaks for this topic; add [topics.{name!r}]",
+                f"No section of the configuration speaks for this topic{near_topic(name, self._file.topics)}; add"
+                f" [topics.{name!r}] if it is another one",
                 topic=name,
                 sections=sorted(self._file.topics),
             )

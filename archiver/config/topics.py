@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from archiver.errors import ConfigError
@@ -56,3 +57,9 @@ def refuse_shared_tables(tables: Mapping[str, str]) -> None:
                 table=table,
                 topics=sorted(topics),
             )
+
+
+def near_topic(name: str, known: Iterable[str]) -> str:
+    """Suggest the known topic nearest to one that isn't known: `; did you mean 'orders'?`. Empty if none is near."""
+    near = get_close_matches(name, [topic for topic in known if not is_pattern(topic)], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -59,6 +59,15 @@ def refuses_credentials(error: BaseException) -> bool:
     return isinstance(error, _CREDENTIALS)
 
 
+def _refusal(error: kafka.KafkaError) -> str:
+    if isinstance(error, kafka.IllegalSaslStateError | kafka.SecurityDisabledError):
+        return (
+            f"The broker takes no login on this listener: {error}. Check security.protocol and the port in [kafka]: a"
+            " listener without SASL needs plaintext or ssl, and sasl_plaintext or sasl_ssl need a listener with SASL"
+        )
+    return f"The broker refuses the credentials: {error}. Check sasl.* in [kafka]"
+
+
 def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
     """Turn an error of the protocol into one of `archiver.errors`, which says what to do.
 
@@ -69,7 +78,7 @@ def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
         case kafka.AuthorizationError():
             kind, text = AccessDenied, f"The broker refuses: {error}. Give the principal READ and DESCRIBE on the topic"
         case _ if refuses_credentials(error):
-            kind, text = AccessDenied, f"The broker refuses the credentials: {error}. Check sasl.* in [kafka]"
+            kind, text = AccessDenied, _refusal(error)
         case kafka.UnknownTopicOrPartitionError() | kafka.InvalidTopicError():
             kind, text = UnknownTopic, "The topic or partition does not exist, or the principal may not DESCRIBE it"
         case kafka.InvalidReceiveError():

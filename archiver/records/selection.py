@@ -1,9 +1,9 @@
 """The records that a user selects: partitions, a start and an end as offsets or times, and a condition.
 
-    earliest | latest | 1200 | 2026-01-31T00:00:00Z
+    earliest | latest | 1200 | 2026-01-31 | 2026-01-31T00:00:00Z
 
-A time means the first offset at or after it, as in Kafka's own look-up. The end is not included. `where` has the syntax
-of conditions.
+A day is its midnight in UTC. A time means the first offset at or after it, as in Kafka's own look-up. The end is not
+included. `where` has the syntax of conditions.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ import pyarrow as pa
 
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError
+from archiver.records.where_syntax import moment_of
 from archiver.storage.row_columns import NO_TIMESTAMP
 from archiver.storage.segment import RowRange
 
 if TYPE_CHECKING:
     from archiver.records.where import Where
 
-_HINT = "write `earliest`, `latest`, an offset such as 1200, or a time such as 2026-01-31T00:00:00Z"
+_HINT = (
+    "write `earliest`, `latest`, an offset such as 1200, a day such as 2026-01-31, or a time such as"
+    " 2026-01-31T00:00:00Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Selection:
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
             partitions=tuple(sorted(set(partitions))),
-            where=None if where is None else _condition(where),
+            where=None if where is None else _parsed(where),
         )
         selection._check_order(start, end)
         return selection
@@ -97,7 +101,7 @@ class Selection:
                 assert_never(self.start)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records for which the condition holds."""
+        """Return the records for which the condition holds. It has no conditions on columns: see `matching`."""
         return records if self.where is None else self.where.filter(records)
 
     def _check_order(self, start: str | None, end: str | None) -> None:
@@ -158,17 +162,10 @@ class Selection:
         return wanted if wanted.start_offset < wanted.end_offset else None
 
 
-def _condition(text: str) -> Where:
+def _parsed(text: str) -> Where:
     from archiver.records.where import Where
 
-    found = Where.parse(text)
-    if found.columns:
-        raise ConfigError(
-            "--where: a replay has no conditions on columns, only `archiver erase` has. Query the table for the"
-            " partitions and offsets, and give these",
-            column=found.columns[0].column,
-        )
-    return found
+    return Where.parse(text)
 
 
 def parse_point(text: str) -> Point:
@@ -181,7 +178,7 @@ def parse_point(text: str) -> Point:
     if word.isdecimal():
         return AtOffset(int(word))
     try:
-        moment = datetime.fromisoformat(text.strip())
+        moment = moment_of(text.strip())
     except ValueError:
         raise ConfigError(f"this is neither an offset nor a time: {_HINT}", found=text) from None
     if moment.tzinfo is None:

@@ -104,6 +104,10 @@ class Where:
         """
         return _mask(self.condition, records, answers, unknown=unknown)
 
+    def may_hold(self, rows: int, answers: Answers) -> Mask:
+        """Say for each row whether the condition can hold by the answers of its `columns` alone."""
+        return _mask(self.condition, rows, answers, unknown=True)
+
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records for which the condition holds."""
         mask = self.rows(records)
@@ -115,7 +119,22 @@ class Where:
         return None if found.is_empty else found
 
 
-def _mask(condition: Condition, records: pa.RecordBatch, answers: Answers, *, unknown: bool) -> Mask:  # noqa: PLR0911 - one for each condition
+def _mask(condition: Condition, records: pa.RecordBatch | int, answers: Answers, *, unknown: bool) -> Mask:
+    """Evaluate a condition. A number of rows stands for records that aren't there: only columns are known then."""
+    match condition:
+        case ColumnIs():
+            answer = answers[condition]
+            return answer.holds | answer.unknown if unknown else answer.holds & ~answer.unknown
+        case Not(term):
+            return ~_mask(term, records, answers, unknown=not unknown)
+        case AllOf(terms) | AnyOf(terms):
+            masks = [_mask(term, records, answers, unknown=unknown) for term in terms]
+            return _combined(np.logical_and if isinstance(condition, AllOf) else np.logical_or, masks)
+        case _:
+            return np.full(records, unknown) if isinstance(records, int) else _of_records(condition, records)
+
+
+def _of_records(condition: NumberIs | BytesAre | IsNull | Exists, records: pa.RecordBatch) -> Mask:
     match condition:
         case NumberIs(field, comparison, value):
             return _true(_compared(records.column(_COLUMNS[field]), comparison, value))
@@ -129,14 +148,6 @@ def _mask(condition: Condition, records: pa.RecordBatch, answers: Answers, *, un
             return _true(records.column(field).is_null())
         case Exists(header):
             return _of_headers(records, header, lambda values: np.ones(len(values), np.bool_))
-        case ColumnIs():
-            answer = answers[condition]
-            return answer.holds | answer.unknown if unknown else answer.holds & ~answer.unknown
-        case Not(term):
-            return ~_mask(term, records, answers, unknown=not unknown)
-        case AllOf(terms) | AnyOf(terms):
-            masks = [_mask(each, records, answers, unknown=unknown) for each in terms]
-            return _combined(np.logical_and if isinstance(condition, AllOf) else np.logical_or, masks)
         case _ as never:
             assert_never(never)
 

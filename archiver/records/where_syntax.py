@@ -134,6 +134,7 @@ _SIGNS: Final[dict[str, Comparison]] = {
 _FIELDS: Final = "partition, offset, time, key, value, header['name'] or a column such as val.customer.id"
 _Value = TypeVar("_Value")
 _NESTED: Final = 100
+_DAY: Final = len("2026-01-31")
 _TOO_LARGE: Final = 1 << 62
 
 
@@ -152,6 +153,12 @@ def parse_where(text: str) -> Condition:
     """Parse an expression; ConfigError with the position of what is wrong."""
     parser = _Parser(text)
     return parser.whole()
+
+
+def moment_of(text: str) -> datetime:
+    """Parse a time; a day alone, with or without `Z`, is its midnight in UTC. ValueError if it is neither."""
+    day = text.removesuffix("Z")
+    return datetime.fromisoformat(f"{day}T00:00:00Z" if len(day) == _DAY else text)
 
 
 class _Parser:
@@ -360,7 +367,7 @@ class _Parser:
         if token.kind not in {"time", "text"}:
             raise self._wrong("expected a time such as 2026-01-31T00:00:00Z, or ms since 1970")
         try:
-            moment = datetime.fromisoformat(token.text.strip("'\""))
+            moment = moment_of(token.text.strip("'\""))
         except ValueError:
             raise self._wrong("this is not a time: write for example 2026-01-31T00:00:00Z") from None
         if moment.tzinfo is None:

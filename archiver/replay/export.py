@@ -8,10 +8,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from archiver.archive.offset_order import offsets_of
 from archiver.archive.records import AS_CONSUMED, AS_DECODED, RECORDS, RecordShape
 from archiver.archive.topic_archive import TopicArchive
 from archiver.observer import Observer, ignore
+from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.replay.jsonl import render, render_decoded
 
@@ -52,33 +52,25 @@ ExportEvent = ExportStarted | Exported
 class Export:
     """Gives the selected records of an archive, at most `limit`. The observer is told how far it came."""
 
-    archive: TopicArchive
-    selection: Selection
+    selected: SelectedRecords
     limit: int | None = None
     observer: Observer[ExportEvent] = ignore
 
     def batches(self, shape: RecordShape = AS_CONSUMED) -> Iterator[pa.RecordBatch]:
         """Give the records in batches with the columns of `shape`: partition by partition, in order of offset."""
-        ranges = [*self.selection.resolve(self.archive)]
+        ranges = [*self.selected.selection.resolve(self.selected.archive)]
         self.observer(ExportStarted(offsets=sum(each.end_offset - each.start_offset for each in ranges)))
         left, before, written = self.limit, 0, 0
         for wanted in ranges:
-            found = self.archive.records(
-                wanted.partition,
-                wanted.start_offset,
-                wanted.end_offset,
-                shape=shape,
-                min_timestamp=wanted.min_timestamp,
-            )
-            for batch in found:
-                chosen = self.selection.filter(batch).slice(0, left)
+            found = self.selected.read(wanted, shape)
+            for matching, read_to in found:
+                chosen = matching.slice(0, left)
                 if left is not None:
                     left -= chosen.num_rows
                 written += chosen.num_rows
                 if chosen.num_rows:
                     yield chosen
-                read = before + int(offsets_of(batch)[-1]) + 1 - wanted.start_offset
-                self.observer(Exported(offsets=read, records=written))
+                self.observer(Exported(offsets=before + read_to - wanted.start_offset, records=written))
                 if left == 0:
                     found.close()
                     return
@@ -87,24 +79,24 @@ class Export:
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:
     """Give the selected records in batches of the schema RECORDS: partition by partition, in order of offset."""
-    for batch in Export(archive=archive, selection=selection).batches():
+    for batch in Export(selected=SelectedRecords.of(archive, selection)).batches():
         yield batch.select(RECORDS.names)
 
 
 def write_jsonl(archive: TopicArchive, selection: Selection, stream: Output) -> int:
     """Write the selected records as JSON lines (see `jsonl`) and return how many."""
-    return export_jsonl(Export(archive=archive, selection=selection), stream)
+    return export_jsonl(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 
 def write_arrow(archive: TopicArchive, selection: Selection, stream: Output) -> int:
     """Write the selected records as an Arrow IPC stream and return how many. The schema's metadata names the topic."""
-    return export_arrow(Export(archive=archive, selection=selection), stream)
+    return export_arrow(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 
 def export_jsonl(export: Export, stream: Output, *, decoded: bool = False) -> int:
     """Write an export as JSON lines and return how many. `decoded` shows keys and values by their schemas."""
     rows = 0
-    topic = export.archive.topic
+    topic = export.selected.archive.topic
     for batch in export.batches(AS_DECODED if decoded else AS_CONSUMED):
         stream.writelines(render_decoded(topic, batch) if decoded else render(topic, batch))
         rows += batch.num_rows
@@ -114,7 +106,7 @@ def export_jsonl(export: Export, stream: Output, *, decoded: bool = False) -> in
 def export_arrow(export: Export, stream: Output) -> int:
     """Write an export as an Arrow IPC stream and return how many records it has."""
     rows = 0
-    schema = RECORDS.with_metadata({"topic": export.archive.topic})
+    schema = RECORDS.with_metadata({"topic": export.selected.archive.topic})
     with pa.ipc.new_stream(stream, schema) as writer:
         for batch in export.batches():
             writer.write_batch(batch.select(RECORDS.names))

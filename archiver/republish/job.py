@@ -15,6 +15,7 @@ from archiver.errors import ConfigError, UnknownTopic
 from archiver.kafka.admin import ClusterAdmin
 from archiver.kafka.broker import BrokerClient
 from archiver.observer import Observer, all_of, ignore
+from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.replay.output_file import OutputFile
 from archiver.republish.groups import GroupTranslation
@@ -83,16 +84,17 @@ class TransferJob:
         chosen = self._selection.chosen(archive)
         if not chosen:
             raise ConfigError("nothing of this topic is archived yet", topic=archive.topic)
+        selected = SelectedRecords.of(archive, self._selection)
         with ExitStack() as stack:
             admin = stack.enter_context(ClusterAdmin(self._destination))
             brokers = stack.enter_context(BrokerClient(self._destination))
             self._check_place(brokers)
             if order.creates and not _exists(brokers, order.target):
                 settings = {**needed_settings(archive, self._selection), **order.topic_settings}
-                create_target(admin, order.target, max(chosen) + 1, settings)
+                create_target(admin, order.target, max(archive.partitions) + 1, settings)
             target = check_target(brokers, admin, order.target, partitions=chosen)
             check_progress_topic(brokers, admin, order.progress_topic)
-            transfer = self._transfer(brokers, target)
+            transfer = self._transfer(brokers, target, selected)
             transfer.check()
             limits = TargetLimits.of(target.name, target.settings, now_ms=self._now_ms())
             RefusalCheck(archive, self._selection, limits, order.codec).run(transfer.remaining())
@@ -100,6 +102,8 @@ class TransferJob:
             for note in target.notes:
                 self._observer(TransferNoted(text=note))
             report = transfer.run()
+            if (unjudged := selected.unjudged.text(archive.topic)) is not None:
+                self._observer(TransferNoted(text=unjudged))
             if order.offset_map is not None:
                 with OutputFile(order.offset_map) as output:
                     write_offset_map(transfer.log.entries(), output)
@@ -118,7 +122,7 @@ class TransferJob:
                 topic=order.target,
             )
 
-    def _transfer(self, brokers: BrokerClient, target: Target) -> Transfer:
+    def _transfer(self, brokers: BrokerClient, target: Target, selected: SelectedRecords) -> Transfer:
         order, archive = self._order, self._archive
         course = Course(
             cluster_id=archive.cluster_id,
@@ -137,8 +141,7 @@ class TransferJob:
             appends=order.appends,
         )
         return Transfer(
-            archive,
-            self._selection,
+            selected,
             course,
             brokers=brokers,
             target=target,

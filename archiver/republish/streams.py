@@ -7,9 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from archiver.archive.offset_order import offsets_of
-from archiver.archive.topic_archive import TopicArchive
 from archiver.codecs import Codec
-from archiver.records.selection import Selection
+from archiver.records.matching import SelectedRecords
 from archiver.republish.batches import ProducedRecords, split_by_size
 from archiver.storage.segment import RowRange
 
@@ -36,17 +35,11 @@ class Piece:
         return 0 if self.records is None else int(self.records.records.nbytes)
 
 
-def pieces_of(
-    archive: TopicArchive, selection: Selection, wanted: RowRange, limits: PieceLimits
-) -> Generator[Piece, None, None]:
+def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
     """Give the selected records of a range. The last piece brings the source to the end of the range."""
-    found = archive.records(
-        wanted.partition, wanted.start_offset, wanted.end_offset, min_timestamp=wanted.min_timestamp
-    )
-    with closing(found) as batches:
-        for batch in batches:
-            chosen = selection.filter(batch)
+    with closing(selected.read(wanted)) as batches:
+        for chosen, read_to in batches:
             for part in split_by_size(chosen, most_bytes=limits.most_bytes, most_rows=limits.most_rows):
                 yield Piece(ProducedRecords(part, limits.codec), int(offsets_of(part)[-1]) + 1)
-            yield Piece(None, int(offsets_of(batch)[-1]) + 1)
+            yield Piece(None, read_to)
     yield Piece(None, wanted.end_offset)

@@ -14,13 +14,12 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from archiver.archive.topic_archive import TopicArchive
 from archiver.codecs import Codec
 from archiver.errors import ConfigError, RecordsRetired
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.transactional_writer import TransactionalWriter
 from archiver.observer import Observer, ignore
-from archiver.records.selection import Selection
+from archiver.records.matching import SelectedRecords
 from archiver.republish.progress_log import Begun, Course, PartitionProgress, ProgressLog
 from archiver.republish.rate import UNLIMITED, Pace, Rate
 from archiver.republish.report import (
@@ -63,8 +62,7 @@ class Transfer:
 
     def __init__(
         self,
-        archive: TopicArchive,
-        selection: Selection,
+        selected: SelectedRecords,
         course: Course,
         *,
         brokers: BrokerClient,
@@ -73,8 +71,9 @@ class Transfer:
         observer: Observer[TransferEvent] = ignore,
     ) -> None:
         self.log: Final = ProgressLog(brokers, settings.progress_topic, settings.name)
-        self._archive = archive
-        self._selection = selection
+        self._selected = selected
+        self._archive = selected.archive
+        self._selection = selected.selection
         self._course = course
         self._brokers = brokers
         self._target = target
@@ -233,7 +232,7 @@ class Transfer:
         narrowed = self._selection.narrowed(whole)
         if narrowed is not None:
             try:
-                yield from pieces_of(self._archive, self._selection, narrowed, limits)
+                yield from pieces_of(self._selected, narrowed, limits)
             except RecordsRetired as error:
                 raise RecordsRetired(
                     "records were retired before they were moved, and this transfer stops there: what it has committed"

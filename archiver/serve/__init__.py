@@ -6,4 +6,4 @@ implements the Kafka protocol. `processes` runs several servers on one machine, 
 system. Serving writes no table, and needs neither Kafka nor Spark.
 """
 
-__all__ = ["heap", "kafka", "processes"]
+__all__ = ["heap", "kafka", "nodes", "processes"]

@@ -50,6 +50,7 @@ class TopicDraft:
     values: Sampled | None = None
     error: ContextError | None = None
     formats: Mapping[str, str] = field(default_factory=dict)
+    asked_registry: bool = False
 
     @property
     def is_in_force(self) -> bool:
@@ -113,11 +114,19 @@ def _topic_lines(draft: TopicDraft, taken: set[str]) -> Iterator[str]:
         section += [f"{part} = {text}" for part, text in draft.formats.items()]
     yield from (f"# {line}" for line in _remarks(draft))
     yield from section if draft.is_in_force else (f"# {line}" for line in section)
-    values = draft.values
-    if draft.is_in_force and values is not None and values.all_look is Look.PROTOBUF:
-        yield '# value = { format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }'
-    if draft.is_in_force and values is not None and values.all_look is Look.REGISTRY and "value" not in draft.formats:
-        yield '# value = { format = "protobuf", wire_format = "confluent" }  # if its schemas are Protobuf'
+    for part, sampled in (("key", draft.keys), ("value", draft.values)):
+        if draft.is_in_force and sampled is not None and part not in draft.formats:
+            yield from _proposal(part, sampled.all_look, draft)
+
+
+def _proposal(part: str, look: Look | None, draft: TopicDraft) -> Iterator[str]:
+    """A line for a format that the samples may have. Only a registry can say whether enveloped values are Protobuf."""
+    if look is Look.PROTOBUF:
+        yield f'# {part} = {{ format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }}'
+    elif look is Look.REGISTRY and draft.asked_registry:
+        yield f"# {part}: not all of these ids are Protobuf schemas of the registry, so it is archived as bytes"
+    elif look is Look.REGISTRY:
+        yield f"# {part}: set [schema_registry], and `archiver init` looks whether its schemas are Protobuf"
 
 
 def _remarks(draft: TopicDraft) -> Iterator[str]:

@@ -31,7 +31,7 @@ def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
         for each in missing:
             with suppress(OSError):
                 each.rmdir()
-    room = f"{free / _GIBIBYTE:,.1f} GiB free of {section.spool_size / _GIBIBYTE:,.1f} GiB that it may use"
+    room = f"may use {section.spool_size / _GIBIBYTE:,.1f} GiB, and {free / _GIBIBYTE:,.1f} GiB are free"
     where = f"{root}, {mode}{', made when it is needed' if missing else ''}: {room}"
     if free >= section.spool_size:
         yield Finding(part="Spool", detail=where)

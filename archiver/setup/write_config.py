@@ -84,7 +84,7 @@ class FirstConfig:
         formats: dict[str, str] = {}
         with suppress(ContextError):  # then the comment alone says what the bytes look like
             formats = {} if registry is None else registered_formats(registry, size.topic, keys, values)
-        return TopicDraft(size=size, keys=keys, values=values, formats=formats)
+        return TopicDraft(size=size, keys=keys, values=values, formats=formats, asked_registry=registry is not None)
 
 
 def sections_from(base: Path | None, bootstrap: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -46,6 +46,10 @@ class Report(Protocol):
     def ready(self) -> bool:
         """Whether it can do its work."""
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it isn't well."""
+
 
 class Health(Protocol):
     """Says how a process is."""
@@ -185,8 +189,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._tell(report.live, asdict(report))
             case "/health/ready" | "/ready":
                 self._tell(report.ready, asdict(report))
+            case "":
+                from archiver.telemetry.status_page import status_page
+
+                page = status_page(report, self.server.instruments.text())
+                self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page.encode())
             case _:
-                self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"/metrics, /health, /health/live, /health/ready\n")
+                self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"/, /metrics, /health, /health/live, /health/ready\n")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it
         """Log nothing: probes come every few seconds."""

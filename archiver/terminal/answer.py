@@ -1,22 +1,26 @@
-"""The one answer of a command: a JSON document for machines, a screen for people."""
+"""The one answer of a command: a JSON line for machines, a screen for people."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import typer
 from rich.console import RenderableType
 
 from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import write_line
 
 
 def print_answer(
-    document: Any, screen: Callable[[], RenderableType], *, as_json: bool, soft_wrap: bool = False
+    event: str,
+    values: Mapping[str, Any],
+    screen: Callable[[], RenderableType],
+    *,
+    as_json: bool,
+    soft_wrap: bool = False,
 ) -> None:
-    """Print the document as JSON, or the screen. With `soft_wrap`, lines stay whole on a narrow terminal."""
+    """Print the values as a JSON line, or the screen. With `soft_wrap`, lines stay whole on a narrow terminal."""
     if as_json:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        write_line(event, **values)
     else:
         TextConsole().print(screen(), soft_wrap=soft_wrap)

@@ -1,8 +1,11 @@
-"""Shows people an archive job: a bar on a terminal, a line where little happened, a table where much did."""
+"""Describes an archive job: a bar, then a line if little happened, else a table; a JSON line for each event."""
 
 from __future__ import annotations
 
-from typing import assert_never
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any, assert_never
 
 from rich.text import Text
 
@@ -23,14 +26,19 @@ from archiver.ingest.events import (
     Waiting,
     WavePlanned,
 )
+from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.report import JobReport, TopicReport
 from archiver.terminal.amounts import clock_time, counted, duration, rates, share, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
+from archiver.terminal.json_lines import Line, error_json, error_or_none, finished_line
 from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version
+from catalog.model import TranslatedRange
+from schema_mapping.errors import ContextError
 
+_IDLE_SECONDS = 3_600.0
 SHOWN = 8
 """How many topics are named one by one as they are opened, and how many failures at the end."""
 
@@ -42,9 +50,14 @@ class ArchiveScreen(Bars):
     again. Then each round is a line with the time, and more only where something happened.
     """
 
-    def __init__(self, console: TextConsole, *, repeats: bool = False) -> None:
+    def __init__(
+        self, console: TextConsole, *, repeats: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__(console, unit="offset")
         self._repeats = repeats
+        self._clock = clock
+        self._idle: tuple[str, float] | None = None
+        self._outage: tuple[str, float] | None = None
         self._wave: str | None = None
         self._waves = 0
         self._known: dict[str, str] = {}
@@ -52,6 +65,37 @@ class ArchiveScreen(Bars):
         self._waiting: dict[tuple[str, int], int] = {}
         self._failures: dict[str, str] = {}
         self._failed_before: dict[str, str] = {}
+
+    @staticmethod
+    def lines(event: JobEvent) -> Iterator[Line]:  # noqa: C901 - one case for each kind of event
+        """Make the line of an event: its name, and its values by name."""
+        match event:
+            case Waiting():
+                yield "waiting", {"on": event.on, "error": error_json(event.error)}
+            case TopicsOpened():
+                yield "topics_opened", {"tables": dict(event.tables)}
+            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+                yield _schema(event)
+            case PartitionsSeen():
+                yield "looked", _seen(event)
+            case WavePlanned():
+                planned = {topic: [_range(each) for each in those] for topic, those in event.ranges.items()}
+                yield "wave_planned", {"wave": event.wave, "ranges": planned}
+            case TaskFinished():
+                yield "task_finished", _task(event)
+            case StepFinished():
+                seconds = round(event.seconds, 6)
+                yield "step_finished", {"topic": event.topic, "step": event.step, "seconds": seconds}
+            case RangesCommitted():
+                ranges = [_range(each) | {"lost": each.lost} for each in event.ranges]
+                yield "committed", {"topic": event.topic, "ranges": ranges}
+            case Failed():
+                error = error_json(event.error)
+                yield "failed", {"topic": event.topic, "partition": event.partition, "error": error}
+            case RunFinished():
+                yield from _run(event.report)
+            case _ as never:
+                assert_never(never)
 
     def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
         """Show an event."""
@@ -136,13 +180,12 @@ class ArchiveScreen(Bars):
 
     def _show_report(self, report: JobReport) -> None:
         self.clear()
-        if report.error is not None:
-            self.say_error("The run ended early", report.error)
-        active = [topic for topic in report.topics if topic.records or topic.failures or _lost(topic)]
+        self._show_outage(report.error)
+        active = [*filter(_is_active, report.topics)]
         if self._repeats and not active and report.error is None:
-            what = "stopped" if report.stopped else _idle(sum(self._waiting.values()))
-            self._print(f"{what}, {duration(report.seconds)}", style="dim")
+            self._say_idle("stopped" if report.stopped else _idle(sum(self._waiting.values())), report)
         else:
+            self._idle = None
             news = any(topic.records or _lost(topic) for topic in active)
             if self.console.is_terminal and active and (news or not self._repeats):
                 self.console.print(report_listing(active))
@@ -156,6 +199,25 @@ class ArchiveScreen(Bars):
         self._failed_before, self._failures = self._failures, {}
         self._ahead.clear()
         self._waiting.clear()
+
+    def _show_outage(self, error: ContextError | None) -> None:
+        """Print what ended a run in full the first time, then in a line, and a line when runs go on again."""
+        if error is None:
+            if self._outage is not None and self._repeats:
+                self._print(f"back again after {duration(self._clock() - self._outage[1])}", style="green")
+            self._outage = None
+        elif self._repeats and self._outage is not None and self._outage[0] == str(error):
+            self._print(f"{type(error).__name__}, as before", style="red")
+        else:
+            self.say_error("The run ended early", error)
+            self._outage = (str(error), self._clock() if self._outage is None else self._outage[1])
+
+    def _say_idle(self, text: str, report: JobReport) -> None:
+        """Print that a round had nothing to do: when that begins or changes, then once an hour."""
+        now = self._clock()
+        if self._idle is None or self._idle[0] != text or now - self._idle[1] >= _IDLE_SECONDS:
+            self._print(f"{text}, {duration(report.seconds)}", style="dim")
+            self._idle = (text, now)
 
     def _print(self, text: str, *, style: str = "") -> None:
         """Print a line; with the time if the job repeats."""
@@ -235,7 +297,7 @@ def _remarks(report: JobReport, idle: int) -> list[Text]:
     remarks = [Text(f"{topic.topic}: {line}") for topic in report.topics for line in fit_remarks(topic.recognition)]
     if failed:
         more = f" and {len(failed) - SHOWN:,} more" if len(failed) > SHOWN else ""
-        remarks.append(Text(f"Failed, as told above: {', '.join(failed[:SHOWN])}{more}", style="red"))
+        remarks.append(Text(f"Failed (see above): {', '.join(failed[:SHOWN])}{more}", style="red"))
     if idle and report.error is None:
         remarks.append(Text(f"Nothing new in {counted(idle, 'topic')}", style="dim"))
     return remarks
@@ -253,5 +315,96 @@ def _lost(topic: TopicReport) -> bool:
     return any(each.lost_offsets for each in topic.partitions)
 
 
+def _is_active(topic: TopicReport) -> bool:
+    """Whether a run archived something of a topic, or failed to."""
+    return bool(topic.records or topic.failures or _lost(topic))
+
+
 def _place(topic: str, partition: int | None) -> str:
     return topic if partition is None else f"{topic}-{partition}"
+
+
+def _schema(event: SchemaEvent) -> Line:
+    match event:
+        case SchemaRegistryDown():
+            return "schema_registry_down", {"topic": event.topic, "error": error_json(event.error)}
+        case SchemaChanged():
+            changes = [change.to_json() for change in event.changes]
+            return "schema_changed", {"topic": event.topic, "version": event.version, "changes": changes}
+        case SchemaDoubted():
+            about = {"part": event.part, "doubt": event.doubt.name.lower(), "why": event.doubt.value}
+            return "schema_doubted", {"topic": event.topic, **about, "counts": asdict(event.fit)}
+        case TableNoted():
+            return "table_noted", {"topic": event.topic, "notes": list(event.notes)}
+        case _ as never:
+            assert_never(never)
+
+
+def _seen(event: PartitionsSeen) -> dict[str, Any]:
+    """The partitions that have something to archive, and how many partitions there are in all."""
+    behind = [
+        {"partition": each.partition, "next_offset": each.next_offset, "last_stable": each.last_stable}
+        for each in event.partitions
+        if each.next_offset < each.last_stable
+    ]
+    return {"topic": event.topic, "partitions": len(event.partitions), "behind": behind}
+
+
+def _task(event: TaskFinished) -> dict[str, Any]:
+    """The range that the task should cover and what it covered, its metrics, and the seconds of its steps."""
+    result = event.result
+    measures = {name: value for name, value in asdict(result.metrics).items() if not name.endswith("_seconds")}
+    return {
+        "topic": event.topic,
+        "planned": _range(event.planned),
+        "covered": [_range(each) for each in result.ranges],
+        **measures,
+        "steps": {step: round(seconds, 6) for step, seconds in result.metrics.steps.items()},
+        "seconds": round((result.finished_ns - result.started_ns) / 1e9, 6),
+        "error": error_or_none(result.error),
+    }
+
+
+def _run(report: JobReport) -> Iterator[Line]:
+    for topic in filter(_is_active, report.topics):
+        yield "archived", _topic(topic)
+    yield finished_line(
+        succeeded=report.succeeded,
+        dry_run=False,
+        seconds=report.seconds,
+        topics=len(report.topics),
+        records=report.records,
+        stopped=report.stopped,
+        waves=report.waves,
+        error=error_or_none(report.error),
+    )
+
+
+def _topic(topic: TopicReport) -> dict[str, Any]:
+    return {
+        "topic": topic.topic,
+        "table": topic.table,
+        "records": topic.records,
+        "files": topic.files,
+        "file_bytes": topic.file_bytes,
+        "source_bytes": topic.metrics.source_bytes,
+        "raw_share": topic.raw_share,
+        "recognition": {part: asdict(fit) for part, fit in topic.recognition.parts.items()},
+        "commits": topic.commits,
+        "partitions": [
+            {
+                "partition": each.partition,
+                "from_offset": each.from_offset,
+                "to_offset": each.to_offset,
+                "records": each.records,
+                "lost_offsets": each.lost_offsets,
+                "error": error_or_none(each.error),
+            }
+            for each in topic.partitions
+        ],
+        "error": error_or_none(topic.error),
+    }
+
+
+def _range(each: PlannedRange | TranslatedRange) -> dict[str, int]:
+    return {"partition": each.partition, "start_offset": each.start_offset, "end_offset": each.end_offset}

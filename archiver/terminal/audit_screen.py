@@ -6,14 +6,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from archiver.errors import ConfigError
+from archiver.records.where_syntax import moment_of
 from archiver.terminal.amounts import counted
 from archiver.terminal.listing import NOTHING, Column, Listing
 
 if TYPE_CHECKING:
     from archiver.audit.check import TrailReport
+
+
+_WIDEST: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,7 @@ def entry_listing(entries: Sequence[Mapping[str, Any]]) -> Listing:
         Column(heading="files"),
         Column(heading="snapshot", kind="text", is_optional=True),
         Column(heading="by", kind="text"),
-        Column(heading="what", kind="text", is_optional=True),
+        Column(heading="what", alone="{}", kind="text"),
     )
     for each in entries:
         details, by = each["details"], each["by"]
@@ -62,8 +66,8 @@ def entry_listing(entries: Sequence[Mapping[str, Any]]) -> Listing:
             str(each["seq"]),
             each["time"][:19] + "Z",
             each["act"] + (" (late)" if each.get("late") else ""),
-            _number(details.get("rows")),
-            _number(details.get("files")),
+            _number(_records(details)),
+            _number(_files(details)),
             str(details.get("snapshot_id") or NOTHING),
             f"{by['principal']} on {by['host']}",
             _what(details),
@@ -108,13 +112,37 @@ def _signed(report: TrailReport) -> str:
     return f"{report.signed:,} signed until {report.signed_time[:19]}Z by {checkpoints}{tail}"
 
 
+def _left_out(details: Mapping[str, Any]) -> Mapping[str, int]:
+    """How many records a rewrite removed, by reason."""
+    left_out: Mapping[str, int] = details.get("left_out", {})
+    return left_out
+
+
+def _records(details: Mapping[str, Any]) -> int | None:
+    """The records that an act is about: a removal the ones that it removed, not the ones that it kept."""
+    return sum(_left_out(details).values()) or details.get("rows")
+
+
+def _files(details: Mapping[str, Any]) -> int | None:
+    """The files that an act is about: a removal the ones that it took out or rewrote."""
+    name = "files_before" if _left_out(details) else "files"
+    return details.get(name)
+
+
 def _what(details: Mapping[str, Any]) -> str:
+    """What an act did, in a few words: what was removed, how many records were kept, or what was noted."""
+    words = [f"{name.replace('_', ' ')} {count:,}" for name, count in _left_out(details).items()]
+    if words and details.get("rows"):
+        words.append(f"kept {counted(details['rows'], 'record')} in {counted(details['files'], 'new file')}")
     if isinstance(offsets := details.get("offsets"), dict):
-        return f"{counted(len(offsets), 'partition')}"
-    plain = {name: value for name, value in details.items() if isinstance(value, str | int) and name != "commit_id"}
-    return (
-        ", ".join(f"{name} {value}" for name, value in plain.items() if name not in {"rows", "files"})[:60] or NOTHING
-    )
+        words.append(counted(len(offsets), "partition"))
+    else:
+        hidden = {"rows", "files", "commit_id", "snapshot_id"}
+        plain = ((name, value) for name, value in details.items() if name not in hidden)
+        words += [
+            f"{name.replace('_', ' ')} {value}" for name, value in plain if isinstance(value, str | int) and value
+        ]
+    return ", ".join(words)[:_WIDEST] or NOTHING
 
 
 def _number(value: object) -> str:
@@ -125,7 +153,7 @@ def _time(option: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        time = datetime.fromisoformat(text)
+        time = moment_of(text)
     except ValueError:
         raise ConfigError(f"{option}: {text!r} is no time: write 2026-01-31T00:00:00Z") from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -117,16 +117,19 @@ class _TaskLines:
             total=task.total,
             completed=task.completed,
             width=min(room, _LONGEST),
-            pulse=task.total is None,
+            pulse=task.total is None or not task.completed,
             animation_time=task.get_time(),
         )
 
     def _facts(self) -> list[Text]:
         task = self._task
         done = int(task.completed)
-        facts = [
-            counted(done, self._unit) if task.total is None else f"{done:,} of {counted(int(task.total), self._unit)}"
-        ]
+        if task.total is None:
+            facts = [counted(done, self._unit)]
+        elif done:
+            facts = [f"{done:,} of {counted(int(task.total), self._unit)}"]
+        else:  # the first task takes a while, and a bar that stands at 0 looks stuck
+            facts = [f"{counted(int(task.total), self._unit)} to do"]
         if (speed := task.finished_speed or task.speed) is not None:
             facts.append(f"{speed:,.0f}/s")
         if task.elapsed is not None:

@@ -1,13 +1,16 @@
-"""Shows people a compaction: a bar over the files, then a table of what became of them."""
+"""Describes a compaction: a bar over the files, then a table of the results; a JSON line for each commit and topic."""
 
 from __future__ import annotations
 
-from typing import Self, assert_never
+from collections.abc import Iterator
+from typing import Final, Self, assert_never
 
 from archiver.terminal.amounts import counted, duration, share, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
-from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.terminal.fields import Field, fields_json, fields_listing
+from archiver.terminal.json_lines import Line, error_json, finished_line
+from archiver.terminal.listing import NOTHING, Column
 from archiver.upkeep.compact.report import (
     CompactEvent,
     CompactFinished,
@@ -16,6 +19,7 @@ from archiver.upkeep.compact.report import (
     GroupMerged,
     GroupsChosen,
     GroupsCommitted,
+    Merged,
     TopicCompaction,
 )
 
@@ -28,6 +32,17 @@ class CompactScreen(Bars):
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
+
+    @staticmethod
+    def lines(event: CompactEvent) -> Iterator[Line]:
+        """Make a line for each commit, each topic at the end, and the run."""
+        yield from CompactNotes.lines(event)
+        if isinstance(event, CompactFinished):
+            report = event.report
+            for topic in report.topics:
+                values = fields_json((*_NAMES, *_DONE), topic)
+                yield "compacted", values | fields_json(_MERGED, topic.done)
+            yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
 
     def __call__(self, event: CompactEvent) -> None:
         """Show an event."""
@@ -52,7 +67,7 @@ class CompactScreen(Bars):
 
 
 class CompactNotes:
-    """An observer that tells people of compactions between other work: a line for each commit."""
+    """An observer that reports compactions between other work: a line for each commit."""
 
     def __init__(self, console: TextConsole) -> None:
         self._console = console
@@ -62,6 +77,13 @@ class CompactNotes:
 
     def __exit__(self, *_: object) -> None:
         return None
+
+    @staticmethod
+    def lines(event: CompactEvent) -> Iterator[Line]:
+        """Make the line of a commit."""
+        if isinstance(event, GroupsCommitted):
+            values = {"topic": event.topic, "commit_id": event.commit_id}
+            yield "compacted_files", values | fields_json(_MERGED, event.done)
 
     def __call__(self, event: CompactEvent) -> None:
         """Show an event, if it is a commit."""
@@ -74,7 +96,7 @@ class CompactNotes:
 
 def print_report(console: TextConsole, report: CompactReport) -> None:
     """Show what was done, or would be."""
-    console.print(_planned(report) if report.dry_run else _done(report))
+    console.print(fields_listing((*_NAMES, *(_PLANNED if report.dry_run else _DONE)), report.topics))
     if report.dry_run:
         before = sum(each.planned_files for each in report.topics)
         after = sum(each.expected_files for each in report.topics)
@@ -91,6 +113,9 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
     done = report.done
     if not done.files_before:
         console.print(f"nothing to put together, {duration(report.seconds)}")
+        for topic in report.topics:
+            if topic.small_files and topic.error is None and not topic.failures:
+                console.print(_why_none(topic))
         return
     saved = 1 - done.bytes_after / done.bytes_before if done.bytes_before else 0.0
     console.print(
@@ -106,6 +131,14 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
             console.print(f"{each.topic}: stopped before all was done; run it again", style="yellow")
 
 
+def _why_none(topic: TopicCompaction) -> str:
+    """Say why small files stay: too few of them lie beside each other."""
+    return (
+        f"{topic.topic}: {topic.small_files:,} of {counted(topic.files, 'file')} are small, but no partition of the"
+        f" table has {topic.min_files:,} of one Kafka partition beside each other; --min-files 2 merges fewer"
+    )
+
+
 def _place_of(event: GroupFailed) -> str:
     """What could not be put together: the topic, its partition, and the files that stay."""
     place = event.topic if event.partition is None else f"{event.topic}, partition {event.partition}"
@@ -115,55 +148,81 @@ def _place_of(event: GroupFailed) -> str:
     return f"{place}: {event.paths[0]}{others}"
 
 
-def _planned(report: CompactReport) -> Listing:
-    listing = Listing(
-        Column(heading="topic", kind="name"),
-        Column(heading="table", alone="in {}", kind="name", is_optional=True),
-        Column(heading="files", alone="files: {}"),
-        Column(heading="chosen", alone="chosen: {}"),
-        Column(heading="size", alone="with {}"),
-        Column(heading="become", alone="become about {}"),
-        Column(heading="groups", alone="groups: {}", kind="text"),
-    )
-    for each in report.topics:
-        listing.add(
-            each.topic,
-            each.table,
-            f"{each.files:,}",
-            f"{each.planned_files:,}",
-            size(each.planned_bytes),
-            f"{each.expected_files:,}",
-            ", ".join(f"{number:,} {reason}" for reason, number in sorted(each.reasons.items())) or NOTHING,
-        )
-    return listing
-
-
-def _done(report: CompactReport) -> Listing:
-    listing = Listing(
-        Column(heading="topic", kind="name"),
-        Column(heading="table", alone="in {}", kind="name", is_optional=True),
-        Column(heading="files", alone="files: {}"),
-        Column(heading="became", alone="became {}"),
-        Column(heading="size", alone="size: {}", kind="text"),
-        Column(heading="records", alone="records: {}"),
-        Column(heading="deleted before", alone="deleted before: {}"),
-        Column(heading="commits", alone="commits: {}"),
-        Column(heading="failed", alone="failed: {}"),
-    )
-    for each in report.topics:
-        listing.add(each.topic, each.table, *_cells(each))
-    return listing
-
-
-def _cells(each: TopicCompaction) -> tuple[str, ...]:
-    done = each.done
-    failed = len(each.failures) + (each.error is not None)
-    return (
-        f"{done.files_before:,} of {each.files:,}",
-        f"{done.files_after:,}",
-        f"{size(done.bytes_before)} to {size(done.bytes_after)}" if done.files_before else NOTHING,
-        f"{done.rows:,}",
-        f"{done.removed:,}" if done.removed else NOTHING,
-        f"{len(each.commits):,}",
-        f"{failed:,}" if failed else NOTHING,
-    )
+_NAMES: Final[tuple[Field[TopicCompaction], ...]] = (
+    Field(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
+    Field(
+        name="table",
+        value=lambda it: it.table,
+        column=Column(heading="table", alone="in {}", kind="name", is_optional=True),
+    ),
+)
+_PLANNED: Final[tuple[Field[TopicCompaction], ...]] = (
+    Field(value=lambda it: it.files, column=Column(heading="files", alone="files: {}")),
+    Field(name="files", value=lambda it: it.planned_files, column=Column(heading="chosen", alone="chosen: {}")),
+    Field(
+        name="size_bytes",
+        value=lambda it: it.planned_bytes,
+        column=Column(heading="size", alone="with {}"),
+        cell=lambda it: size(it.planned_bytes),
+    ),
+    Field(
+        name="expected_files",
+        value=lambda it: it.expected_files,
+        column=Column(heading="become", alone="become about {}"),
+    ),
+    Field(name="groups", value=lambda it: len(it.planned)),
+    Field(
+        name="reasons",
+        value=lambda it: dict(sorted(it.reasons.items())),
+        column=Column(heading="groups", alone="groups: {}", kind="text"),
+        cell=lambda it: ", ".join(f"{number:,} {why}" for why, number in sorted(it.reasons.items())) or NOTHING,
+    ),
+    Field(name="moved_files", value=lambda it: it.planned_moves),
+)
+_MERGED: Final[tuple[Field[Merged], ...]] = (
+    Field(name="files_before", value=lambda it: it.files_before),
+    Field(name="files_after", value=lambda it: it.files_after),
+    Field(name="bytes_before", value=lambda it: it.bytes_before),
+    Field(name="bytes_after", value=lambda it: it.bytes_after),
+    Field(name="records", value=lambda it: it.rows),
+    Field(name="removed_records", value=lambda it: it.removed),
+    Field(name="moved_files", value=lambda it: it.moved),
+)
+_DONE: Final[tuple[Field[TopicCompaction], ...]] = (
+    Field(
+        name="files",
+        value=lambda it: it.files,
+        column=Column(heading="files", alone="files: {}"),
+        cell=lambda it: f"{it.done.files_before:,} of {it.files:,}",
+    ),
+    Field(value=lambda it: it.done.files_after, column=Column(heading="became", alone="became {}")),
+    Field(
+        value=lambda it: it.done,
+        column=Column(heading="size", alone="size: {}", kind="text"),
+        cell=lambda it: f"{size(it.done.bytes_before)} to {size(it.done.bytes_after)}" if it.done.files_before else "-",
+    ),
+    Field(value=lambda it: it.done.rows, column=Column(heading="records", alone="records: {}")),
+    Field(
+        value=lambda it: it.done.removed or None, column=Column(heading="deleted before", alone="deleted before: {}")
+    ),
+    Field(
+        name="commits",
+        value=lambda it: list(it.commits),
+        column=Column(heading="commits", alone="commits: {}"),
+        cell=lambda it: f"{len(it.commits):,}",
+    ),
+    Field(
+        value=lambda it: len(it.failures) + (it.error is not None) or None,
+        column=Column(heading="failed", alone="failed: {}"),
+    ),
+    Field(name="planned", value=lambda it: fields_json(_PLANNED, it)),
+    Field(name="partitioned_by", value=lambda it: it.partitioned_by),
+    Field(name="small_files", value=lambda it: it.small_files),
+    Field(name="discarded_groups", value=lambda it: it.again),
+    Field(name="stopped", value=lambda it: it.stopped),
+    Field(
+        name="failures",
+        value=lambda it: [{"files": [*paths], "error": error_json(why)} for paths, why in sorted(it.failures.items())],
+    ),
+    Field(name="error", value=lambda it: it.error),
+)

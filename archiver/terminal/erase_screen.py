@@ -1,13 +1,15 @@
-"""Shows people an erasure: a bar while files are searched, then what went, and what keeps the rest."""
+"""Describes an erasure: a bar during the search, then what went and what keeps the rest; a JSON line at the end."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Iterator
+from typing import Any, Final, assert_never
 
 from archiver.terminal.amounts import counted, duration
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
-from archiver.terminal.expire_screen import purge_remarks
+from archiver.terminal.expire_screen import purge_remarks, purged_json
+from archiver.terminal.json_lines import Line, failures_json, finished_line
 from archiver.terminal.owner_words import setting_words, snapshot_words
 from archiver.upkeep.erase.report import (
     EraseEvent,
@@ -20,7 +22,8 @@ from archiver.upkeep.erase.report import (
     RecordsFound,
 )
 
-_SHOWN = 5
+_SHOWN: Final = 5
+_RANGES: Final = 100
 
 
 class EraseScreen(Bars):
@@ -30,6 +33,14 @@ class EraseScreen(Bars):
         super().__init__(console, unit="file")
         self._planned = 0
         self._done = 0
+
+    @staticmethod
+    def lines(event: EraseEvent) -> Iterator[Line]:
+        """Make a line for the topic at the end, then one for the run."""
+        if isinstance(event, EraseFinished):
+            report = event.report
+            yield "erased", _values(report)
+            yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
 
     def __call__(self, event: EraseEvent) -> None:
         """Show an event."""
@@ -152,3 +163,37 @@ def _print_unjudged(console: TextConsole, report: EraseReport) -> None:
         ]
         more = ", …" if len(spans) > _SHOWN else ""
         console.print(f"  partition {partition}: {counted(count, 'record')}, offsets {', '.join(spans[:_SHOWN])}{more}")
+
+
+def _values(report: EraseReport) -> dict[str, Any]:
+    return {
+        "topic": report.topic,
+        "table": report.table,
+        "erasure": report.erasure,
+        "condition_hash": report.condition_hash,
+        "salt": report.salt,
+        "records": report.rows,
+        "files": report.files,
+        "offsets": {str(partition): count for partition, count in sorted(report.offsets.items())},
+        "commits": report.commits,
+        "store": purged_json(report.purged),
+        "copies_deleted": report.copies_deleted,
+        "copies_left": list(report.copies),
+        "local_deleted": report.local_deleted,
+        "local_left": list(report.local),
+        "partition_columns": list(report.partition_columns),
+        "rewriting_runs": list(report.rewriters),
+        "finished": list(report.finished),
+        "unfinished": list(report.unfinished),
+        "unsearched": list(report.unsearched),
+        "given_up": list(report.given_up),
+        "unjudged": {
+            str(partition): {
+                "records": count,
+                "offsets": [[start, end] for of, start, end in report.unjudged if of == partition][:_RANGES],
+            }
+            for partition, count in report.unjudged_records.items()
+        },
+        "doubtful": list(report.doubtful),
+        "failures": failures_json(report.failures),
+    }

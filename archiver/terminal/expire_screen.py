@@ -1,13 +1,17 @@
-"""Shows people a retirement: a bar while files go, then a table of what went, and what keeps the rest."""
+"""Describes a retirement: a bar while files go, then what went and what keeps the rest; a JSON line for each topic."""
 
 from __future__ import annotations
 
-from typing import Self, assert_never
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final, Self, assert_never
 
 from archiver.terminal.amounts import counted, duration, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
-from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.terminal.fields import Field, fields_json, fields_listing
+from archiver.terminal.json_lines import Line, failures_json, finished_line
+from archiver.terminal.listing import NOTHING, Column
 from archiver.terminal.owner_words import setting_words, snapshot_words
 from archiver.upkeep.removal.purge import Purged
 from archiver.upkeep.retire.report import (
@@ -33,6 +37,15 @@ class ExpireScreen(Bars):
         self._planned = 0
         self._done = 0
 
+    @staticmethod
+    def lines(event: ExpireEvent) -> Iterator[Line]:
+        """Make a line for each topic at the end, then one for the run."""
+        if isinstance(event, ExpireFinished):
+            report = event.report
+            for topic in report.topics:
+                yield "retired", fields_json(_TOPIC, topic)
+            yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
+
     def __call__(self, event: ExpireEvent) -> None:
         """Show an event."""
         match event:
@@ -52,7 +65,7 @@ class ExpireScreen(Bars):
 
 
 class ExpireNotes:
-    """An observer that tells people of retirements between other work: a line for each topic that something went of."""
+    """An observer that reports retirements between other work: a line for each topic that lost files."""
 
     def __init__(self, console: TextConsole) -> None:
         self._console = console
@@ -62,6 +75,13 @@ class ExpireNotes:
 
     def __exit__(self, *_: object) -> None:
         return None
+
+    @staticmethod
+    def lines(event: ExpireEvent) -> Iterator[Line]:
+        """Make a line for each topic that lost files."""
+        for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
+            if topic.first_offsets or topic.files or topic.purged.deleted:
+                yield "retired", fields_json(_TOPIC, topic)
 
     def __call__(self, event: ExpireEvent) -> None:
         """Show the end of a run."""
@@ -79,26 +99,8 @@ class ExpireNotes:
 
 def print_report(console: TextConsole, report: ExpireReport) -> None:
     """Show what was retired, and what keeps more from it."""
-    listing = Listing(
-        Column(heading="topic", kind="name"),
-        Column(heading="files", alone="files: {}"),
-        Column(heading="rows", alone="rows: {}"),
-        Column(heading="size", alone="with {}"),
-        Column(heading="written anew", alone="written anew: {}", is_optional=True),
-        Column(heading="deleted", alone="deleted from the store: {}"),
-        Column(heading="begins at", alone="begins at {}", kind="text"),
-    )
-    for each in report.topics:
-        listing.add(
-            each.topic,
-            f"{each.files:,}",
-            f"{each.rows:,}",
-            size(each.size_bytes),
-            f"{each.rewritten:,}" if each.rewritten else NOTHING,
-            NOTHING if report.dry_run else f"{each.purged.deleted:,}",
-            _beginnings(each),
-        )
-    console.print(listing)
+    hidden = _DELETED if report.dry_run else None
+    console.print(fields_listing([field for field in _TOPIC if field is not hidden], report.topics))
     for each in report.topics:
         for line in _remarks(each):
             console.print(f"{each.topic}: {line}", style="yellow")
@@ -170,3 +172,69 @@ def _beginnings(topic: TopicRetired) -> str:
 
 def _stay(number: int) -> str:
     return "stays" if number == 1 else "stay"
+
+
+def purged_json(purged: Purged) -> dict[str, Any]:
+    """Return which files were deleted from the store, and what needs the remaining files, as plain JSON values."""
+    return {
+        "deleted_files": purged.deleted,
+        "deleted_bytes": purged.size_bytes,
+        "left_files": list(purged.left),
+        "held_files": purged.held,
+        "kept_by_gc_enabled": purged.shared,
+        "kept_by_owner": {
+            "settings": dict(purged.snapshots.settings),
+            "snapshots": [snapshot.snapshot_id for snapshot in purged.snapshots.owned],
+        },
+        "needed_by_snapshots": [
+            snapshot.snapshot_id for snapshot in (*purged.snapshots.young, *purged.snapshots.others)
+        ],
+        "needed_by_tags_and_branches": dict(purged.snapshots.named),
+        "failures": failures_json(purged.failures),
+    }
+
+
+_DELETED: Final[Field[TopicRetired]] = Field(
+    value=lambda it: it.purged.deleted, column=Column(heading="deleted", alone="deleted from the store: {}")
+)
+_TOPIC: Final[tuple[Field[TopicRetired], ...]] = (
+    Field(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
+    Field(name="table", value=lambda it: it.table),
+    Field(name="has_limits", value=lambda it: it.has_limits),
+    Field(name="files", value=lambda it: it.files, column=Column(heading="files", alone="files: {}")),
+    Field(name="records", value=lambda it: it.rows, column=Column(heading="records", alone="records: {}")),
+    Field(
+        name="size_bytes",
+        value=lambda it: it.size_bytes,
+        column=Column(heading="size", alone="with {}"),
+        cell=lambda it: size(it.size_bytes),
+    ),
+    Field(
+        name="rewritten_files",
+        value=lambda it: it.rewritten,
+        column=Column(heading="rewritten", alone="rewritten: {}", is_optional=True),
+        cell=lambda it: f"{it.rewritten:,}" if it.rewritten else NOTHING,
+    ),
+    _DELETED,
+    Field(
+        name="first_offsets",
+        value=lambda it: {str(partition): offset for partition, offset in sorted(it.first_offsets.items())},
+        column=Column(heading="begins at", alone="begins at {}", kind="text"),
+        cell=_beginnings,
+    ),
+    Field(name="commits", value=lambda it: list(it.commits)),
+    Field(name="stopped", value=lambda it: it.stopped),
+    Field(name="needs_consent", value=lambda it: list(it.needs_consent)),
+    Field(
+        name="held_partitions",
+        value=lambda it: {str(partition): hold for partition, hold in sorted(it.held.items())},
+    ),
+    Field(
+        name="kept_partitions",
+        value=lambda it: {str(partition): path for partition, path in sorted(it.kept.items())},
+    ),
+    Field(name="store", value=lambda it: purged_json(it.purged)),
+    Field(name="journal", value=lambda it: None if it.journal is None else asdict(it.journal)),
+    Field(name="failures", value=lambda it: failures_json(it.failures)),
+    Field(name="error", value=lambda it: it.error),
+)

@@ -67,6 +67,15 @@ def describe_screen(found: Sequence[Described]) -> RenderableType:
     return Group(*(part for place, each in enumerate(found) for part in ([Text("")] if place else []) + _parts(each)))
 
 
+def registry_screen(screen: RenderableType) -> RenderableType:
+    """Add where the groups come from."""
+    remark = (
+        "From the registry: who is reading isn't known. Give --kafka-options, and the server that has the members"
+        " describes the groups"
+    )
+    return Group(screen, Text(remark, style="dim"))
+
+
 def reset_screen(group: str, moves: Sequence[Move], *, dry_run: bool) -> RenderableType:
     """Where a group goes on."""
     listing = Listing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, TextIO, TypeAlias, TypeVar
 
@@ -31,13 +31,36 @@ class JsonLines(Generic[E]):
 
 def write_line(event: str, *, out: TextIO | None = None, **values: Any) -> None:
     """Write one line, by default to standard output."""
-    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
     stream = out or sys.stdout
-    stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+    stream.write(json_line(event, **values) + "\n")
     stream.flush()
 
 
-def error_json(error: ContextError) -> dict[str, Any]:
-    """Turn an error into plain JSON values."""
-    context = {name: str(value) for name, value in error.context.items()}
-    return {"kind": type(error).__name__, "message": error.message, "context": context, "retryable": error.retryable}
+def json_line(event: str, **values: Any) -> str:
+    """Return one line, without its end."""
+    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
+    return json.dumps(line, ensure_ascii=False)
+
+
+def error_json(error: Exception) -> dict[str, Any]:
+    """Turn an error into plain JSON values. It has the same shape in every line of every command."""
+    message, context, retryable = str(error), {}, False
+    if isinstance(error, ContextError):
+        message, retryable = error.message, error.retryable
+        context = {name: str(value) for name, value in error.context.items()}
+    return {"kind": type(error).__name__, "message": message, "context": context, "retryable": retryable}
+
+
+def error_or_none(error: Exception | None) -> dict[str, Any] | None:
+    """Turn an error into plain JSON values, if there is one."""
+    return None if error is None else error_json(error)
+
+
+def failures_json(failures: Mapping[str, Exception]) -> list[dict[str, Any]]:
+    """Turn errors by file into plain JSON values."""
+    return [{"file": path, "error": error_json(error)} for path, error in sorted(failures.items())]
+
+
+def finished_line(*, succeeded: bool, dry_run: bool, seconds: float, **more: Any) -> Line:
+    """Make the last line of a job."""
+    return "finished", {"succeeded": succeeded, "dry_run": dry_run, "seconds": round(seconds, 3), **more}

@@ -1,13 +1,16 @@
-"""Shows people a search for orphans: a bar while it lists and deletes, then a table of what it found."""
+"""Describes a search for orphans: a bar while it lists and deletes, then a table; a JSON line for each topic."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Iterator
+from typing import Any, Final, assert_never
 
 from archiver.terminal.amounts import counted, duration, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
-from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.terminal.fields import Field, fields_json, fields_listing
+from archiver.terminal.json_lines import Line, failures_json, finished_line
+from archiver.terminal.listing import Column
 from archiver.upkeep.orphans.report import (
     ObjectsListed,
     OrphanEvent,
@@ -16,6 +19,7 @@ from archiver.upkeep.orphans.report import (
     OrphansFound,
     OrphansRemoved,
     OrphansReport,
+    TopicOrphans,
 )
 
 SHOWN = 20
@@ -33,6 +37,21 @@ class OrphansScreen(Bars):
         self._listed = 0
         self._orphans = 0
         self._removed = 0
+
+    @staticmethod
+    def lines(event: OrphanEvent) -> Iterator[Line]:
+        """Make a line for each topic with every object at the end, then one for the run."""
+        if isinstance(event, OrphansFinished):
+            report = event.report
+            for topic in report.topics:
+                yield "orphans", fields_json(_TOPIC, topic)
+            yield finished_line(
+                succeeded=report.succeeded,
+                dry_run=not report.deletes,
+                seconds=report.seconds,
+                older_than_seconds=report.older_than,
+                spool_folders=report.spool_folders,
+            )
 
     def __call__(self, event: OrphanEvent) -> None:
         """Show an event."""
@@ -64,7 +83,8 @@ def print_report(console: TextConsole, report: OrphansReport) -> None:
             console.print(f"{each.kind:>9}  {each.modified}  {size(each.size):>9}  {each.path}", soft_wrap=True)
         if (more := len(topic.orphans) - SHOWN) > 0:
             console.print(f"{'':>9}  and {more:,} more; --json names them all", style="dim")
-    console.print(_listing(report))
+    hidden = None if report.deletes else _DELETED
+    console.print(fields_listing([field for field in _TOPIC if field is not hidden], report.topics))
     total = sum(each.size for topic in report.topics for each in topic.orphans)
     found = counted(sum(len(each.orphans) for each in report.topics), "orphan")
     if not report.deletes:
@@ -75,26 +95,52 @@ def print_report(console: TextConsole, report: OrphansReport) -> None:
     console.print(f"{deleted:,} of {found} deleted, {duration(report.seconds)}")
 
 
-def _listing(report: OrphansReport) -> Listing:
-    listing = Listing(
-        Column(heading="topic", kind="name"),
-        Column(heading="table", alone="in {}", kind="name", is_optional=True),
-        Column(heading="objects", alone="objects: {}"),
-        Column(heading="orphans", alone="orphans: {}"),
-        Column(heading="size", alone="with {}"),
-        Column(heading="deleted", alone="deleted: {}"),
-        Column(heading="kept", alone="kept: {}", kind="text"),
-        Column(heading="failed", alone="failed: {}"),
-    )
-    for each in report.topics:
-        listing.add(
-            each.topic,
-            each.table,
-            f"{each.listed:,}",
-            f"{len(each.orphans):,}",
-            size(sum(one.size for one in each.orphans)),
-            f"{len(each.deleted):,}" if report.deletes else NOTHING,
-            ", ".join(f"{number:,} by {reason}" for reason, number in sorted(each.kept.items()) if number) or NOTHING,
-            f"{len(each.failures) + (each.error is not None):,}" if not each.succeeded else NOTHING,
-        )
-    return listing
+def _objects(topic: TopicOrphans) -> list[dict[str, Any]]:
+    deleted = {orphan.path for orphan in topic.deleted}
+    return [
+        {
+            "path": orphan.path,
+            "kind": orphan.kind,
+            "size_bytes": orphan.size,
+            "modified": orphan.modified,
+            "deleted": orphan.path in deleted,
+        }
+        for orphan in topic.orphans
+    ]
+
+
+_DELETED: Final[Field[TopicOrphans]] = Field(
+    value=lambda it: len(it.deleted), column=Column(heading="deleted", alone="deleted: {}")
+)
+_TOPIC: Final[tuple[Field[TopicOrphans], ...]] = (
+    Field(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
+    Field(
+        name="table",
+        value=lambda it: it.table,
+        column=Column(heading="table", alone="in {}", kind="name", is_optional=True),
+    ),
+    Field(name="objects", value=lambda it: it.listed, column=Column(heading="objects", alone="objects: {}")),
+    Field(
+        name="orphans",
+        value=_objects,
+        column=Column(heading="orphans", alone="orphans: {}"),
+        cell=lambda it: f"{len(it.orphans):,}",
+    ),
+    Field(
+        value=lambda it: size(sum(orphan.size for orphan in it.orphans)), column=Column(heading="size", alone="with {}")
+    ),
+    _DELETED,
+    Field(
+        name="kept",
+        value=lambda it: {reason: number for reason, number in sorted(it.kept.items()) if number},
+        column=Column(heading="kept", alone="kept: {}", kind="text"),
+        cell=lambda it: ", ".join(f"{number:,} by {why}" for why, number in sorted(it.kept.items()) if number) or "-",
+    ),
+    Field(
+        value=lambda it: len(it.failures) + (it.error is not None) or None,
+        column=Column(heading="failed", alone="failed: {}"),
+    ),
+    Field(name="needed_again", value=lambda it: [orphan.path for orphan in it.needed_again]),
+    Field(name="failures", value=lambda it: failures_json(it.failures)),
+    Field(name="error", value=lambda it: it.error),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -14,7 +14,10 @@ E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class Screen(Protocol[E_contra]):
-    """Shows events to people while its context is open."""
+    """Describes a command's events: JSON lines for machines, and what people see while its context is open."""
+
+    def lines(self, event: E_contra, /) -> Iterable[Line]:
+        """Make the JSON lines of an event. Progress has none."""
 
     def __enter__(self) -> Observer[E_contra]: ...
 
@@ -22,15 +25,13 @@ class Screen(Protocol[E_contra]):
 
 
 class Output(Generic[E]):
-    """The observer of a command: `lines_of` for machines, `screen` for people. Use as a context manager.
+    """The observer of a command. Use as a context manager.
 
     `failed` means that an event could not be shown. Then the command ends with an error, though its work is done.
     """
 
-    def __init__(
-        self, *, as_json: bool, lines_of: Callable[[E], Iterable[Line]], screen: Callable[[], Screen[E]]
-    ) -> None:
-        self._opened: AbstractContextManager[Observer[E]] = nullcontext(JsonLines(lines_of)) if as_json else screen()
+    def __init__(self, screen: Screen[E], *, as_json: bool) -> None:
+        self._opened: AbstractContextManager[Observer[E]] = nullcontext(JsonLines(screen.lines)) if as_json else screen
         self._show: Observer[E] | None = None
         self.failed = False
 

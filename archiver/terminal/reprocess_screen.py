@@ -1,7 +1,8 @@
-"""Shows people a reprocessing: a bar over the files, then a table of the errors found and corrected."""
+"""Describes a reprocessing: a bar over the files, then the errors found and corrected; a JSON line at the end."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
 from rich.text import Text
@@ -10,6 +11,7 @@ from archiver.terminal.amounts import counted, duration
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
+from archiver.terminal.json_lines import Line, error_or_none, failures_json, finished_line
 from archiver.terminal.listing import Column, Listing
 from archiver.upkeep.reprocess.report import (
     FileFailed,
@@ -29,6 +31,29 @@ class ReprocessScreen(Bars):
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
+
+    @staticmethod
+    def lines(event: ReprocessEvent) -> Iterator[Line]:
+        """Make a line for the topic at the end, then one for the run."""
+        if not isinstance(event, ReprocessFinished):
+            return
+        report = event.report
+        values = {
+            "topic": report.topic,
+            "table": report.table,
+            "schema_version": report.schema_version,
+            "commit_id": report.commit_id,
+            "schema_registry_down": error_or_none(report.schema_registry_down),
+            "files_read": len(report.results) + len(report.failures),
+            "files_rewritten": report.files,
+            "errors": [
+                {"part": part, "code": code, "found": found, "mended": report.mended[part, code]}
+                for (part, code), found in sorted(report.found.items())
+            ],
+            "failures": failures_json(report.failures),
+        }
+        yield "reprocessed", values
+        yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
 
     def __call__(self, event: ReprocessEvent) -> None:
         """Show an event."""

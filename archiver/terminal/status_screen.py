@@ -12,7 +12,7 @@ from rich.text import Text
 
 from archiver.terminal.amounts import age, clock_time, counted, size
 from archiver.terminal.error_text import error_text
-from archiver.terminal.json_lines import error_json
+from archiver.terminal.json_lines import error_or_none
 from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.terminal.owner_words import erasure_remark
 from archiver.terminal.schema_words import doubt_remark, fit_remarks
@@ -21,6 +21,8 @@ from archiver.topics.state import PartitionStatus, TopicStatus
 from catalog.model import FileState
 from schema_mapping.errors import ContextError
 
+SHOWN: Final = 8
+"""How many topics with the same problem are named."""
 MANY_FILES: Final = 100
 TINY_BYTES: Final = 4 << 20
 """Engines take longer to open a file of less than this than to read it."""
@@ -44,25 +46,64 @@ def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> 
         committed = each.files.get(FileState.COMMITTED)
         listing.add(
             Text(each.topic, style="bold"),
-            f"{each.lag_records:,}",
+            "unknown" if each.lag_records is None else f"{each.lag_records:,}",
             age(each.lag_seconds),
             f"{committed.rows:,}" if committed else NOTHING,
             size(committed.size_bytes) if committed else NOTHING,
             _state(each),
         )
-    remarks = [Text(f"{each.topic}: ").append_text(line) for each in found for line in _remarks(each)]
-    return Group(*([listing] if seen else []), *remarks)
+    return Group(*([listing] if seen else []), *_shared_problems(found), *_topic_remarks(found))
+
+
+def _shared_problems(found: Sequence[TopicStatus]) -> list[Text]:
+    """A problem that several topics have is shown once, with their names."""
+    lines = []
+    for error, topics in _shared(found).values():
+        more = f" and {len(topics) - SHOWN:,} more" if len(topics) > SHOWN else ""
+        head = f"{len(topics):,} topics ({', '.join(topics[:SHOWN])}{more}): "
+        lines.append(Text(head).append_text(error_text(error)))
+    return lines
+
+
+def _shared(found: Sequence[TopicStatus]) -> dict[tuple[str, str], tuple[ContextError, list[str]]]:
+    """The problems that several topics have, by kind and message: their first occurrence, and the topics."""
+    problems: dict[tuple[str, str], tuple[ContextError, list[str]]] = {}
+    for status in found:
+        if status.problem is not None:
+            key = (type(status.problem).__name__, status.problem.message)
+            problems.setdefault(key, (status.problem, []))[1].append(status.topic)
+    return {key: (error, topics) for key, (error, topics) in problems.items() if len(topics) > 1}
+
+
+def _topic_remarks(found: Sequence[TopicStatus]) -> list[Text]:
+    shared = _shared(found)
+    lines = []
+    for status in found:
+        problem = status.problem
+        is_shared = problem is not None and (type(problem).__name__, problem.message) in shared
+        remarks = _remarks(replace(status, problem=None) if is_shared else status)
+        lines += [Text(f"{status.topic}: ").append_text(line) for line in remarks]
+    return lines
+
+
+def looked_screen(
+    found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
+) -> RenderableType:
+    """Show topics, and the error that kept a part of the look from being made: Kafka, or everything."""
+    if error is None:
+        return status_screen(found, partitions=partitions)
+    archived = Text("Shown is what is archived; how far behind it is isn't known.\n", style="dim")
+    parts = [status_screen(found, partitions=partitions), Text(""), archived] if found else []
+    return Group(*parts, error_text(error))
 
 
 def watch_screen(
     found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
 ) -> RenderableType:
-    """Show a look among others: with the time, and topics that need a look first. `error` kept from looking."""
+    """Show a look with the time, and topics that have problems first. `error` kept from a part of the look."""
     time = Text(clock_time(), style="dim")
-    if error is not None:
-        return Group(time, error_text(error))
-    ordered = sorted(found, key=lambda each: (not each.problems, -each.lag_records, each.topic))
-    return Group(time, status_screen(ordered, partitions=partitions))
+    ordered = sorted(found, key=lambda each: (not each.problems, -(each.lag_records or 0), each.topic))
+    return Group(time, looked_screen(ordered, error, partitions=partitions))
 
 
 def _state(status: TopicStatus) -> Text:
@@ -71,7 +112,16 @@ def _state(status: TopicStatus) -> Text:
         return Text(", ".join(dict.fromkeys(type(error).__name__ for error in status.problems)), style="bold red")
     if status.doubts:
         return Text("schema in doubt", style="yellow")
+    if status.lag_records is None:
+        return Text("unknown", style="yellow")
+    if not status.lag_records and status.gone.retired and not _committed(status):
+        return Text("all retired")
     return Text("up to date" if not status.lag_records else "behind")
+
+
+def _committed(status: TopicStatus) -> int:
+    committed = status.files.get(FileState.COMMITTED)
+    return committed.rows if committed else 0
 
 
 def status_table(status: TopicStatus) -> RenderableType:
@@ -110,9 +160,9 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "lag_records": status.lag_records,
         "lag_seconds": _rounded(status.lag_seconds),
         "lost_offsets": status.lost_offsets,
-        "erased_rows": status.gone.erased,
-        "lost_rows": status.gone.lost,
-        "retired_rows": status.gone.retired,
+        "erased_records": status.gone.erased,
+        "lost_records": status.gone.lost,
+        "retired_records": status.gone.retired,
         "holds": status.holds,
         "holes": [
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
@@ -122,25 +172,25 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
             for each in status.altered
         ],
-        "not_compared_rows": status.uncompared_rows,
+        "not_compared_records": status.uncompared_rows,
         "unseen_before_snapshot": status.unseen_before,
         "files": {str(state): asdict(count) for state, count in status.files.items()},
         "partitions": [
             asdict(replace(each, problem=None))
-            | {"lag_seconds": _rounded(each.lag_seconds), "problem": _problem(each.problem)}
+            | {"lag_seconds": _rounded(each.lag_seconds), "problem": error_or_none(each.problem)}
             for each in status.partitions
         ],
         "recognition": {part: asdict(fit) for part, fit in status.recognition.parts.items()},
-        "uncounted_rows": status.uncounted_rows,
+        "uncounted_records": status.uncounted_rows,
         "open_erasures": [
             {name: getattr(each, name) for name in ("id", "is_searched", "settings", "snapshots")}
             for each in status.erasures
         ],
         "owner_remarks": list(status.owner_remarks),
-        "hidden_rows": list(status.hidden_rows),
+        "hidden_records": list(status.hidden_rows),
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
-        "problem": _problem(status.problem),
-        "needs_consent": _problem(status.consent),
+        "problem": error_or_none(status.problem),
+        "needs_consent": error_or_none(status.consent),
         "chores": [
             asdict(chore) | {name: _timestamp(getattr(chore, name)) for name in ("ended_at", "failed_at")}
             for chore in status.chores
@@ -158,7 +208,8 @@ def _headlines(status: TopicStatus) -> list[Text]:
         (status.gone.retired, "row", "retired"),
         (status.holds, "legal hold", "in force"),
     )
-    behind = f": {counted(status.lag_records, 'record')} behind; files: {counts or 'none'}"
+    lag = "unknown how far" if status.lag_records is None else counted(status.lag_records, "record")
+    behind = f": {lag} behind; files: {counts or 'none'}"
     losses = [f"{counted(number, noun)} {fate}" for number, noun, fate in gone if number]
     head = Text.assemble((status.topic, "bold"), f" in {status.table}", behind)
     return [head, Text("; ".join(losses), style="yellow")] if losses else [head]
@@ -187,7 +238,12 @@ def _remarks(status: TopicStatus) -> list[Text]:
         )
     if status.unseen_before is not None:
         remarks.append(
-            Text(f"changes by others before snapshot {status.unseen_before} weren't looked at: it is the oldest left")
+            Text(
+                f"changes that other engines made before snapshot {status.unseen_before} weren't checked: older"
+                f" snapshots have expired. `archiver verify {status.topic}` compares every record with what was"
+                " archived",
+                style="yellow",
+            )
         )
     remarks += [
         Text(doubt_remark(status.topic, part, status.recognition.parts[part], doubt), style="yellow")
@@ -233,10 +289,6 @@ def _transactions(status: PartitionStatus) -> list[str]:
         f"{each.producer_id} epoch {each.producer_epoch} ({each.transactional_id or 'its id is not visible'})"
         for each in status.open_transactions
     ]
-
-
-def _problem(error: ContextError | None) -> dict[str, Any] | None:
-    return None if error is None else error_json(error)
 
 
 def _timestamp(time: datetime | None) -> str | None:

@@ -1,8 +1,9 @@
-"""Shows people a transfer to Kafka: a bar with what is left, then what was moved and which groups were carried over."""
+"""Describes a transfer to Kafka: a bar with what is left, then what was moved and which groups were carried over."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Iterator
+from typing import Any, assert_never
 
 from rich.text import Text
 
@@ -18,6 +19,7 @@ from archiver.republish.report import (
 )
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import Line, error_json, error_or_none, finished_line
 
 _MEGABYTE = 1_000_000
 
@@ -29,6 +31,26 @@ class TransferScreen(Bars):
         super().__init__(console, unit="offset")
         self._title = ""
         self._total = 0
+
+    @staticmethod
+    def lines(event: TransferEvent) -> Iterator[Line]:
+        """Make a line for each note, transaction and interruption, the topic at the end, and the run."""
+        match event:
+            case TransferNoted():
+                yield "note", {"text": event.text}
+            case TransferStarted():
+                names = {"transfer": event.transfer, "topic": event.topic, "target": event.target}
+                yield "transfer_started", {**names, "offsets_behind": event.behind, "resumed": event.resumed}
+            case TransferMoved():
+                moved = {"records": event.records, "size_bytes": event.size_bytes, "offsets_behind": event.behind}
+                yield "moved", {**moved, "seconds": round(event.seconds, 3)}
+            case TransferInterrupted():
+                yield "interrupted", {"error": error_json(event.error), "pause_seconds": event.pause_seconds}
+            case TransferFinished():
+                yield "transferred", _values(event.report)
+                yield finished_line(succeeded=event.report.succeeded, dry_run=False, seconds=event.report.seconds)
+            case _ as never:
+                assert_never(never)
 
     def __call__(self, event: TransferEvent) -> None:
         """Show an event."""
@@ -90,3 +112,36 @@ class TransferScreen(Bars):
 
 def _listed(partitions: tuple[int, ...]) -> str:
     return ", ".join(str(each) for each in partitions)
+
+
+def _values(report: TransferReport) -> dict[str, Any]:
+    return {
+        "transfer": report.transfer,
+        "topic": report.topic,
+        "target": report.target,
+        "resumed": report.resumed,
+        "records": report.records,
+        "size_bytes": report.size_bytes,
+        "transactions": report.transactions,
+        "partitions": [
+            {
+                "partition": partition.partition,
+                "start_offset": partition.start_offset,
+                "next_offset": partition.next_offset,
+                "records": partition.records,
+            }
+            for partition in report.partitions
+        ],
+        "groups": [
+            {
+                "group": group.group,
+                "offsets": {str(partition): offset for partition, offset in group.moved.items()},
+                "ahead": list(group.ahead),
+                "waiting": list(group.waiting),
+                "behind": list(group.behind),
+                "problem": error_or_none(group.problem),
+            }
+            for group in report.groups
+        ],
+        "offset_map": None if report.offset_map is None else str(report.offset_map),
+    }

@@ -1,8 +1,9 @@
-"""Shows people a verification: a bar while files are read, faults as they are found, then what is proven."""
+"""Describes a verification: a bar while files are read, faults as they are found, then what is proven."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final, assert_never
 
 from rich.text import Text
@@ -10,7 +11,9 @@ from rich.text import Text
 from archiver.terminal.amounts import counted, duration, rates, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
+from archiver.terminal.json_lines import Line, error_json, finished_line
 from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.upkeep.verify.document import topic_json
 from archiver.upkeep.verify.report import (
     FaultFound,
     FilesPlanned,
@@ -35,6 +38,35 @@ class VerifyScreen(Bars):
         super().__init__(console, unit="file")
         self._faults: Counter[str] = Counter()
         self._compared = 0
+
+    @staticmethod
+    def lines(event: VerifyEvent) -> Iterator[Line]:
+        """Make a line for each fault, each topic, and the run."""
+        match event:
+            case FilesPlanned():
+                values = {"files": event.files, "size_bytes": event.size_bytes, "resumed": event.resumed}
+                yield "planned", {"topic": event.topic, **values}
+            case FaultFound():
+                yield "fault", {"topic": event.topic, **event.fault.to_json()}
+            case TopicVerified():
+                yield "verified", topic_json(event.report)
+            case TopicFailed():
+                yield "failed", {"topic": event.topic, "error": error_json(event.error)}
+            case VerifyFinished():
+                report = event.report
+                yield finished_line(
+                    succeeded=report.succeeded,
+                    dry_run=False,
+                    seconds=report.seconds,
+                    topics=len(report.topics),
+                    failed=len(report.failed),
+                    faults=sum(len(topic.faults) for topic in report.topics),
+                    records=sum(topic.rows for topic in report.topics),
+                    report=list(event.paths),
+                    is_signed=event.is_signed,
+                )
+            case _:
+                return
 
     def __call__(self, event: VerifyEvent) -> None:
         """Show an event."""
@@ -74,34 +106,34 @@ class VerifyScreen(Bars):
 
 
 def print_topic(console: TextConsole, topic: TopicReport) -> None:
-    """Show what was found of a topic."""
+    """Show the verdict on a topic, then its partitions."""
     if (more := len(topic.faults) - SHOWN) > 0:
         console.print(f"and {counted(more, 'more fault')}; --report and --json have them all", style="dim")
-    listing = Listing(
-        Column(heading="partition", alone=f"{topic.topic}/{{}}", kind="name"),
-        Column(heading="proven", alone="proven: {}"),
-        Column(heading="offsets", alone="up to {}"),
-        Column(heading="gaps", alone="gaps: {}", kind="text"),
-    )
-    for each in topic.partitions:
-        gaps: Counter[str] = Counter()
-        for gap in each.gaps:
-            gaps[gap.kind] += gap.count
-        listing.add(
-            str(each.partition),
-            f"{each.rows:,}",
-            f"{each.end_offset:,}",
-            ", ".join(f"{kind} {number:,}" for kind, number in sorted(gaps.items())) or NOTHING,
-        )
-    console.print(listing)
-    for note in topic.notes:
-        console.print(f"  {note}", style="dim")
     state = "is as it was archived" if topic.succeeded else f"has {counted(len(topic.faults), 'fault')}"
     speed = rates(topic.rows, topic.size_bytes, topic.seconds)
     console.print(
         f"{topic.topic} {state}: {counted(topic.rows, 'record')} proven in {counted(topic.files, 'file')}"
         f"{f', {speed}' if speed else ''}"
     )
+    listing = Listing(
+        Column(heading="partition", alone=f"{topic.topic}/{{}}", kind="name"),
+        Column(heading="proven", alone="proven: {}"),
+        Column(heading="offsets", alone="up to {}"),
+        Column(heading="gaps", alone="gaps: {}", kind="text"),
+    )
+    for partition in topic.partitions:
+        gaps: Counter[str] = Counter()
+        for gap in partition.gaps:
+            gaps[gap.kind] += gap.count
+        listing.add(
+            str(partition.partition),
+            f"{partition.rows:,}",
+            f"{partition.end_offset:,}",
+            ", ".join(f"{kind} {number:,}" for kind, number in sorted(gaps.items())) or NOTHING,
+        )
+    console.print(listing)
+    for note in topic.notes:
+        console.print(f"  {note}", style="dim")
     console.print(f"  root {topic.root}", style="dim", soft_wrap=True)
 
 

@@ -34,7 +34,7 @@ class PartitionStatus:
     log_start: int | None = None
     last_stable: int | None = None
     high_watermark: int | None = None
-    lag_records: int = 0
+    lag_records: int | None = 0
     lag_seconds: float | None = None
     open_transactions: tuple[OpenTransaction, ...] = ()
     proves_epochs: bool = True
@@ -79,13 +79,14 @@ class TopicStatus:
 
     @property
     def is_seen(self) -> bool:
-        """Whether the topic could be looked at."""
-        return bool(self.partitions)
+        """Whether something is known of the topic: its partitions, or what the registry has of it."""
+        return bool(self.partitions or self.files)
 
     @property
-    def lag_records(self) -> int:
-        """Offsets that wait."""
-        return sum(each.lag_records for each in self.partitions)
+    def lag_records(self) -> int | None:
+        """Offsets that wait. None if Kafka or the table could not be asked."""
+        lags = [partition.lag_records for partition in self.partitions]
+        return sum(filter(None, lags)) if lags and None not in lags else None
 
     @property
     def lag_seconds(self) -> float | None:

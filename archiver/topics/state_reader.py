@@ -23,10 +23,9 @@ from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import open_transactions
 from archiver.kafka.sound_batches import is_readable
 from archiver.kafka.unreadable import unreadable
+from archiver.topics.archived_state import known_status, with_check
 from archiver.topics.catalog_pool import CatalogPool
-from archiver.topics.hidden_rows import hidden_rows
 from archiver.topics.log_bounds import LogBounds, no_leaders
-from archiver.topics.owner_status import open_erasures, owner_remarks
 from archiver.topics.partition_inspector import PartitionInspector
 from archiver.topics.partitioning import check_partitioning
 from archiver.topics.seen_partition import check_continuity, furthest
@@ -96,13 +95,13 @@ class StatusReader:
             try:
                 archives[one.config.name] = answer.result()
             except ContextError as error:
-                found[one.config.name] = _unseen(one.config, error)
+                found[one.config.name] = replace(known_status(one.config, one.overview), problem=error)
         logs = self._logs(archives)
         for name, archive in archives.items():
             try:
                 found[name] = self._look(archive, logs.get(name))
             except ContextError as error:
-                found[name] = _unseen(archive.config, error)
+                found[name] = replace(known_status(archive.config, archive.overview), problem=error)
         return [
             replace(
                 found[config.name],
@@ -137,7 +136,6 @@ class StatusReader:
             row,
             overview,
             found,
-            hidden_rows=hidden_rows(found.table) if found.table else (),
             behind=registry_behind(found.table, lacking, advice=_NEXT_RUN) if found.table and lacking else None,
             missing=tuple(self._registry.missing.load(row, table_offsets=archived)) if overview.has_missing else (),
             waiting=Counter(one.partition for one in self._registry.files.pending(row)) if overview.staged_ends else {},
@@ -183,30 +181,17 @@ class StatusReader:
     def _look(self, archive: _Archive, logs: _Logs | None) -> TopicStatus:
         config, overview = archive.config, archive.overview
         fits = overview.recognition.parts if config.on_unrecognized != "ignore" else {}
-        return TopicStatus(
-            topic=config.name,
-            table=config.table,
-            partitions=tuple(
-                replace(
-                    _with_staged(each, overview.staged_ends, archive.waiting),
-                    first_offset=archive.first_offsets.get(each.partition),
-                )
-                for each in self._partitions(archive, logs)
-            ),
-            files=overview.counts,
-            lost_offsets=overview.lost_offsets,
-            holes=archive.found.holes,
-            altered=archive.found.altered,
-            uncompared_rows=archive.found.uncompared_rows,
-            unseen_before=archive.found.unseen_before,
-            gone=overview.gone,
-            holds=overview.holds + config.hold,
-            recognition=overview.recognition,
-            uncounted_rows=overview.uncounted_rows,
+        partitions = tuple(
+            replace(
+                _with_staged(partition, overview.staged_ends, archive.waiting),
+                first_offset=archive.first_offsets.get(partition.partition),
+            )
+            for partition in self._partitions(archive, logs)
+        )
+        return replace(
+            with_check(known_status(config, overview), archive.found, config, overview),
+            partitions=partitions,
             doubts={part: doubt for part, fit in fits.items() if (doubt := fit.doubt) is not None},
-            erasures=open_erasures(overview.erasures, archive.found.table),
-            owner_remarks=owner_remarks(archive.found.table, config.snapshot_retention),
-            hidden_rows=archive.hidden_rows,
             problem=_problem(config, archive.found, archive.behind),
         )
 
@@ -310,7 +295,6 @@ class _Archive:
     row: TopicRow | None
     overview: TopicOverview
     found: TableCheck
-    hidden_rows: tuple[str, ...] = ()
     behind: RegistryBehind | None = None
     missing: tuple[TranslatedRange, ...] = ()
     waiting: Mapping[int, int] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +10,7 @@ from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.commit.registry_lag import lacking_offsets, registry_behind
 from archiver.config import Config
 from archiver.config.model import TopicConfig
+from archiver.config.topics import near_topic
 from archiver.errors import NotArchived
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
@@ -69,11 +70,12 @@ def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> t
     for name in topics:
         table = config.topic(name).table
         if (name, table) not in known:
-            raise not_archived(name, table)
+            raise not_archived(name, table, known=[topic for topic, _ in known])
         found.append(known[name, table])
     return tuple(found)
 
 
-def not_archived(topic: str, table: str) -> NotArchived:
-    """The error for a topic without an archive."""
-    return NotArchived("the topic is not archived yet: run `archiver archive` for it", topic=topic, table=table)
+def not_archived(topic: str, table: str, *, known: Iterable[str] = ()) -> NotArchived:
+    """The error for a topic without an archive. `known` are the topics that have one."""
+    near = near_topic(topic, known)
+    return NotArchived(f"the topic is not archived yet: run `archiver archive` for it{near}", topic=topic, table=table)

@@ -6,8 +6,6 @@ took out before. What is retired or erased already doesn't come back by it, and 
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +13,7 @@ from datetime import UTC, datetime
 
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.audit.acts import Noted
-from archiver.audit.trail import AuditTrail
+from archiver.audit.trail import AuditTrail, author
 from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
@@ -80,7 +78,7 @@ class Holds:
                 spans=spans,
                 reason=reason,
                 placed_at=_now(),
-                placed_by=_who(),
+                placed_by=self._who(),
                 asked=" ".join(part for part in (start and f"from {start}", end and f"to {end}") if part),
             )
             self._keep(archived, hold, registry)
@@ -109,7 +107,7 @@ class Holds:
             known = registry.holds.named(archived.topic, hold_id)
             if not known.is_active:
                 return known
-            hold = replace(known, released_at=_now(), released_by=_who(), released_why=reason)
+            hold = replace(known, released_at=_now(), released_by=self._who(), released_why=reason)
             self._keep(archived, hold, registry)
             return hold
 
@@ -142,6 +140,11 @@ class Holds:
         trail.note_hold(is_held=archived.config.hold)
         trail.record(act)
         registry.holds.keep(archived.topic, hold)
+
+    def _who(self) -> str:
+        """The name that the audit trail has for this process."""
+        by = author(self._config.audit)
+        return f"{by.principal} on {by.host}"
 
     @contextmanager
     def _connected(self) -> Iterator[tuple[Registry, TableCatalog]]:
@@ -227,10 +230,6 @@ def _erased(hold: Hold, registry: Registry, topic: TopicRow) -> int:
         for span in hold.spans
         if span.overlaps(partition, start, end)
     )
-
-
-def _who() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _now() -> str:

@@ -225,7 +225,7 @@ def test_replay_gives_every_record(first_look: dict[str, Any]) -> None:
 
 def test_status_counts_what_was_left(first_look: dict[str, Any]) -> None:
     status = first_look["status"]
-    names = ("lag_records", "erased_rows", "lost_offsets", "retired_rows", "holds")
+    names = ("lag_records", "erased_records", "lost_offsets", "retired_records", "holds")
     assert {topic: tuple(status[topic][name] for name in names) for topic in TOPICS} == {
         "customers": (0, 46, 0, 0, 1),
         "events": (20, 0, 5, 20, 0),
@@ -311,7 +311,7 @@ def test_expire_retires_rows_and_leaves_held_ones(expired: dict[str, Any]) -> No
 def test_compact_keeps_every_record(compacted: dict[str, Any]) -> None:
     topics = {line["topic"]: line for line in compacted["compact"].lines if line["event"] == "compacted"}
     assert {topic: len(line["commits"]) for topic, line in topics.items()} == dict.fromkeys(TOPICS, 1)
-    assert topics["payments"]["deleted_rows"] == 6
+    assert topics["payments"]["removed_records"] == 6
     assert topics["shipments"]["moved_files"] > 0
     assert compacted["compact"].code == 0
     assert compacted["replay"] == RIGHT

@@ -54,7 +54,7 @@ def test_a_catalog_without_views_is_told_and_what_to_do_instead(stack: Stack, tm
     config, topic, _ = archived(stack, tmp_path)
     refused = views(config, topic, "--apply")
     assert refused.exit_code == 1
-    assert json.loads(refused.stderr)["error"] == "ViewsUnsupported"
+    assert json.loads(refused.stderr)["error"]["kind"] == "ViewsUnsupported"
     assert "--temporary" in refused.stderr
     assert views(config, topic, "--apply", "--engine", "duckdb").exit_code == 2
 

@@ -100,7 +100,7 @@ def test_a_delete_file_that_is_gone_keeps_only_its_own_file(topics: TwoTopics, m
         assert sorted(topics.files(topics.bad)) == [(0, 0), (1, 0), (1, EACH), (1, 2 * EACH)]
         assert sorted(topics.files(topics.good)) == [(0, 0), (1, 0)]
     done = topics.run(*COMPACT, monkeypatch=monkeypatch)
-    assert (done.code, done.of(topics.bad)["deleted_rows"]) == (0, 1)
+    assert (done.code, done.of(topics.bad)["removed_records"]) == (0, 1)
     left = [each for each in topics.kafka(topics.bad) if (each.partition, each.offset) != (1, EACH + 3)]
     assert topics.archive(topics.bad) == left
 

@@ -109,8 +109,8 @@ def test_a_list_of_offsets_is_erased(stack: Stack, tmp_path: Path) -> None:
     listed.write_text(shown)
     code, text, errors = run(config, "erase", topic, "--offsets-file", str(listed), "--yes")
     assert code == 0, errors
-    done = json.loads(text)
-    assert (done["rows"], done["offsets"], done["unfinished"]) == (3, {"0": 3}, [])
+    done = json.loads(text.splitlines()[0])
+    assert (done["records"], done["offsets"], done["unfinished"]) == (3, {"0": 3}, [])
     assert len(done["finished"]) == 1
     check(config, topic, [record for record in kafka if record.offset not in {3, 4, 17}])
 

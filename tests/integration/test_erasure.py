@@ -154,6 +154,9 @@ def test_no_object_has_erased_records_and_nothing_brings_them_back(
     check(config, topic, others(kafka))
     with Workshop.of(config) as shop:
         assert shop.registry.rows.gone(shop.topic) == GoneRows(erased=8)
+        checked = shop.registry.rows.last_checked(shop.topic)
+        assert checked is not None
+        assert checked.unseen_before is None, "the erasure's own expiry of snapshots hides nothing"
         assert shop.registry.erasures.offsets(shop.topic) == {0: [(n, n + 1) for n in range(3, 40, 5)]}
     assert erase(config, topic).rows == 0, "there is nothing of hers"
     delete_rows(stack, config, topic, 0, range(10))  # a range with erased records is not fetched from Kafka again

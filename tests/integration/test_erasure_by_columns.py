@@ -14,7 +14,7 @@ from google.protobuf import message_factory
 from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.records.where import Where
-from archiver.terminal.erase_json import erase_lines
+from archiver.terminal.erase_screen import EraseScreen
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseFinished, EraseReport
 from archiver.upkeep.rebuild.job import Rebuild
@@ -122,7 +122,7 @@ def test_records_go_by_a_nested_column_and_what_was_not_decoded_is_named(
     assert not registry_with_her(config)
     (noted,) = acts(config, topic, "erase")
     assert (noted["id"], noted["unjudged_records"]) == (done.erasure, 3)
-    ((_, line),) = erase_lines(EraseFinished(report=done))
+    (_, line), _ = EraseScreen.lines(EraseFinished(report=done))
     assert line["unjudged"] == {"0": {"records": 3, "offsets": [[7, 8], [17, 18], [27, 28]]}}
     assert HER_ID not in str(line)
     check(stack, config, topic, lambda each: is_hers(each.offset))

@@ -7,6 +7,7 @@ import time
 import psycopg
 import pytest
 
+from archiver.audit.trail import author
 from archiver.config import load_config
 from archiver.upkeep.holds import Holds
 from archiver.upkeep.orphans.job import Orphans
@@ -31,6 +32,8 @@ def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
     with Workshop.of(config) as shop:
         paths = [file.path for file in shop.files()]
     placed = Holds(settings).place(topic, start="12", end="14", reason="case 7")
+    by = author(settings.audit)
+    assert placed.hold.placed_by == f"{by.principal} on {by.host}"
     done = expire(config, topic, limits=Limits(offset=30))
     assert (done.succeeded, done.first_offsets, done.held) == (False, {0: 10}, {0: placed.hold.id})
     done = expire(config, topic, limits=Limits(offset=30), rows=True)

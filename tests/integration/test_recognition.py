@@ -70,7 +70,7 @@ def test_a_producer_ahead_of_its_schema_is_told_everywhere(stack: Stack, tmp_pat
     found = status(config)
     assert Fit.from_json(found[topic]["recognition"]["value"]) == fit
     assert (found[topic]["doubts"], found[raw]["doubts"]) == ({"value": "unknown"}, {})
-    assert (found[raw]["recognition"], found[raw]["uncounted_rows"]) == ({}, 0)
+    assert (found[raw]["recognition"], found[raw]["uncounted_records"]) == ({}, 0)
     text = CliRunner().invoke(app, ["status", "--no-json", "--config", str(config)], terminal_width=200)
     assert text.exit_code == 0
     assert "schema in doubt" in text.stdout
@@ -161,4 +161,4 @@ def test_what_an_older_archiver_archived_is_uncounted(stack: Stack, tmp_path: Pa
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute("UPDATE files SET recognition = NULL")
     found = status(config)[topic]
-    assert (found["recognition"], found["uncounted_rows"], found["problem"]) == ({}, 4, None)
+    assert (found["recognition"], found["uncounted_records"], found["problem"]) == ({}, 4, None)

@@ -34,7 +34,7 @@ def moved(config: Path, topic: str, target: str, *arguments: object) -> dict[str
     """The report of a transfer that succeeded."""
     result = replay(config, topic, "--to-kafka", target, "--progress-topic", f"progress-of-{target}", *arguments)
     assert result.exit_code == 0, result.output
-    report: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    report: dict[str, Any] = json.loads(result.stdout.splitlines()[-2])
     assert report["event"] == "transferred"
     return report
 
@@ -43,7 +43,7 @@ def refused(config: Path, topic: str, *arguments: object) -> str:
     """The message of a configuration error."""
     result = replay(config, topic, *arguments)
     assert result.exit_code == 2, result.output
-    error: dict[str, Any] = json.loads(result.stderr.splitlines()[-1])
+    error: dict[str, Any] = json.loads(result.stderr.splitlines()[-1])["error"]
     return f"{error['message']} {error['context']}"
 
 
@@ -165,9 +165,9 @@ def test_records_retired_before_they_were_moved_stop_a_transfer(stack: Stack, ar
 
     result = replay(config, topic, "--to-kafka", target, "--progress-topic", f"progress-of-{target}")
     assert result.exit_code == 1, result.output
-    error = json.loads(result.stderr.splitlines()[-1])
+    error = json.loads(result.stderr.splitlines()[-1])["error"]
     context = error["context"]
-    assert (error["error"], context["transfer"]) == ("RecordsRetired", f"{topic}-to-{target}")
+    assert (error["kind"], context["transfer"]) == ("RecordsRetired", f"{topic}-to-{target}")
     assert (context["position"], context["first_offset"]) == ("100", "400")
     assert len(copied(stack, target)) == 100 * PARTITIONS
 
@@ -260,7 +260,7 @@ def test_a_target_made_again_during_the_run_stops_it(
     monkeypatch.setattr(TransactionalWriter, "commit", replaced)
     result = replay(config, topic, "--to-kafka", target, "--transfer", unique("transfer"))
     assert result.exit_code == 1, result.output
-    assert json.loads(result.stderr.splitlines()[-1])["error"] == "TargetReplaced"
+    assert json.loads(result.stderr.splitlines()[-1])["error"]["kind"] == "TargetReplaced"
 
 
 def test_a_group_that_reads_others_records_in_the_target_stays_there(stack: Stack, archived: tuple[Path, str]) -> None:
@@ -272,7 +272,7 @@ def test_a_group_that_reads_others_records_in_the_target_stays_there(stack: Stac
     transfer = ("--to-kafka", target, "--append", "--transfer", unique("transfer"), "--translate-groups", group)
     result = replay(config, topic, *transfer)
     assert result.exit_code == 1
-    (told,) = json.loads(result.stdout.splitlines()[-1])["groups"]
+    (told,) = json.loads(result.stdout.splitlines()[-2])["groups"]
     assert (told["behind"], list(told["offsets"])) == ([0], ["1"])
     assert committed_by(stack, group, target, PARTITIONS)[0] == 4
     commit(stack, group, target, {0: 10})
@@ -316,8 +316,8 @@ def test_a_group_beyond_what_was_moved_is_told(stack: Stack, archived: tuple[Pat
     transfer = ("--to-kafka", target, "--create", "--transfer", unique("transfer"))
     result = replay(config, topic, *transfer, "--to", "500", *groups)
     assert result.exit_code == 1
-    report = json.loads(result.stdout.splitlines()[-1])
-    assert not report["succeeded"]
+    report = json.loads(result.stdout.splitlines()[-2])
+    assert not json.loads(result.stdout.splitlines()[-1])["succeeded"]
     first, nobody = report["groups"]
     assert first["problem"] is None
     assert (first["waiting"], first["offsets"]) == ([0], {"1": 10})
@@ -344,7 +344,7 @@ def test_a_transfer_that_another_process_took_over_stops(
     monkeypatch.setattr(TransactionalWriter, "write", overtaken)
     result = replay(config, topic, "--to-kafka", target, "--create", "--transfer", name)
     assert result.exit_code == 1
-    assert json.loads(result.stderr.splitlines()[-1])["error"] == "TransferTaken"
+    assert json.loads(result.stderr.splitlines()[-1])["error"]["kind"] == "TransferTaken"
     monkeypatch.undo()
     moved_again = replay(config, topic, "--to-kafka", target, "--transfer", name)
     assert moved_again.exit_code == 0, moved_again.output

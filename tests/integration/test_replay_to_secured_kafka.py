@@ -90,13 +90,13 @@ def test_records_and_groups_arrive(
     more = ("--create", "--translate-groups", group)
     done = move(config, topic, target, options(broker, way), *more)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout.splitlines()[-1])["records"] == RECORDS
+    assert json.loads(done.stdout.splitlines()[-2])["records"] == RECORDS
     there = Stack(replace(stack.endpoints, bootstrap_servers=broker.open_address), tmp_path)
     wait_until_decided(there, target, PARTITIONS)
     assert content(from_kafka(there, target, PARTITIONS)) == content(from_kafka(stack, topic, PARTITIONS))
     assert committed_by(there, group, target, PARTITIONS) == {0: 50, 1: 60}
     again = move(config, topic, target, options(broker, way), *more)
-    report = json.loads(again.stdout.splitlines()[-1])
+    report = json.loads(again.stdout.splitlines()[-2])
     assert (again.exit_code, report["records"], report["resumed"]) == (0, 0, True)
     assert len(from_kafka(there, target, PARTITIONS)) == RECORDS
 
@@ -116,5 +116,5 @@ def test_a_target_that_cannot_be_entered_is_told(
     given = options(broker, "SCRAM over TLS") | wrong
     done = move(config, topic, unique("copy"), {name: text for name, text in given.items() if text is not None})
     assert done.exit_code == 1, done.output
-    assert json.loads(done.stderr.splitlines()[-1])["error"] == error
+    assert json.loads(done.stderr.splitlines()[-1])["error"]["kind"] == error
     assert PASSWORD not in done.output

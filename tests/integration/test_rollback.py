@@ -196,7 +196,7 @@ def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(
     delete_rows(stack, config, topic, 1, range(13, 22))
     assert refill(config, topic, accept_removed=True).rows(Fate.ERASED) == 9
     found = status(config, topic, exit_code=0)
-    assert (found["erased_rows"], found["holes"], found["problem"]) == (9, [], None)
+    assert (found["erased_records"], found["holes"], found["problem"]) == (9, [], None)
     produce(stack, topic)
     archive_once(config, topic, engine=InlineEngine())
     delete_rows(stack, config, topic, 1, [12])
@@ -205,7 +205,7 @@ def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
     found = status(fresh, topic, exit_code=0)
-    assert (found["erased_rows"], found["holes"], found["problem"]) == (10, [], None)
+    assert (found["erased_records"], found["holes"], found["problem"]) == (10, [], None)
 
 
 def test_what_nobody_has_is_lost_only_if_told_to(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
@@ -224,7 +224,7 @@ def test_what_nobody_has_is_lost_only_if_told_to(stack: Stack, archived: tuple[P
     second = refill(config, topic, accept_lost=True)
     assert (second.rows(Fate.FROM_KAFKA), second.rows(Fate.LOST)) == (5, 5)
     found = status(config, topic, exit_code=0)
-    assert (found["lost_rows"], found["holes"]) == (5, [])
+    assert (found["lost_records"], found["holes"]) == (5, [])
     archive_once(config, topic, engine=InlineEngine())
     offsets = [seen.offset for seen in from_archive(config, topic, PARTITIONS) if seen.partition == 1]
     assert offsets == [*range(10), *range(15, 30)]

@@ -48,7 +48,7 @@ def test_a_topic_that_is_not_archived_yet(config: Path, command: str) -> None:
     assert result.exit_code == 1
     assert "not archived yet" in result.stderr
     machine = run(command, "orders", "--config", config, "--json")
-    assert json.loads(machine.stderr)["error"] == "NotArchived"
+    assert json.loads(machine.stderr)["error"]["kind"] == "NotArchived"
 
 
 def test_a_topic_that_the_configuration_lacks(config: Path) -> None:

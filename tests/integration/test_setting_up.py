@@ -207,4 +207,4 @@ def test_topics_without_postgres(stack: Stack) -> None:
     done = run("topics", "--config", config)
     assert done.exit_code == 1
     assert topic in {each["topic"] for each in json.loads(done.stdout)["topics"]}
-    assert json.loads(done.stderr)["error"] == "RegistryDenied"
+    assert json.loads(done.stderr)["error"]["kind"] == "RegistryDenied"

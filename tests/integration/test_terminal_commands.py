@@ -81,17 +81,17 @@ def test_from_nothing_to_a_checked_configuration(stack: Stack, tmp_path: Path) -
         assert re.search(r"1 of \d+ failed: Kafka\.$", failed.flat)
 
 
-def test_off_a_terminal_they_answer_in_json(stack: Stack) -> None:
+def test_off_a_terminal_they_answer_in_text_or_json(stack: Stack) -> None:
     topic = stack.topic()
     environment = {"ARCHIVER_CONFIG": str(stack.config({topic: {}}, spark={"master": "local[2]"}))}
-    checked = run_elsewhere([*ARCHIVER, "check"], environment, timeout=240)
+    checked = run_elsewhere([*ARCHIVER, "check", "--json"], environment, timeout=240)
     assert (checked.returncode, checked.stderr) == (0, "")
     found = {each["part"]: each for each in json.loads(checked.stdout)["checks"]}
     assert found["Spark"]["outcome"] == "ok"
     assert "2 slots, workers on Python" in found["Spark"]["detail"]
-    listed = run_elsewhere([*ARCHIVER, "topics", topic], environment)
+    listed = run_elsewhere([*ARCHIVER, "topics", topic, "--json"], environment)
     assert [each["topic"] for each in json.loads(listed.stdout)["topics"]] == [topic]
-    plain = run_elsewhere([*ARCHIVER, "topics", topic, "--no-json"], environment)
+    plain = run_elsewhere([*ARCHIVER, "topics", topic], environment)
     assert topic in plain.stdout
     assert "\x1b" not in plain.stdout
 
@@ -139,7 +139,7 @@ def test_a_watched_status_is_lines_off_a_terminal(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.produce(topic, {"value": b"x"})
-    command = [*ARCHIVER, "status", "--watch", "--every", "1s", "--config", str(config)]
+    command = [*ARCHIVER, "status", "--watch", "--every", "1s", "--json", "--config", str(config)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=terminal_environment({})) as process:
         try:
             assert process.stdout

@@ -32,7 +32,8 @@ def target_of(
         cluster_id=topic.cluster_id,
         row=row,
         layout=replace(
-            SegmentLayout.of_mapping(row, table.properties, opened.bloom_filters), plain_encodings=config.encodings == "plain"
+            SegmentLayout.of_mapping(row, table.properties, opened.bloom_filters),
+            plain_encodings=config.encodings == "plain",
         ),
         on_parse_error=config.on_parse_error,
         on_unrecognized=config.on_unrecognized,

@@ -16,6 +16,7 @@ _ERRORS: Final = {
     Shaken.UNKNOWN_MECHANISM: ErrorCode.unsupported_sasl_mechanism,
     Shaken.OUT_OF_PLACE: ErrorCode.illegal_sasl_state,
 }
+_NAME: Final = 64
 _FAILED: Final = "authentication failed: the credentials are unknown, wrong or too old"
 
 
@@ -36,11 +37,12 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
         login.is_over = login.access is None
         text = "there is nothing to authenticate: begin with SaslHandshake"
         return {"error_code": ErrorCode.illegal_sasl_state, "error_message": text, "auth_bytes": b""}
+    user = login.user_in(request.body.auth_bytes)
     try:
-        async with service.attempts.one(request.client.host, login.user_in(request.body.auth_bytes)):
+        async with service.attempts.one(request.client.host, user):
             granted = await login.authenticate(request.body.auth_bytes)
     except AuthenticationFailed as error:
-        _failed(request.client, error)
+        _failed(request.client, user, error)
         return {"error_code": ErrorCode.sasl_authentication_failed, "error_message": _FAILED, "auth_bytes": b""}
     return {
         "error_code": ErrorCode.none,
@@ -52,13 +54,15 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
 
 async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
     """Handle one message without a header. Raises BadRequest, which closes the connection, if authentication fails."""
+    user = client.login.user_in(message)
     try:
-        async with service.attempts.one(client.host, client.login.user_in(message)):
+        async with service.attempts.one(client.host, user):
             return (await client.login.authenticate(message)).answer
     except AuthenticationFailed as error:
-        _failed(client, error)
+        _failed(client, user, error)
         raise BadRequest(_FAILED) from error
 
 
-def _failed(client: Client, error: AuthenticationFailed) -> None:
-    client.closing_log.write(client.address, f"it isn't let in: {error}")
+def _failed(client: Client, user: str | None, error: AuthenticationFailed) -> None:
+    named = f" as {user[:_NAME]!r}" if user else ""
+    client.closing_log.write(client.address, f"it isn't let in{named}: {error}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import logging
 import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -57,10 +56,6 @@ class Listening:
     advertise: str
     node: int
     topics: int
-
-    def line(self) -> str:
-        """One JSON object, as a line for machines."""
-        return json.dumps({"event": "listening", **asdict(self)})
 
 
 @dataclass(frozen=True, slots=True)

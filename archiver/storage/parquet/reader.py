@@ -205,6 +205,10 @@ class ParquetSegmentReader:
         """The number of non-null values of these columns in the row group, by its statistics."""
         return self._groups.set_counts(block.index, field_ids)
 
+    def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
+        """The bounds of a column's values in the row group, by its statistics."""
+        return self._groups.value_bounds(block.index, field_id)
+
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         """Describe the file as a data file of a table."""
         leaves, groups = self._leaves, range(self._footer.num_row_groups)

@@ -30,6 +30,19 @@ _CONTRADICTS_ITSELF: Final = (
 )
 
 
+_BOUNDED: Final = frozenset(
+    {
+        ("INT32", "NONE"),
+        ("INT64", "NONE"),
+        ("INT32", "INT"),
+        ("INT64", "INT"),
+        ("BYTE_ARRAY", "STRING"),
+        ("BYTE_ARRAY", "NONE"),
+    }
+)
+"""Physical and logical types whose bounds are compared as they are: signed numbers, or bytes."""
+
+
 class RowGroups:
     """The row groups of the file at `path`, whose pages end before `pages_end`.
 
@@ -84,6 +97,14 @@ class RowGroups:
             if count is not None:
                 counts[identifier] = count
         return counts
+
+    def value_bounds(self, index: int, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
+        """The bounds of a column of whole numbers, texts or bytes in a row group, by its statistics."""
+        statistics = self._statistics(index, field_id)
+        if statistics is None or not statistics.has_min_max:
+            return None
+        kind = (statistics.physical_type, statistics.logical_type.type)
+        return (statistics.min_raw, statistics.max_raw) if kind in _BOUNDED else None
 
     def chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
         """The footer's description of a column chunk. Raises BadSegment if it contradicts itself."""

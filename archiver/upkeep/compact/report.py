@@ -60,16 +60,19 @@ class Merged:
 class TopicCompaction:
     """What was chosen in a topic's table, and what was done. It grows while the job works.
 
-    `files` were in the table at the beginning. `planned` are the groups chosen at first; later rounds may find others.
-    `again` counts groups that were made in vain, since others changed their files meanwhile. `partitioned_by` are the
-    transforms and field ids of the partitions that files move to, None where none do. `failures` are by the paths of
-    the files that stay for them.
+    `files` were in the table at the beginning, `small_files` of them below the size from which a file stays. Such files
+    are merged from `min_files` of them on. `planned` are the groups chosen at first; later rounds may find other
+    groups. `again` counts groups that were discarded because other engines changed their files. `partitioned_by` are
+    the transforms and field ids of the partitions that files move to, None if none do. `failures` are by the paths of
+    the files that stay because of them.
     """
 
     topic: str
     table: str
     target_bytes: int = 0
     files: int = 0
+    small_files: int = 0
+    min_files: int = 0
     planned: tuple[FileGroup, ...] = ()
     done: Merged = field(default_factory=Merged)
     commits: list[str] = field(default_factory=list)

@@ -84,6 +84,8 @@ class Rounds:
         files = list(work.manifests.files(table.iceberg))
         if not self._report.files:
             self._report.files = len(files)
+            self._report.small_files = sum(file.size_bytes < self._limits.small_below for file in files)
+            self._report.min_files = self._limits.min_files
         # Only after the table is read: what it has was staged before, or is recorded by settling it.
         if settles:
             settle_rewrites(work, table)

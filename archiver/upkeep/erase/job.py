@@ -24,6 +24,7 @@ from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
+from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
@@ -37,7 +38,6 @@ from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseRepo
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.removal.conditions import AtOffsets, Matching
 from archiver.upkeep.removal.purge import ExpiresOwned, confirmed_time, never_owned
-from archiver.upkeep.removal.table_columns import table_columns
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
 from catalog.registry import Registry

@@ -3,4 +3,4 @@
 A removal commits a rewrite first. Its old files are deleted from the store once nothing refers to them any more.
 """
 
-__all__ = ["components", "conditions", "purge", "rewriting", "row_bounds", "snapshots", "table_columns", "work"]
+__all__ = ["components", "conditions", "purge", "rewriting", "row_bounds", "snapshots", "work"]

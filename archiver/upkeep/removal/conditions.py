@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from archiver.archive.assemble import Mappings
 from archiver.archive.deletes import Mask
+from archiver.records.column_answers import answer
+from archiver.records.table_columns import TableColumn
 from archiver.records.where import Where
 from archiver.records.where_syntax import ColumnIs
-from archiver.upkeep.removal.column_answers import answer
-from archiver.upkeep.removal.table_columns import TableColumn
 
 
 @dataclass(frozen=True, slots=True)

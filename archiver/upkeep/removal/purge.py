@@ -17,6 +17,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
 from archiver.audit.trail import AuditTrail
+from archiver.commit.check_rows import renew_check
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import ignore
@@ -213,6 +214,7 @@ def _expired(
             raise CatalogUnreachable(
                 "others set tags or branches while snapshots were looked at; look again", table=table.topic.table
             )
+        renew_check(table.topic, table, choice.registry, partial(catalog.reload, table))
         try:
             manifests = catalog.expire(table, found.going)
         except CatalogUnreachable:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Self
+
+import numpy as np
 
 from archiver.archive.mappings import KnownMappings
+from archiver.archive.offset_order import offsets_of
 from archiver.archive.open_file import TopicStorage
 from archiver.archive.plan import TopicSnapshot
 from archiver.archive.table_files import TableFiles
+from archiver.archive.topic_archive import TopicArchive
 from archiver.archive.watermarks import first_offset_since
 from archiver.errors import ConfigError
+from archiver.records.matching import SelectedRecords
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
@@ -43,10 +48,11 @@ class Choice:
         partitions: tuple[int, ...] = (),
         sample: str | None = None,
         seed: int = 0,
+        where: str | None = None,
     ) -> Choice:
         """Parse what a person wrote; ConfigError where that means nothing."""
         return cls(
-            selection=Selection.parse(start=start, end=end, partitions=partitions),
+            selection=Selection.parse(start=start, end=end, partitions=partitions, where=where),
             sample=1.0 if sample is None else _share(sample),
             seed=seed,
         )
@@ -87,6 +93,27 @@ class Choice:
         place = f"{self.seed}/{each.range.partition}/{each.range.start_offset}".encode()
         drawn = int.from_bytes(blake2b(place, digest_size=4).digest())
         return drawn < self.sample * _STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingRanges:
+    """The places of ranges that have records for which a condition holds. `doubt` says what could not be judged."""
+
+    places: frozenset[int]
+    doubt: str | None
+
+    @classmethod
+    def find(cls, archive: TopicArchive, selection: Selection, ranges: Sequence[Claimed]) -> Self:
+        """Read the records that may match. Raises ConfigError, and the subclasses of StorageError and CatalogError."""
+        selected, found = SelectedRecords.of(archive, selection), set[int]()
+        for wanted in selection.resolve(archive):
+            places = [place for place, each in enumerate(ranges) if each.range.partition == wanted.partition]
+            places.sort(key=lambda place: ranges[place].range.start_offset)
+            starts = np.array([ranges[place].range.start_offset for place in places], np.int64)
+            for records, _ in selected.read(wanted):
+                before = np.unique(np.searchsorted(starts, offsets_of(records), side="right")) - 1
+                found.update(places[index] for index in before.tolist() if index >= 0)
+        return cls(frozenset(found), selected.unjudged.text(archive.topic))
 
 
 def _share(text: str) -> float:

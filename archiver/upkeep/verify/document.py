@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from archiver.audit.signing import PublicKey, Signature, SigningKey
 from archiver.errors import ConfigError, SignatureInvalid
+from archiver.html_page import page_from_markdown
 from archiver.upkeep.verify.page import page_of
 from archiver.upkeep.verify.report import PartitionReport, TopicReport, VerifyReport, root_of
 from schema_mapping.errors import ContextError
@@ -21,6 +22,7 @@ from schema_mapping.errors import ContextError
 FORMAT: Final = 1
 KIND: Final = "archiver verify"
 PAGE: Final = ".md"
+HTML: Final = ".html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +89,15 @@ def check_writable(path: Path) -> None:
 
 
 def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tuple[str, ...]:
-    """Write the JSON and the page; return their paths. Each is there whole or not at all."""
+    """Write the JSON, and the page as Markdown and HTML; return their paths. Each is there whole or not at all."""
     document = document_of(report)
     signed: dict[str, Any] = {"report": document, "signature": key.sign(document).to_json() if key else None}
-    page = path.with_name(path.name + PAGE)
+    page, html = (path.with_name(path.name + suffix) for suffix in (PAGE, HTML))
+    text = page_of(document, key.id if key else None)
     _put(path, json.dumps(signed, indent=1, ensure_ascii=False) + "\n")
-    _put(page, page_of(document, key.id if key else None))
-    return str(path), str(page)
+    _put(page, text)
+    _put(html, page_from_markdown("Verification of archived topics", text))
+    return str(path), str(page), str(html)
 
 
 def check_report(path: Path, public_key: Path | None) -> CheckedReport:

@@ -16,6 +16,7 @@ from archiver.archive.file_columns import ROWS
 from archiver.archive.manifests import manifests_of
 from archiver.archive.plan_cache import PlanCache
 from archiver.archive.table_files import ManifestReader, TableFile, TableFiles
+from archiver.archive.topic_archive import open_archive
 from archiver.commit.snapshot_effects import done_by_others
 from archiver.config import Config
 from archiver.engine.runner import Engine
@@ -24,7 +25,7 @@ from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.verify import against_kafka as kafka
-from archiver.upkeep.verify.choice import Choice
+from archiver.upkeep.verify.choice import Choice, MatchingRanges
 from archiver.upkeep.verify.evidence import Claimed, Evidence, evidence_of
 from archiver.upkeep.verify.file import FileToRead, VerifyTarget
 from archiver.upkeep.verify.file_claims import FileClaim, Identity
@@ -171,7 +172,7 @@ class TopicRun:
         table = sources.table
         for each in faults:
             self.observer(FaultFound(topic=table.topic.topic, fault=each))
-        told = list(notes)
+        told = [*notes, *filter(None, [plan.doubt])]
         if not self.choice.is_all:
             told.append(f"only {len(plan.selected)} of {len(plan.evidence.ranges)} ranges were to be read")
         if reading.resumed:
@@ -221,6 +222,7 @@ class _Plan:
     wanted: tuple[FileToRead, ...]
     cuts: Mapping[int, tuple[Cut, ...]]
     selected: frozenset[int]
+    doubt: str | None
     faults: tuple[Fault, ...]
 
     @classmethod
@@ -233,6 +235,11 @@ class _Plan:
         files = (*listed, *(_unlisted(evidence, listed, run.formats) if broken else ()))
         evidence = _with_footers(evidence, files, sources, run.formats)
         selected = run.choice.of(evidence.ranges, table, listed, run.formats)
+        matching: MatchingRanges | None = None
+        if run.choice.selection.where is not None:
+            archive = open_archive(run.config, table.topic.topic)
+            matching = MatchingRanges.find(archive, run.choice.selection, evidence.ranges)
+            selected &= matching.places
         borders = dict(log.starts) if log is not None else {}
         cuts = {place: _cuts(evidence.ranges[place], borders) for place in sorted(selected)}
         index = _index(evidence.ranges, cuts)
@@ -244,6 +251,7 @@ class _Plan:
             wanted=wanted if run.choice.is_all else tuple(each for each in wanted if each.cuts),
             cuts=cuts,
             selected=selected,
+            doubt=None if matching is None else matching.doubt,
             faults=(*evidence.faults, *_broken(broken), *(() if broken else _counts(table, listed))),
         )
 

@@ -18,6 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
+from archiver.cli.commands import PURPOSES
 
 RUNNER = CliRunner()
 UNREACHABLE = """
@@ -46,6 +47,21 @@ def test_the_commands_are_those_that_work() -> None:
         assert command in listed.output
 
 
+def test_the_help_lists_commands_by_purpose() -> None:
+    text = RUNNER.invoke(app, ["--help"]).output
+    places = [text.index(f"\n{purpose}:\n") for purpose in PURPOSES]
+    assert places == sorted(places)
+    assert text.index("\nRemove:\n") < text.index("\n  erase ") < text.index("\nServe:\n")
+    listed = [name for names in PURPOSES.values() for name in names]
+    assert sorted(listed) == sorted({words[0] for words in COMMANDS})
+
+
+def test_a_misspelt_topic_gets_a_suggestion(config: Path) -> None:
+    done = RUNNER.invoke(app, ["verify", "ordres", "--config", str(config), "--no-json"])
+    assert done.exit_code == 2
+    assert "speaks for this topic; did you mean 'orders'?" in done.stderr
+
+
 def test_a_missing_configuration_is_named_and_exits_with_2(tmp_path: Path) -> None:
     done = RUNNER.invoke(app, ["archive", "--config", str(tmp_path / "nowhere.toml")])
     assert done.exit_code == 2
@@ -55,9 +71,9 @@ def test_a_missing_configuration_is_named_and_exits_with_2(tmp_path: Path) -> No
 
 def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
     done = RUNNER.invoke(app, ["archive", "--json", "--config", str(tmp_path / "nowhere.toml")])
-    error = json.loads(done.stderr)
-    assert error["error"] == "ConfigError"
-    assert error["context"] == {"file": str(tmp_path / "nowhere.toml")}
+    line = json.loads(done.stderr)
+    assert (line["event"], line["error"]["kind"], line["error"]["retryable"]) == ("error", "ConfigError", False)
+    assert line["error"]["context"] == {"file": str(tmp_path / "nowhere.toml")}
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -71,8 +87,6 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 COMMANDS = dict(commands(typer.main.get_command(app)))
 SPEAK_TEXT = {("demo",)}
-WRITES_RECORDS = ("replay",)
-"""Its standard output is records, so its errors are text unless it writes to a file or to Kafka."""
 ARGUMENTS = {"topic": "orders", "topics": "orders", "target": "copy", "group": "readers", "name": "jane"}
 MUST_SAY = {
     ("erase",): ("--where", "key = 'jane'", "--yes"),
@@ -134,26 +148,60 @@ def test_every_command_lets_choose_json(words: tuple[str, ...]) -> None:
     assert ({"--json", "--no-json"} <= options) is (words not in SPEAK_TEXT)
 
 
+FORMS = [
+    ({}, [], False),
+    ({}, ["--json"], True),
+    ({"ARCHIVER_OUTPUT": "text"}, [], False),
+    ({"ARCHIVER_OUTPUT": "json"}, [], True),
+    ({"ARCHIVER_OUTPUT": "json"}, ["--no-json"], False),
+]
+"""The environment, the options, and whether output is JSON then: off a terminal as on it."""
+
+
+@pytest.fixture
+def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARCHIVER_OUTPUT")
+
+
+@pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize("words", [words for words in CONFIGURED if words != ("init",)], ids=" ".join)
-@pytest.mark.parametrize("options", [[], ["--json"], ["--no-json"]])
-def test_every_command_speaks_json_where_nobody_reads_along(
-    tmp_path: Path, words: tuple[str, ...], options: list[str]
+def test_every_command_prints_text_unless_json_is_chosen(tmp_path: Path, words: tuple[str, ...]) -> None:
+    invoked = invocation(words, tmp_path / "nowhere.toml")
+    assert not is_json(RUNNER.invoke(app, invoked).stderr)
+    assert json.loads(RUNNER.invoke(app, [*invoked, "--json"]).stderr)["event"] == "error"
+
+
+@pytest.mark.usefixtures("no_variable")
+@pytest.mark.parametrize(("variables", "options", "expected"), FORMS)
+def test_the_variable_chooses_and_the_option_overrides_it(
+    tmp_path: Path, variables: dict[str, str], options: list[str], *, expected: bool
 ) -> None:
-    expected = "--no-json" not in options and words != WRITES_RECORDS
-    done = RUNNER.invoke(app, [*invocation(words, tmp_path / "nowhere.toml"), *options])
-    assert is_json(done.stderr) is expected
+    for command in ("archive", "status"):
+        nowhere = [command, "--config", str(tmp_path / "nowhere.toml")]
+        assert is_json(RUNNER.invoke(app, [*nowhere, *options], env=variables).stderr) is expected
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--no-json"]])
-def test_the_stack_speaks_json_where_nobody_reads_along(tmp_path: Path, options: list[str]) -> None:
-    done = RUNNER.invoke(app, ["local", "status", "--dir", str(tmp_path), *options])
+@pytest.mark.usefixtures("no_variable")
+@pytest.mark.parametrize(("variables", "options", "expected"), FORMS)
+def test_the_stack_prints_text_unless_json_is_chosen(
+    tmp_path: Path, variables: dict[str, str], options: list[str], *, expected: bool
+) -> None:
+    done = RUNNER.invoke(app, ["local", "status", "--dir", str(tmp_path), *options], env=variables)
     assert done.exit_code == 1
-    assert done.stdout.startswith("{") is ("--no-json" not in options)
+    assert done.stdout.startswith("{") is expected
 
 
+def test_an_unknown_form_of_output_is_refused_before_any_work(tmp_path: Path) -> None:
+    nowhere = ["status", "--config", str(tmp_path / "nowhere.toml")]
+    done = RUNNER.invoke(app, nowhere, env={"ARCHIVER_OUTPUT": "yaml"})
+    assert done.exit_code == 2
+    assert "ARCHIVER_OUTPUT is 'yaml': set it to text or json" in done.stderr
+
+
+@pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-@pytest.mark.parametrize("command", ["archive", "status", "check", "topics"])
-def test_commands_speak_text_on_a_terminal(tmp_path: Path, command: str, options: list[str]) -> None:
+@pytest.mark.parametrize("command", ["archive", "status"])
+def test_a_terminal_changes_no_form(tmp_path: Path, command: str, options: list[str]) -> None:
     nowhere = [command, "--config", str(tmp_path / "nowhere.toml"), *options]
     ours, theirs = os.openpty()
     try:

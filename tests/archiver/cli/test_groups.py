@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 from typer.testing import CliRunner
@@ -12,8 +14,11 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.cli.consent import TerminalConsent, deed
 from archiver.cli.groups import agree
+from archiver.cli.kept_groups import _described
 from archiver.errors import ConsentMissing
 from archiver.kafka.groups import Described, Progress
+from catalog.model import PartitionOffset
+from catalog.registry import GroupOffset
 from tests.support.terminal.consent_answers import Answers
 
 
@@ -71,3 +76,35 @@ def test_a_group_that_commits_meanwhile_is_asked_about_again() -> None:
 def test_no_forgets_no_group() -> None:
     with pytest.raises(ConsentMissing, match="nothing was deleted"):
         agree(cast("Any", GroupsThatCommit([5])), ["readers"], TerminalConsent(Answers(answer=False)))
+
+
+GUARDED = """
+kafka."bootstrap.servers" = "127.0.0.1:1"
+catalog.uri = "http://127.0.0.1:1"
+registry.dsn = "postgresql://nobody@127.0.0.1:1/none?connect_timeout=1"
+serve.sasl = { mechanisms = ["SCRAM-SHA-512"] }
+"""
+
+
+@pytest.mark.parametrize("words", [["reset", "g", "--to-earliest"], ["delete", "g", "--yes"]])
+def test_a_server_with_a_login_needs_options(tmp_path: Path, words: list[str]) -> None:
+    config = tmp_path / "archiver.toml"
+    config.write_text(GUARDED)
+    done = CliRunner().invoke(app, ["groups", *words, "--config", str(config), "--no-json"])
+    assert done.exit_code == 2
+    assert "the server asks its clients for TLS or a login" in done.stderr
+    assert "--kafka-options FILE" in done.stderr
+
+
+def test_groups_of_a_server_with_a_login_come_from_the_registry(tmp_path: Path) -> None:
+    config = tmp_path / "archiver.toml"
+    config.write_text(GUARDED)
+    done = CliRunner().invoke(app, ["groups", "list", "--config", str(config), "--no-json"])
+    assert done.exit_code == 1
+    assert done.stderr.startswith("RegistryUnreachable: Postgres does not answer")
+
+
+def test_kept_groups_have_offsets_and_no_members() -> None:
+    offsets = {("orders", 0): GroupOffset(topic_id=UUID(int=1), offset=5)}
+    found = _described("readers", offsets, {"orders": {0: PartitionOffset(next_offset=12)}})
+    assert (found.members, found.state, [place.lag for place in found.progress]) == ((), "unknown", [7])

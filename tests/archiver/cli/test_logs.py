@@ -45,7 +45,7 @@ def speak() -> None:
 def test_only_we_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     with heard(monkeypatch) as out:
         speak()
-    assert out.getvalue() == "WARNING archiver.commit: old rows of orders stay\n"
+    assert out.getvalue() == "WARNING: old rows of orders stay\n"
 
 
 def test_all_warnings_are_heard_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_a_warning_names_its_cause_in_its_line(monkeypatch: pytest.MonkeyPatch, 
             raise StorageUnavailable("no answer", store="s3://b")  # noqa: TRY301
         except StorageUnavailable:
             logging.getLogger("archiver.commit").warning("old rows stay", exc_info=True)
-    assert out.getvalue().startswith("WARNING archiver.commit: old rows stay")
+    assert out.getvalue().startswith(f"WARNING{' archiver.commit' if verbose else ''}: old rows stay")
     assert "StorageUnavailable" in out.getvalue()
     assert ("Traceback" in out.getvalue()) is verbose
 

@@ -106,7 +106,7 @@ def test_options_that_make_no_sense_are_refused(files: tuple[Path, Path], option
     named = {"OLD": str(files[0]), "NEW": str(files[1]), "GONE": str(files[0].with_name("gone.proto"))}
     done = diff(*(named.get(each, each) for each in options))
     assert done.exit_code == 2, done.output
-    assert json.loads(done.stderr)["error"] == "ConfigError"
+    assert json.loads(done.stderr)["error"]["kind"] == "ConfigError"
 
 
 def test_the_message_must_be_named(files: tuple[Path, Path]) -> None:

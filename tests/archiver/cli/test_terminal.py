@@ -100,12 +100,12 @@ def test_a_wrong_broker_is_told_once_off_a_terminal(tmp_path: Path, options: lis
     done = run_elsewhere([*ARCHIVER, "archive", *options], config(tmp_path))
     assert done.returncode == 1
     assert done.stdout == ""
-    if options == ["--no-json"]:
+    if options != ["--json"]:
         assert done.stderr.startswith("BrokerUnavailable: No broker answers.")
         assert "kafka.net" not in done.stderr
     else:
         (line,) = map(json.loads, done.stderr.splitlines())
-        assert line["error"] == "BrokerUnavailable"
+        assert line["error"]["kind"] == "BrokerUnavailable"
 
 
 def test_other_libraries_and_tracebacks_are_heard_if_asked_for(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_versions(columns: int) -> None:
 def test_the_variable_names_the_configuration(tmp_path: Path) -> None:
     done = run_elsewhere([*ARCHIVER, "status"], {"ARCHIVER_CONFIG": str(tmp_path / "elsewhere.toml")})
     assert done.returncode == 2
-    assert json.loads(done.stderr)["context"] == {"file": str(tmp_path / "elsewhere.toml")}
+    assert f"file: {tmp_path / 'elsewhere.toml'}" in done.stderr
 
 
 def test_a_module_runs_like_the_command() -> None:

@@ -16,7 +16,7 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate, update_table_metadata
 
 from archiver.commit import compare_rows as comparing
 from archiver.commit import find_altered as judged
-from archiver.commit.check_rows import check_rows
+from archiver.commit.check_rows import check_rows, renew_check
 from archiver.commit.compare_rows import Allowance, compare_rows
 from archiver.commit.overlaps import RowBounds, overlapping
 from archiver.commit.table_rows import TableRows
@@ -382,7 +382,16 @@ def test_a_history_that_does_not_reach_the_last_check_is_told(
     expire_all_but_current(lake)
     for _ in range(2):
         assert look(lake, registry).unseen_before == lake.metadata.current_snapshot_id
-    assert caplog.text.count("weren't looked at") == 1
+    assert caplog.text.count("weren't checked") == 1
+
+
+def test_a_renewed_check_outlives_the_snapshots_before_it(lake: Lake, registry: Noted) -> None:
+    assert look(lake, registry).unseen_before is None
+    for _ in range(3):
+        lake.rewrite(lambda table: table)
+    renew_check(TOPIC, table_of(lake), registry, lambda: table_of(lake))  # type: ignore[arg-type]
+    expire_all_but_current(lake)
+    assert look(lake, registry).unseen_before is None
 
 
 def test_a_check_of_before_is_read_as_one_where_nothing_waits() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from archiver.errors import ConfigError
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection, parse_point
+from archiver.records.where import Where
 from archiver.replay.export import records
 from archiver.storage.segment import RowRange
 from tests.support.archive.lake import Lake
@@ -121,3 +122,10 @@ def test_selections(filled: Lake):
     assert offsets(filled, start="1970-01-01T00:00:09.001Z") == []
     with pytest.raises(ConfigError, match=r"partition.*\[7\]"):
         offsets(filled, partitions=(0, 7))
+
+
+@pytest.mark.parametrize("text", ["2026-11-01", "2026-11-01Z", " 2026-11-01 "])
+def test_a_day_is_its_midnight_in_utc(text: str) -> None:
+    assert parse_point(text) == parse_point("2026-11-01T00:00:00Z")
+    found = Where.parse(f"time >= {text.strip()}").condition
+    assert found == Where.parse("time >= 2026-11-01T00:00:00Z").condition

@@ -97,7 +97,7 @@ def test_conditions(text: str, offsets: list[int]) -> None:
         ("key not = 'a'", 9, "expected `in`"),
         ("header = 'a'", 8, "expected `[`"),
         ("header['a' = 'b'", 12, "expected `]`"),
-        ("time > 2026-01-31", 8, "no zone"),
+        ("time > 2026-01-31T00:00:00", 8, "no zone"),
         ("time > 2026-13-31T00:00:00Z", 8, "not a time"),
         ("time > 2026-01-31T00:00:00.0001Z", 8, "whole milliseconds"),
         ("time > 'soon'", 8, "not a time"),

@@ -53,10 +53,17 @@ def test_what_is_no_condition_on_a_column(text: str, error: str) -> None:
         Where.parse(text)
 
 
-def test_a_replay_has_none() -> None:
-    with pytest.raises(ConfigError, match="a replay has no conditions on columns") as raised:
-        Selection.parse(where="offset = 1 or not val.id = 1")
-    assert "val.id" in str(raised.value)
+def test_a_selection_has_conditions_on_columns_too() -> None:
+    selection = Selection.parse(where="offset = 1 or not val.id = 1")
+    assert selection.where is not None
+    assert [asked.column for asked in selection.where.columns] == ["val.id"]
+
+
+def test_columns_alone_rule_out_what_no_other_condition_can_bring_back() -> None:
+    answers = {ONE: Answer(np.array([True, False, False]), np.array([False, False, True]))}
+    assert Where.parse("val.id = 1 and key = 'a'").may_hold(3, answers).tolist() == [True, False, True]
+    assert Where.parse("val.id = 1 or key = 'a'").may_hold(3, answers).tolist() == [True, True, True]
+    assert Where.parse("not (val.id = 1 or key = 'a')").may_hold(3, answers).tolist() == [False, True, True]
 
 
 ONE, TWO = column("val.id", "number", "1"), column("val.id", "number", "2")

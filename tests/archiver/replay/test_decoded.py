@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.replay.export import Export, export_jsonl
 from schema_mapping import LedgerState, RowMapping, assign
@@ -42,7 +43,12 @@ def test_each_row_by_its_own_schema(tmp_path: Path, archive: Any) -> None:
     )
     stream = io.BytesIO()
 
-    assert export_jsonl(Export(archive=lake.archive(), selection=Selection()), stream, decoded=True) == 5
+    assert (
+        export_jsonl(
+            Export(selected=SelectedRecords(archive=lake.archive(), selection=Selection())), stream, decoded=True
+        )
+        == 5
+    )
 
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [(line["schema_version"], line["value_type"], line["value"]) for line in lines] == [
@@ -58,5 +64,12 @@ def test_each_row_by_its_own_schema(tmp_path: Path, archive: Any) -> None:
         "key_type", "key", "value_type", "value", "headers",
     ]  # fmt: skip
     limited = io.BytesIO()
-    assert export_jsonl(Export(archive=lake.archive(), selection=Selection(), limit=2), limited, decoded=True) == 2
+    assert (
+        export_jsonl(
+            Export(selected=SelectedRecords(archive=lake.archive(), selection=Selection()), limit=2),
+            limited,
+            decoded=True,
+        )
+        == 2
+    )
     assert limited.getvalue().splitlines() == stream.getvalue().splitlines()[:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_a_format_that_a_registry_vouches_for_is_in_force(tmp_path: Path) -> Non
     formats = {"value": '{ format = "protobuf", wire_format = "confluent" }'}
     text = config_text([], with_registry, [draft("orders", b"\x00\x00\x00\x00\x07\x00\x08\x01", formats=formats)])
     assert loaded(text, tmp_path)["orders"] == {"value": {"format": "protobuf", "wire_format": "confluent"}}
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_protobuf_is_never_proposed_for_enveloped_values(tmp_path: Path, *, asked: bool) -> None:
+    framed = replace(draft("orders", b"\x00\x00\x00\x00\x07\x02a"), asked_registry=asked)
+    text = config_text([], sections(), [framed])
+    assert "protobuf" not in text.partition("[topics.orders]")[2]
+    expected = "archived as bytes" if asked else "set [schema_registry], and `archiver init` looks"
+    assert expected in text
 
 
 def test_servers_that_nobody_named_are_marked() -> None:

@@ -68,7 +68,7 @@ def test_health_says_why(url: str, health: Health) -> None:
 
 
 def test_other_paths_name_those_there_are(url: str) -> None:
-    assert get(f"{url}/") == (404, "/metrics, /health, /health/live, /health/ready\n")
+    assert get(f"{url}/nowhere") == (404, "/, /metrics, /health, /health/live, /health/ready\n")
 
 
 def test_an_address_in_use_is_a_wrong_configuration(url: str, instruments: Instruments, health: Health) -> None:
@@ -116,3 +116,18 @@ def test_it_ends_at_once_whoever_is_connected(instruments: Instruments, health: 
         began = time.monotonic()
     assert time.monotonic() - began < REQUEST_SECONDS / 2
     silent.close()
+
+
+def test_the_first_page_shows_health_and_topics(url: str, instruments: Instruments, health: Health) -> None:
+    instruments.records.labels("orders<1>").inc(7)
+    instruments.lag_offsets.labels("orders<1>", "0").set(5)
+    instruments.lag_offsets.labels("orders<1>", "1").set(6)
+    status, page = get(url)
+    assert status == 200
+    assert "Live, but not ready" in page
+    assert "<li>The job has not begun yet</li>" in page
+    assert '<td>orders&lt;1&gt;</td><td class="number">7</td><td class="number">11</td>' in page
+    health.began()
+    health.ended(())
+    assert "All is well" in get(f"{url}/")[1]
+    assert get(f"{url}/nowhere")[0] == 404

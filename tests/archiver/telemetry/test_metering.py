@@ -20,7 +20,7 @@ from archiver.telemetry.health import Health
 from archiver.telemetry.instruments import Instruments
 from archiver.telemetry.metering import ChoreMetering, ExpireMetering, Metering
 from archiver.telemetry.tracing import Spans, tracer_to
-from archiver.terminal.archive_json import archive_lines
+from archiver.terminal.archive_screen import ArchiveScreen
 from archiver.terminal.json_lines import JsonLines
 from archiver.upkeep.retire.report import ExpireFinished, ExpireReport, TopicRetired
 from catalog.errors import CatalogUnreachable
@@ -153,7 +153,7 @@ def test_errors_are_on_the_spans(spans: dict[str, list[ReadableSpan]]) -> None:
 
 def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
     out = io.StringIO()
-    play(JsonLines(archive_lines, out))
+    play(JsonLines(ArchiveScreen.lines, out))
     events = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [event["event"] for event in events] == [
         "waiting",

@@ -99,5 +99,10 @@ def test_rebuilds() -> None:
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_an_answer_is_a_document_or_a_screen(capsys: pytest.CaptureFixture[str], *, as_json: bool) -> None:
-    print_answer({"name": "Zoë"}, lambda: "a screen", as_json=as_json)
-    assert capsys.readouterr().out == ('{\n  "name": "Zoë"\n}\n' if as_json else "a screen\n")
+    print_answer("greeting", {"name": "Zoë"}, lambda: "a screen", as_json=as_json)
+    text = capsys.readouterr().out
+    if as_json:
+        assert '"event": "greeting", "name": "Zoë"}\n' in text
+        assert json.loads(text)["time"]
+    else:
+        assert text == "a screen\n"

@@ -10,7 +10,6 @@ import pytest
 from archiver.errors import BrokerUnavailable
 from archiver.ingest.events import Failed, RunFinished
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
-from archiver.terminal.archive_json import archive_lines
 from archiver.terminal.archive_screen import ArchiveScreen
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import JsonLines
@@ -34,7 +33,7 @@ def test_a_run_is_told(terminal: bool) -> None:
         "orders: going on with the schemas last known: SchemaRegistryUnavailable: nobody answers",
         "90 records",
         "with failures",
-        "Failed, as told above: orders-1",
+        "Failed (see above): orders-1",
         "orders: schema version 2 is new: + val.note (id 107) string",
         "orders: 60 of 90 values have fields that the schema doesn't know: 33.33 % of the bytes",
         "orders: 90 values: 1 not decoded, 3 decoded and kept raw, 60 with unknown fields (33.33 % of the bytes)",
@@ -57,7 +56,7 @@ def test_what_ended_a_whole_run_is_told(terminal: bool) -> None:
 
 def test_machines_are_told_too() -> None:
     out = io.StringIO()
-    observer = JsonLines(archive_lines, out)
+    observer = JsonLines(ArchiveScreen.lines, out)
     observer(RunFinished(report=AWAY))
     observer(RunFinished(report=JobReport(topics=(), waves=0, seconds=4.0)))
     away, fine = map(json.loads, out.getvalue().splitlines())
@@ -83,3 +82,33 @@ def test_a_failure_that_goes_on_is_told_in_a_line_a_round() -> None:
     assert text.count("orders-1: DataLoss, as before") == 2
     assert text.count("0 records in 1.0 s, with failures") == 3
     assert "kept raw" not in text
+
+
+def test_an_idle_job_says_so_when_it_begins_and_once_an_hour() -> None:
+    out, now = io.StringIO(), [0.0]
+    idle = RunFinished(report=JobReport(topics=(), waves=0, seconds=0.2))
+    topic = TopicReport(
+        topic="orders", table="kafka.orders", partitions=(PartitionReport(partition=0, records=5, to_offset=5),)
+    )
+    console = TextConsole(file=out, width=160)
+    with ArchiveScreen(console, repeats=True, clock=lambda: now[0]) as observer:
+        for _ in range(480):  # two hours
+            observer(idle)
+            now[0] += 15.0
+        assert out.getvalue().count("nothing new") == 2
+        observer(RunFinished(report=JobReport(topics=(topic,), waves=1, seconds=0.2)))
+        observer(idle)
+    assert out.getvalue().count("nothing new") == 3
+
+
+def test_an_outage_is_shown_in_full_once_and_its_end_too() -> None:
+    out, now = io.StringIO(), [0.0]
+    with ArchiveScreen(TextConsole(file=out, width=160), repeats=True, clock=lambda: now[0]) as observer:
+        for _ in range(4):
+            observer(RunFinished(report=AWAY))
+            now[0] += 15.0
+        observer(RunFinished(report=JobReport(topics=(), waves=0, seconds=0.2)))
+    text = out.getvalue()
+    assert text.count("BrokerUnavailable: No broker answers") == 1
+    assert text.count("BrokerUnavailable, as before") == 3
+    assert text.count("back again after 1 min 0 s") == 1

@@ -63,7 +63,7 @@ def test_a_round_is_a_line_with_the_time_unless_something_happened(columns: int)
     rounds = re.split(r"(?m)^\d\d:\d\d:\d\d  ", seen.text)
     busy, idle, one, many = (" ".join(each.split()) for each in rounds[-4:])
     assert busy.startswith("123,456,789 records, 84.0 GB read, in 20 min 34 s (100,005 records/s, 68.0 MB/s)")
-    assert "Failed, as told above: orders-2" in busy
+    assert "Failed (see above): orders-2" in busy
     assert "Nothing new in 1 topic" in busy
     assert idle == "nothing new, 0.2 s"
     assert one == "nothing archived, 1 offset waits for a full file (min_file_size, max_lag), 0.2 s"

@@ -10,7 +10,6 @@ import pytest
 
 from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.errors import StorageDenied
-from archiver.terminal.compact_json import compact_lines, note_lines
 from archiver.terminal.compact_screen import CompactNotes, CompactScreen
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import JsonLines
@@ -113,12 +112,12 @@ def test_pauses_are_told_in_a_line_for_each_commit() -> None:
 
 
 def test_machines_get_a_line_for_each_commit_and_topic(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = JsonLines(compact_lines)
+    lines = JsonLines(CompactScreen.lines)
     lines(GroupsCommitted(topic="orders", commit_id="01C", done=DONE))
     lines(CompactFinished(report=report(dry_run=False, failed=True)))
     committed, topic, finished = map(json.loads, capsys.readouterr().out.splitlines())
     assert (committed["event"], committed["files_before"], committed["files_after"]) == ("compacted_files", 12, 1)
-    assert (topic["event"], topic["deleted_rows"], topic["commits"]) == ("compacted", 7, ["01C"])
+    assert (topic["event"], topic["removed_records"], topic["commits"]) == ("compacted", 7, ["01C"])
     assert topic["planned"] == {
         "groups": 1,
         "files": 12,
@@ -133,5 +132,13 @@ def test_machines_get_a_line_for_each_commit_and_topic(capsys: pytest.CaptureFix
 
 
 def test_machines_are_told_nothing_of_a_pause_without_a_commit(capsys: pytest.CaptureFixture[str]) -> None:
-    JsonLines(note_lines)(CompactFinished(report=report(dry_run=False)))
+    JsonLines(CompactNotes.lines)(CompactFinished(report=report(dry_run=False)))
     assert capsys.readouterr().out == ""
+
+
+def test_small_files_that_stay_have_a_reason() -> None:
+    topic = TopicCompaction(topic="orders", table="kafka.orders", files=240, small_files=240, min_files=5)
+    text = " ".join(shown(CompactReport(topics=(topic,), dry_run=False, seconds=1.5)).split())
+    assert "nothing to put together, 1.5 s" in text
+    assert "orders: 240 of 240 files are small, but no partition of the table has 5 of one Kafka partition" in text
+    assert "--min-files 2 merges fewer" in text

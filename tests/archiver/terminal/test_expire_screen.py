@@ -10,7 +10,6 @@ import pytest
 
 from archiver.errors import BadSegment
 from archiver.terminal.console import TextConsole
-from archiver.terminal.expire_json import expire_lines
 from archiver.terminal.expire_screen import ExpireScreen
 from archiver.terminal.json_lines import JsonLines
 from archiver.upkeep.retire.report import ExpireEvent, ExpireFailed, ExpireFinished, ExpireReport, TopicRetired
@@ -63,7 +62,9 @@ def test_a_file_that_failed_is_named_with_its_topic() -> None:
 
 def test_machines_get_a_line_for_each_topic(capsys: pytest.CaptureFixture[str]) -> None:
     failures = {"s3://b/1": BadSegment("damaged", partitions=[1])}
-    JsonLines(expire_lines)(ExpireFinished(report=report(held={0: "01H"}, kept={2: "s3://b/2"}, failures=failures)))
+    JsonLines(ExpireScreen.lines)(
+        ExpireFinished(report=report(held={0: "01H"}, kept={2: "s3://b/2"}, failures=failures))
+    )
     topic, finished = map(json.loads, capsys.readouterr().out.splitlines())
     assert (topic["held_partitions"], topic["kept_partitions"]) == ({"0": "01H"}, {"2": "s3://b/2"})
     (failure,) = topic["failures"]

@@ -12,7 +12,6 @@ from archiver.cli.app import app
 from archiver.errors import StorageDenied
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import JsonLines
-from archiver.terminal.orphans_json import orphans_lines
 from archiver.terminal.orphans_screen import SHOWN, OrphansScreen
 from archiver.upkeep.orphans.report import (
     KeptFor,
@@ -63,9 +62,9 @@ def test_a_removal_says_what_went() -> None:
 
 
 def test_a_machine_hears_of_every_object(capsys: pytest.CaptureFixture[str]) -> None:
-    play(JsonLines(orphans_lines), report(4, deletes=True))
+    play(JsonLines(OrphansScreen.lines), report(4, deletes=True))
     topic, finished = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert (finished["event"], finished["succeeded"], finished["deletes"]) == ("finished", False, True)
+    assert (finished["event"], finished["succeeded"], finished["dry_run"]) == ("finished", False, False)
     assert (topic["event"], topic["topic"], topic["objects"]) == ("orphans", "orders", 99)
     assert [each["deleted"] for each in topic["orphans"]] == [False, True, True, True]
     assert topic["kept"] == {KeptFor.AGE: 3}

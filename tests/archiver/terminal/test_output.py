@@ -12,7 +12,6 @@ import pytest
 
 from archiver.ingest.events import JobEvent
 from archiver.observer import all_of
-from archiver.terminal.archive_json import archive_lines
 from archiver.terminal.archive_screen import ArchiveScreen
 from archiver.terminal.console import Terminal
 from archiver.terminal.output import Output
@@ -32,7 +31,7 @@ def closed_pipe() -> Iterator[None]:
 
 
 def output(*, as_json: bool) -> Output[JobEvent]:
-    return Output(as_json=as_json, lines_of=archive_lines, screen=lambda: ArchiveScreen(Terminal()))
+    return Output(ArchiveScreen(Terminal()), as_json=as_json)
 
 
 @pytest.mark.parametrize("as_json", [True, False])

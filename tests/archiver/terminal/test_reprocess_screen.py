@@ -11,7 +11,6 @@ import pytest
 from archiver.errors import UpkeepError
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import JsonLines
-from archiver.terminal.reprocess_json import reprocess_lines
 from archiver.terminal.reprocess_screen import ReprocessScreen
 from archiver.upkeep.reprocess.file import FileResult
 from archiver.upkeep.reprocess.report import (
@@ -64,15 +63,14 @@ def test_a_person_sees_failures_as_they_come_and_the_report_at_the_end(terminal:
 
 def test_a_machine_is_told_once() -> None:
     out = io.StringIO()
-    play(JsonLines(reprocess_lines, out))
-    (line,) = map(json.loads, out.getvalue().splitlines())
+    play(JsonLines(ReprocessScreen.lines, out))
+    line, finished = map(json.loads, out.getvalue().splitlines())
+    assert (finished["event"], finished["succeeded"], finished["dry_run"]) == ("finished", False, False)
     del line["time"]
     assert line == {
         "event": "reprocessed",
-        "succeeded": False,
         "topic": "orders",
         "table": "kafka.orders",
-        "dry_run": False,
         "schema_version": 4,
         "commit_id": "c",
         "schema_registry_down": None,
@@ -82,11 +80,12 @@ def test_a_machine_is_told_once() -> None:
         "failures": [
             {
                 "file": "s3://b/2",
-                "kind": "UpkeepError",
-                "message": "the file belongs to an earlier partitioning",
-                "context": {"file": "s3://b/2"},
-                "retryable": False,
+                "error": {
+                    "kind": "UpkeepError",
+                    "message": "the file belongs to an earlier partitioning",
+                    "context": {"file": "s3://b/2"},
+                    "retryable": False,
+                },
             }
         ],
-        "seconds": 1.5,
     }

@@ -9,14 +9,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from rich.console import RenderableType
 
 from archiver.commit.retention_consent import consent_missing, missing_consent
 from archiver.config.model import TopicConfig
 from archiver.errors import BrokerUnavailable, DataLoss, UnknownTopic
 from archiver.kafka import OpenTransaction
 from archiver.terminal.console import TextConsole
-from archiver.terminal.status_screen import status_json, status_screen, status_table, watch_screen
+from archiver.terminal.status_screen import looked_screen, status_json, status_screen, status_table, watch_screen
 from archiver.topics.state import PartitionStatus, TopicStatus
+from catalog.errors import CatalogUnreachable
 from catalog.model import FileState, StateCount
 from catalog.ranges.holes import AlteredRange, GoneRows, Hole
 from catalog.recognition import Doubt, Fit, Recognition
@@ -135,7 +137,7 @@ def test_a_look_among_others_has_its_time_and_trouble_first() -> None:
 def test_machines_get_plain_values() -> None:
     found = json.loads(json.dumps(status_json(STATUS)))
     assert (found["lag_records"], found["lag_seconds"], found["lost_offsets"]) == (11_000, 7_300.4, 4)
-    assert (found["erased_rows"], found["lost_rows"], found["retired_rows"]) == (5, 6, 7)
+    assert (found["erased_records"], found["lost_records"], found["retired_records"]) == (5, 6, 7)
     assert found["holes"] == [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 3}]
     assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27, "files": 0}}
     assert found["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"
@@ -230,3 +232,45 @@ def test_a_chore_that_fails_is_shown_until_it_succeeds() -> None:
             "error": None,
         },
     ]
+
+
+AWAY = CatalogUnreachable("the catalog does not answer", uri="http://127.0.0.1:1")
+
+
+def plain(screen: RenderableType) -> str:
+    console = TextConsole(width=200, file=io.StringIO())
+    console.print(screen)
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def test_a_problem_of_several_topics_is_shown_once() -> None:
+    topics = [replace(STATUS, topic=name, problem=AWAY, holes=(), altered=()) for name in ("orders", "clicks", "users")]
+    text = plain(status_screen(topics))
+    assert text.count("CatalogUnreachable: the catalog does not answer") == 1
+    assert "3 topics (orders, clicks, users): CatalogUnreachable" in text
+
+
+def test_what_the_registry_knows_is_shown_without_a_catalog() -> None:
+    status = TopicStatus(topic="orders", table="kafka.orders", files=STATUS.files, problem=AWAY)
+    (heading, topic, *_) = line(status)
+    assert "records behind" in heading
+    assert topic == "orders unknown - 9 27 B CatalogUnreachable"
+    assert status_json(status)["lag_records"] is None
+
+
+def test_what_is_archived_is_shown_without_kafka() -> None:
+    partition = PartitionStatus(partition=0, archived_to=1_000, lag_records=None)
+    status = TopicStatus(topic="orders", table="kafka.orders", partitions=(partition,), files=STATUS.files)
+    error = BrokerUnavailable("No broker answers", addresses="127.0.0.1:9")
+    text = " ".join(plain(looked_screen([status], error)).split())
+    assert "orders unknown - 9 27 B unknown" in text
+    assert "how far behind it is isn't known" in text
+    assert text.count("BrokerUnavailable: No broker answers") == 1
+    assert "1,000 - - - -" in " ".join(plain(looked_screen([status], error, partitions=True)).split())
+
+
+def test_a_topic_that_is_wholly_retired_is_not_up_to_date() -> None:
+    gone = TopicStatus(
+        topic="orders", table="kafka.orders", partitions=(PartitionStatus(partition=0),), gone=GoneRows(retired=9)
+    )
+    assert line(gone)[1].endswith("all retired")

@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
 from archiver.errors import RecordsRetired
+from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.replay import ReplayConsumer
 from archiver.replay.export import Export
@@ -118,7 +119,9 @@ def retired_beneath(course: Course, fault: faults.RetiredBeneath) -> None:
 @contextmanager
 def _exported(config: Path, topic: str, partition: int) -> Iterator[Iterator[int]]:
     archive = open_archive(load_config(config), topic)
-    with closing(Export(archive=archive, selection=Selection(partitions=(partition,))).batches()) as batches:
+    with closing(
+        Export(selected=SelectedRecords(archive=archive, selection=Selection(partitions=(partition,)))).batches()
+    ) as batches:
         yield (offset for batch in batches for offset in batch.column("offset").to_pylist())
 
 

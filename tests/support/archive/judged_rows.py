@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from archiver.files.translate import Translator
+from archiver.records.column_answers import answer
+from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
-from archiver.upkeep.removal.column_answers import answer
 from archiver.upkeep.removal.conditions import Matching, judge
-from archiver.upkeep.removal.table_columns import table_columns
 from archiver.wire.columns import RECORDS
 from schema_mapping import Assignment, LedgerState, assign
 from tests.support.archive.archived_rows import KnownMapping

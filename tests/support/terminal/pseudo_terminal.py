@@ -20,6 +20,7 @@ from tests.support.terminal.screen import Screen
 ROOT = Path(__file__).parents[3]
 ARCHIVER = (sys.executable, "-m", "archiver")
 _TIMEOUT = 120.0
+_UNSET = ("ARCHIVER_CONFIG", "ARCHIVER_OUTPUT", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TTY_COMPATIBLE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +105,7 @@ def terminal_environment(more: Mapping[str, str]) -> dict[str, str]:
     ours = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "ARCHIVER_CONFIG", "TTY_COMPATIBLE")
-        and not name.startswith(("PYTEST", "COV", "TTY_", "_TYPER"))
+        if name not in _UNSET and not name.startswith(("PYTEST", "COV", "TTY_", "_TYPER"))
     }
     paths = os.pathsep.join(filter(None, (str(ROOT), ours.get("PYTHONPATH"))))
     return ours | {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": paths} | dict(more)

@@ -72,6 +72,10 @@ def test_a_report_is_intact_until_something_in_it_changes(tmp_path: Path) -> Non
     found = check_report(path, public)
     assert (found.key_id, found.report["succeeded"]) == (key.id, False)
     assert found.page == path.with_name("report.json.md").read_text()
+    html = path.with_name("report.json.html").read_text()
+    assert html.startswith("<!DOCTYPE html>")
+    assert "<h1>Verification of archived topics</h1>" in html
+    assert "<td>records proven</td>" in html
     assert "| damaged | partition 0 [1, 2) f | a \\| b |" in found.page
     text = path.read_text()
     for old, new in (('"succeeded": false', '"succeeded": true'), ('"rows": 10', '"rows": 11'), ("a note", "no note")):

@@ -21,8 +21,8 @@ from pyiceberg.types import (
 )
 
 from archiver.errors import ConfigError
+from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
-from archiver.upkeep.removal.table_columns import table_columns
 from schema_mapping import Assignment, LedgerState, MappingOptions, assign
 from tests.support.schemas.proto_text import compile_text
 

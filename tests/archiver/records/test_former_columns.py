@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from archiver.upkeep.removal.former_columns import ColumnHistory
+from archiver.records.former_columns import ColumnHistory
 from schema_mapping import Assignment, LedgerState, MappingOptions, SourceSchema, UnionSchema, assign
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, Root
 from schema_mapping.columns.paths import Path

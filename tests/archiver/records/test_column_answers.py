@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from archiver.records.column_answers import equal
+from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
-from archiver.upkeep.removal.column_answers import equal
 from archiver.upkeep.removal.conditions import Matching, judge
-from archiver.upkeep.removal.table_columns import table_columns
 from schema_mapping import LedgerState, MappingOptions, assign
 from tests.support.archive.archived_rows import KnownMapping
 from tests.support.archive.judged_rows import rows_of, said, text

@@ -8,10 +8,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, StructType
 
 from archiver.errors import ConfigError
+from archiver.records.column_values import INSTEAD, Value, value_for
+from archiver.records.former_columns import ColumnHistory
 from archiver.records.where import Where
 from archiver.records.where_syntax import ColumnIs
-from archiver.upkeep.removal.column_values import INSTEAD, Value, value_for
-from archiver.upkeep.removal.former_columns import ColumnHistory
 from schema_mapping import names
 from schema_mapping.columns.ledger import LedgerState
 

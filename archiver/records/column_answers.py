@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from archiver.archive.assemble import Mappings
 from archiver.archive.deletes import Mask
+from archiver.records.column_values import Value
+from archiver.records.table_columns import TableColumn
 from archiver.records.where import Answer
-from archiver.storage.row_columns import column_by_id
-from archiver.upkeep.removal.column_values import Value
-from archiver.upkeep.removal.table_columns import TableColumn
+from archiver.storage.row_columns import column_by_id, field_id
+from archiver.storage.segment import Block, SegmentReader
 from schema_mapping import names
 from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
 from schema_mapping.row import RowMapping
@@ -50,6 +51,48 @@ def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answ
         hidden = _any(rows, asked.unrecognized) if is_told else there
         unknown |= hidden & _true(pc.equal(versions, version))
     return Answer(np.zeros(rows.num_rows, np.bool_) if holds is None else holds, unknown)
+
+
+def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
+    """Whether the file proves that the column has the value in no row of the block, and tells of all of them.
+
+    Its footer names the schema versions of its rows, and counts and bounds values. What it doesn't say proves nothing.
+    """
+    ids = _ids(reader.schema)
+    versions = reader.metadata.mappings
+    if asked.field_id not in ids or not versions:
+        return False
+    if any(_reach(asked, _part(asked, mappings.row_mapping(version))) is not _Reach.COLUMN for version in versions):
+        return False
+    hidden = ids.intersection((*filter(None, [asked.errors]), *asked.former))
+    counts = reader.set_counts(block, frozenset((asked.field_id, *hidden)))
+    if any(counts.get(field_id) != 0 for field_id in hidden):
+        return False
+    return counts.get(asked.field_id) == 0 or _is_outside(asked.value, reader.value_bounds(block, asked.field_id))
+
+
+def _is_outside(value: Value, bounds: tuple[int, int] | tuple[bytes, bytes] | None) -> bool:
+    if bounds is None or isinstance(value, bool):
+        return False
+    low, high = bounds
+    if isinstance(low, int) and isinstance(high, int):
+        return isinstance(value, int) and not low <= value <= high
+    if isinstance(low, bytes) and isinstance(high, bytes) and isinstance(value, str | bytes):
+        octets = value.encode() if isinstance(value, str) else value
+        return not low <= octets <= high
+    return False
+
+
+def _ids(schema: pa.Schema) -> frozenset[int]:
+    """The field ids of the columns below structs."""
+    found: set[int] = set()
+    fields = list(schema)
+    while fields:
+        field = fields.pop()
+        found.update(filter(None, [field_id(field)]))
+        if pa.types.is_struct(field.type):
+            fields += list(field.type)
+    return frozenset(found)
 
 
 def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:

@@ -27,11 +27,11 @@ from pyiceberg.types import (
 )
 
 from archiver.errors import ConfigError
-from archiver.records.where_syntax import ColumnIs
+from archiver.records.where_syntax import ColumnIs, moment_of
 
 Value: TypeAlias = str | bytes | int | float | Decimal | bool | datetime | date
 
-INSTEAD: Final = "query the table for the partitions and offsets of such records, and erase these"
+INSTEAD: Final = "query the table for the partitions and offsets of such records, and give these"
 """What to do where no condition on a column says what is meant."""
 
 _BITS: Final[dict[type[IcebergType], int]] = {IntegerType: 32, LongType: 64}
@@ -105,7 +105,7 @@ def _parsed(asked: ColumnIs, kind: IcebergType) -> Value:
             case DateType():
                 return date.fromisoformat(asked.value.text)
             case _:
-                found = datetime.fromisoformat(asked.value.text)
+                found = moment_of(asked.value.text)
     except ValueError:
         raise _mismatch(asked, kind) from None
     if found.tzinfo is None:

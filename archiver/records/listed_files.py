@@ -1,0 +1,126 @@
+"""Which data files of a table hold records of a selection, by what manifests state: no data file is opened.
+
+A file whose bounds aren't stated is listed. So is a file between whose bounds a record may lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
+from pyiceberg.table import Table
+
+from archiver.archive.file_columns import MICROS_PER_TIME_COLUMN, bounds_of, values_of
+from archiver.archive.manifests import live_entries, manifests_of
+from archiver.archive.table_files import Bounds
+from archiver.errors import ConfigError
+from archiver.records.selection import AtOffset, AtTime, Latest, Point, Selection
+from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    """A data file: Kafka partitions, offsets and timestamps (ms) of its records. None if the manifest has no bounds.
+
+    `place` are the values of the table partition that the file is in.
+    """
+
+    path: str
+    partitions: Bounds | None
+    offsets: Bounds | None
+    times: Bounds | None
+    records: int
+    size_bytes: int
+    place: tuple[object, ...]
+
+    @classmethod
+    def of(cls, file: DataFile) -> Self:
+        """Describe a manifest's data file."""
+        lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
+        times = [
+            Bounds(low // unit, high // unit)
+            for field_id, unit in MICROS_PER_TIME_COLUMN
+            for low, high in [bounds_of(lower, upper, field_id)]
+            if low is not None and high is not None
+        ]
+        return cls(
+            path=file.file_path,
+            partitions=_bounds(*bounds_of(lower, upper, PARTITION_ID)),
+            offsets=_bounds(*bounds_of(lower, upper, OFFSET_ID)),
+            times=Bounds(min(time.low for time in times), max(time.high for time in times)) if times else None,
+            records=file.record_count,
+            size_bytes=file.file_size_in_bytes,
+            place=values_of(file.partition),
+        )
+
+
+def listed_files(table: Table, selection: Selection) -> list[ListedFile]:
+    """Return the files that may hold selected records, by partition and offset. Raises subclasses of StorageError."""
+    found = [file for file in _files(table) if _may_hold(file, selection)]
+    return sorted(found, key=lambda file: (_low(file.partitions), _low(file.offsets), file.path))
+
+
+def check_points(selection: Selection) -> None:
+    """Raise ConfigError for a start or end that names no place in a file."""
+    if isinstance(selection.start, Latest):
+        raise ConfigError("--from is an offset or a time: no file begins at the end of the archive")
+
+
+def time_text(milliseconds: int) -> str:
+    """A time of a record: `2026-01-31T00:00:00.000Z`."""
+    moment = datetime.fromtimestamp(0, UTC).timestamp() + milliseconds / 1000
+    try:
+        return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms since 1970"
+
+
+def _files(table: Table) -> Iterator[ListedFile]:
+    snapshot = table.current_snapshot()
+    for manifest in () if snapshot is None else manifests_of(table, snapshot):
+        if manifest.content is not ManifestContent.DATA:
+            continue
+        for entry in live_entries(table.io, manifest):
+            if entry.data_file.content == DataFileContent.DATA:
+                yield ListedFile.of(entry.data_file)
+
+
+def _may_hold(file: ListedFile, selection: Selection) -> bool:
+    if selection.partitions and file.partitions is not None:
+        held = file.partitions
+        if not any(held.low <= partition <= held.high for partition in selection.partitions):
+            return False
+    return not (_is_before(file, selection.start) or _is_from(file, selection.end))
+
+
+def _is_before(file: ListedFile, start: Point) -> bool:
+    """Whether all records of a file come before the start."""
+    match start:
+        case AtOffset(offset):
+            return file.offsets is not None and file.offsets.high < offset
+        case AtTime(timestamp):
+            return file.times is not None and file.times.high < timestamp
+        case _:
+            return False
+
+
+def _is_from(file: ListedFile, end: Point) -> bool:
+    """Whether all records of a file come at or after the end."""
+    match end:
+        case AtOffset(offset):
+            return file.offsets is not None and file.offsets.low >= offset
+        case AtTime(timestamp):
+            return file.times is not None and file.times.low >= timestamp
+        case _:
+            return False
+
+
+def _bounds(low: int | None, high: int | None) -> Bounds | None:
+    return None if low is None or high is None else Bounds(low, high)
+
+
+def _low(bounds: Bounds | None) -> int:
+    return -1 if bounds is None else bounds.low

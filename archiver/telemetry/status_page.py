@@ -1,0 +1,74 @@
+"""The page at `/` of the metrics port: health, and how far each topic is, from the same numbers as `/metrics`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from archiver.html_page import html_page
+
+if TYPE_CHECKING:
+    from archiver.telemetry.listener import Report
+
+_REFRESH_SECONDS: Final = 10
+_SUMMED: Final = {
+    "archiver_records_total": "records archived",
+    "archiver_lag_offsets": "offsets behind",
+    "archiver_failures_total": "failures",
+}
+"""Metrics that are added up for a topic, with their headings."""
+_LARGEST: Final = {"archiver_lag_seconds": "seconds behind", "archiver_last_committed_timestamp_seconds": "last commit"}
+_TIME: Final = "archiver_last_committed_timestamp_seconds"
+_LINKS: Final = "/metrics", "/health", "/health/live", "/health/ready"
+
+
+def status_page(report: Report, metrics: bytes) -> str:
+    """Return the page as HTML. `metrics` are in Prometheus's text format."""
+    return html_page("archiver", "".join(_body(report, _by_topic(metrics))), refresh_seconds=_REFRESH_SECONDS)
+
+
+def _body(report: Report, topics: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    is_well = report.live and report.ready
+    state = "All is well" if is_well else "Live, but not ready" if report.live else "No progress"
+    mark = "" if is_well else ' class="bad"'
+    yield f"<h1>archiver</h1>\n<p{mark}>{state}.</p>\n"
+    if report.reasons:
+        yield "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in report.reasons) + "</ul>\n"
+    if topics:
+        columns = {**_SUMMED, **_LARGEST}
+        headings = "".join(f"<th>{heading}</th>" for heading in columns.values())
+        yield f"<table><tr><th>topic</th>{headings}</tr>\n"
+        for topic, values in sorted(topics.items()):
+            cells = "".join(f'<td class="number">{_cell(name, values.get(name))}</td>' for name in columns)
+            yield f"<tr><td>{escape(topic)}</td>{cells}</tr>\n"
+        yield "</table>\n"
+    yield "<p>" + " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS) + "</p>\n"
+    yield f"<p>Since this process started; {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}</p>\n"
+
+
+def _by_topic(metrics: bytes) -> Mapping[str, Mapping[str, float]]:
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for family in text_string_to_metric_families(metrics.decode()):
+        for sample in family.samples:
+            topic = sample.labels.get("topic")
+            if not topic:
+                continue
+            values = found[topic]
+            if sample.name in _SUMMED:
+                values[sample.name] = values.get(sample.name, 0.0) + sample.value
+            elif sample.name in _LARGEST:
+                values[sample.name] = max(values.get(sample.name, 0.0), sample.value)
+    return {topic: values for topic, values in found.items() if values}
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if name == _TIME:
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%SZ}" if value else "-"
+    return f"{value:,.0f}"
