@@ -15,6 +15,7 @@ from archiver.files.rotation import PartitionBy, partition_folder
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import Summed, Sums
 from archiver.files.translate import TranslatedRows
+from archiver.files.unapproved import WaitingMapping
 from archiver.files.written import WrittenFile
 from archiver.schemas import EnvelopeReader
 from archiver.storage.file_names import DataFileName
@@ -34,7 +35,7 @@ class FileTarget:
     `data_location` is the folder above the partition folders. `topic_id` is text, empty where the cluster gives none.
     `partitioned_by` is kept with each file. `columns` is given where a table is partitioned by more than one time of
     the ingest timestamp; without such a time `partition_by` is None. `pending_bytes` is what may wait in memory for the
-    files of their partitions.
+    files of their partitions. `waiting` is the mapping of a schema change that waits for approval.
     """
 
     topic: str
@@ -54,6 +55,7 @@ class FileTarget:
     value_envelope: EnvelopeReader | None = None
     partitioned_by: str | None = None
     columns: Partitioning | None = None
+    waiting: WaitingMapping | None = None
     pending_bytes: int = 128 << 20
 
     def folder(self, partition_value: int) -> str:

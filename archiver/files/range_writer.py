@@ -51,6 +51,7 @@ class RangeWriter:
             on_unrecognized=target.on_unrecognized,
             key_envelope=target.key_envelope,
             value_envelope=target.value_envelope,
+            waiting=target.waiting,
         )
         self._room = spool_bytes // 2
         self._target_bytes = min(target.target_file_size, self._room)

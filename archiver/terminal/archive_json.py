@@ -13,6 +13,7 @@ from archiver.ingest.events import (
     RangesCommitted,
     RunFinished,
     SchemaChanged,
+    SchemaChangeWaiting,
     SchemaDoubted,
     SchemaEvent,
     SchemaRegistryDown,
@@ -35,7 +36,7 @@ def archive_lines(event: JobEvent) -> Iterator[Line]:  # noqa: C901 - one case f
             yield "waiting", {"on": event.on, "error": error_json(event.error)}
         case TopicsOpened():
             yield "topics_opened", {"tables": dict(event.tables)}
-        case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+        case SchemaRegistryDown() | SchemaChanged() | SchemaChangeWaiting() | SchemaDoubted():
             yield _schema(event)
         case PartitionsSeen():
             yield "looked", _seen(event)
@@ -66,6 +67,9 @@ def _schema(event: SchemaEvent) -> Line:
         case SchemaChanged():
             changes = [change.to_json() for change in event.changes]
             return "schema_changed", {"topic": event.topic, "version": event.version, "changes": changes}
+        case SchemaChangeWaiting():
+            changes = [change.to_json() for change in event.changes]
+            return "schema_change_waiting", {"topic": event.topic, "changes": changes}
         case SchemaDoubted():
             about = {"part": event.part, "doubt": event.doubt.name.lower(), "why": event.doubt.value}
             return "schema_doubted", {"topic": event.topic, **about, "counts": asdict(event.fit)}

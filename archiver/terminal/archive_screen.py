@@ -13,6 +13,7 @@ from archiver.ingest.events import (
     RangesCommitted,
     RunFinished,
     SchemaChanged,
+    SchemaChangeWaiting,
     SchemaDoubted,
     SchemaEvent,
     SchemaRegistryDown,
@@ -28,7 +29,7 @@ from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
 from archiver.terminal.listing import NOTHING, Column, Listing
-from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version
+from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version, waiting_remark
 
 SHOWN = 8
 """How many topics are named one by one as they are opened, and how many failures at the end."""
@@ -61,7 +62,7 @@ class ArchiveScreen(Bars):
                 self._say_opened(event)
             case PartitionsSeen():
                 self._count_ahead(event)
-            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+            case SchemaRegistryDown() | SchemaChanged() | SchemaChangeWaiting() | SchemaDoubted():
                 self.console.print(Text.assemble((f"{event.topic}: ", "yellow"), _schema_remark(event)))
             case WavePlanned():
                 self._begin_wave(event)
@@ -220,6 +221,8 @@ def _schema_remark(event: SchemaEvent) -> Text:
             return Text("going on with the schemas last known: ").append_text(error_text(event.error))
         case SchemaChanged():
             return Text(new_version(event.version, event.changes))
+        case SchemaChangeWaiting():
+            return Text(waiting_remark(event.topic, event.changes))
         case SchemaDoubted():
             return Text(doubt_remark(event.topic, event.part, event.fit, event.doubt))
         case _ as never:

@@ -140,6 +140,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": _problem(status.problem),
         "needs_consent": _problem(status.consent),
+        "schema_change_waits": _problem(status.waiting_change),
         "chores": [
             asdict(chore) | {name: _timestamp(getattr(chore, name)) for name in ("ended_at", "failed_at")}
             for chore in status.chores
