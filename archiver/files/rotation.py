@@ -60,7 +60,7 @@ class Rotation:
         """Yield the runs of batches with these times. `end` may be called after each run."""
         first = 0
         while first < len(times):
-            fell = self._open is not None and times[first] < self._latest - TOLERANCE_MS and self._spend()
+            fell = self._open is not None and int(times[first]) < self._latest - TOLERANCE_MS and self._spend()
             floor = times[first] if self._open is None or fell else self._latest
             latest = np.maximum(np.maximum.accumulate(times[first:]), floor)
             values = partition_values(latest, self._unit) if self._unit else np.zeros(len(latest), np.int64)

@@ -36,9 +36,7 @@ def value_of(text: str, **fields: Any) -> bytes:
 def command(config: Path, *words: str, code: int = 0) -> Any:
     done = CliRunner().invoke(app, [*words, "--config", str(config), "--json"])
     assert done.exit_code == code, done.stdout + done.stderr
-    return json.loads(
-        (done.stdout or done.stderr).splitlines()[0] if words[0] == "status" else done.stdout or done.stderr
-    )
+    return json.loads(done.stdout or done.stderr)
 
 
 def versions(config: Path, topic: str) -> list[int]:
@@ -96,6 +94,11 @@ def test_breaking_change_waits_for_approval(stack: Stack, topic: tuple[Path, str
     assert [row["val"]["__err__"] for row in rows] == [None] * 4
     assert from_archive(config, name, 1) == from_kafka(stack, name, 1)
     assert command(config, "status", name)["topics"][0]["recognition"]["value"].get("unapproved", 0) == 0
+    columns = {
+        column["name"]: column["of"] for column in command(config, "views", name, "--engine", "duckdb")["columns"]
+    }
+    assert "with the older values of val.total_cents_deleted" in columns["total_cents"]
+    assert "val_total_cents" not in columns
     diff = command(config, "schema", "diff", name, "--from", "1", "--to", "2")
     assert {change["kind"] for change in diff["changes"]} == {"replaced", "renamed", "added"}
     assert command(config, "schema", "diff", name, "--from", "1", "--to", "7", code=2)["error"] == "ConfigError"
