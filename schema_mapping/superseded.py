@@ -32,14 +32,14 @@ class Superseded:
 def superseded_columns(state: LedgerState) -> dict[int, Superseded]:
     """Return the older generations of live columns, by field id."""
     live = {(entry.root, entry.path): entry for entry in state.entries if entry.state is ColumnState.LIVE}
-    found: dict[int, Superseded] = {}
+    older: dict[int, Superseded] = {}
     for entry in state.entries:
         newer = live.get((entry.root, entry.path))
         if entry.state is ColumnState.LIVE or newer is None or newer.parent_id != entry.parent_id:
             continue
         is_castable = newer.type in _CASTS.get(entry.type, frozenset()) and _is_signed(entry, state)
-        found[entry.field_id] = Superseded(by=newer.field_id, is_castable=is_castable)
-    return found
+        older[entry.field_id] = Superseded(by=newer.field_id, is_castable=is_castable)
+    return older
 
 
 def _is_signed(entry: LedgerEntry, state: LedgerState) -> bool:

@@ -96,7 +96,7 @@ def erase(
     while the table's gc.enabled is false. Kafka is not touched: delete there too.
 
     It shows how many records were found, and a few of them, and asks; without a terminal it needs --yes. With --plan
-    all topics are searched first, and one question is about all of them.
+    all topics are searched first, and one question covers them.
     """
     from archiver.cli.consent import consent_to
     from archiver.config import load_config
@@ -178,7 +178,7 @@ def _listed(file: Path) -> OffsetList:
 
 
 def _plan(path: Path | None, topic: str | None, condition: Where | OffsetList | None) -> ErasurePlan:
-    """Return the plan in a file, or that of one topic."""
+    """Return the plan in a file, or a plan of one topic."""
     from archiver.upkeep.erase.plan import ErasurePlan, PlannedErasure, read_plan
 
     if path is not None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from archiver.cli.consent import Yes
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError, ConsentMissing
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 schema_app = typer.Typer(help="The mapping of a topic's messages to columns, and its history.", no_args_is_help=True)
 
 Topic = Annotated[str, typer.Argument(help="The Kafka topic.")]
+ApproveYes = Annotated[bool, typer.Option("--yes", help="Approve without a question. Required without a terminal.")]
 
 
 @schema_app.command()
@@ -144,7 +144,7 @@ def diff(
 def approve(
     topic: Topic,
     config: ConfigPath = DEFAULT_CONFIG,
-    yes: Yes = False,
+    yes: ApproveYes = False,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
@@ -213,7 +213,7 @@ def _print_diff(compared: _Compared, verdict: Sequence[Text]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
-    """What --from and --to name: two files, or versions of the topic. `message` and `imports` are those of files."""
+    """What --from and --to name: two files, or versions of the topic. `message` and `imports` belong to files."""
 
     old: Path | None
     new: Path | None
@@ -262,7 +262,7 @@ def _proposed(
 ) -> _Compared:
     """Compare the topic's table with `file`, or with the schema that the configuration names.
 
-    `versions` are those of --from and --to.
+    `versions` are the numbers of --from and --to.
     """
     from archiver.cli.schema_diff import Schemas, compare, compare_since, proposed_schemas
     from archiver.schemas.topic_schemas import TopicSchemas

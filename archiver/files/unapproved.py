@@ -85,7 +85,7 @@ def _failed(rows: pa.StructArray) -> Mask:
 
 
 def _unknown_fields(mapping: ValueMapping) -> UnknownFields | None:
-    """Return all columns of unknown fields, also those that hold what has no columns on purpose."""
+    """Return all columns of unknown fields, also of bytes that have no columns on purpose."""
     kind = mapping.arrow_type
     return UnknownFields.of(kind, frozenset(_unrecognized_ids(kind)))
 

@@ -91,7 +91,7 @@ def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
 
 
 def approval_question(approval: Approval) -> RemovalQuestion:
-    """Ask for approval, with all changes of the version."""
+    """The question whether a version may be made, with all its changes."""
     return RemovalQuestion(
         verb="approve",
         topic=approval.topic,

@@ -1,4 +1,4 @@
-"""Assigns a topic's columns: those of the version in force now, and those of a new version with its first records."""
+"""Assigns a topic's columns: of the version in force, and of a new version with its first records."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """The outcome: the changes of the new version, those that break queries, and whether they may be applied now.
+    """The outcome: the changes of the new version, the changes that break queries, and whether they may be applied.
 
     Without `breaking` changes nothing has to be approved. `is_new` is false if no new version would be made.
     """
@@ -61,7 +61,7 @@ def approve_change(
     columns = columns_of(schemas, row_mapping_from_text(newest.mapping).partition_source)
     candidate = assign(seen.state, now=seen.now, **columns)
     breaking = tuple(broken.change for broken in broken_rules(candidate.changes))
-    found = Approval(
+    approval = Approval(
         topic=row.topic,
         base_version=seen.state.newest,
         fingerprint=candidate.fingerprint,
@@ -69,9 +69,9 @@ def approve_change(
         changes=candidate.changes,
         breaking=breaking,
     )
-    if not breaking or not consent(found):
-        return found
+    if not breaking or not consent(approval):
+        return approval
     registry.schema_changes.approve(
-        row, base_version=found.base_version, fingerprint=found.fingerprint, changes=breaking, by=by
+        row, base_version=approval.base_version, fingerprint=approval.fingerprint, changes=breaking, by=by
     )
-    return replace(found, is_approved=True)
+    return replace(approval, is_approved=True)

@@ -25,7 +25,7 @@ OnSchemaChange: TypeAlias = Literal["apply", "compatible", "halt"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingChange:
-    """A schema change that waits for approval. `changes` are those that break queries."""
+    """A schema change that waits for approval. `changes` break queries."""
 
     candidate: Assignment
     base_version: int
@@ -54,7 +54,7 @@ def choose_version(
 ) -> SchemaChoice:
     """Decide on `candidate`, which would be a new version of a ledger that has one.
 
-    A table without records (`has_records`) takes any change: nobody queries it.
+    A table without records (`has_records`) takes any change: no query has read it.
     """
     in_force = assignment_in_force(state)
     changes = tuple(broken.change for broken in broken_rules(candidate.changes))

@@ -94,8 +94,8 @@ class NamedLeaves:
     def older(self, leaf: Leaf) -> tuple[Leaf, ...]:
         """The leaves whose values are merged into a leaf, the newest first: whole numbers that have its name."""
         name = self.names[leaf.field_id]
-        same = [other for other in self.leaves if self.names[other.field_id] == name and _holds(leaf, other)]
-        return tuple(sorted(same, key=lambda other: -other.field_id))
+        same = [number for number in self.leaves if self.names[number.field_id] == name and _holds(leaf, number)]
+        return tuple(sorted(same, key=lambda number: -number.field_id))
 
     def remark(self, leaf: Leaf) -> str:
         """Which column has the older or the newer rows of a leaf whose type changed. Empty for other leaves."""
@@ -123,22 +123,22 @@ def _separated(found: Sequence[Leaf], named: Mapping[int, str]) -> dict[int, str
     groups: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in found:
         groups[named[leaf.field_id]].append(leaf)
-    others: dict[int, str] = {}
+    renamed: dict[int, str] = {}
     for name, group in groups.items():
-        into = next((leaf for leaf in group if any(_holds(leaf, other) for other in group)), group[0])
+        into = next((leaf for leaf in group if any(_holds(leaf, number) for number in group)), group[0])
         for leaf in group:
             if leaf is not into and not _holds(into, leaf):
-                others[leaf.field_id] = f"{name}_{leaf.field_id}"
-    return others
+                renamed[leaf.field_id] = f"{name}_{leaf.field_id}"
+    return renamed
 
 
 def merged_names(named: Mapping[int, str], superseded: Mapping[int, Superseded]) -> dict[int, str]:
     """The names of newer columns, and of the older columns that are merged into them: the name of the oldest."""
-    found: dict[int, str] = {}
+    shared: dict[int, str] = {}
     for old, column in sorted(superseded.items()):
         if column.is_castable and old in named and column.by in named:
-            found[old] = found.setdefault(column.by, named[old])
-    return found
+            shared[old] = shared.setdefault(column.by, named[old])
+    return shared
 
 
 def tombstone_column(schema: Schema) -> ViewColumn:
@@ -168,8 +168,8 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
         column = _column(leaf, found.names[leaf.field_id], byte_form)
         older = found.older(leaf)
         if older:
-            doc = f"{column.doc} (with the older values of {', '.join('.'.join(one.path) for one in older)})"
-            source = Merged(leaf.path, tuple(one.path for one in older), leaf.type)
+            doc = f"{column.doc} (with the older values of {', '.join('.'.join(number.path) for number in older)})"
+            source = Merged(leaf.path, tuple(number.path for number in older), leaf.type)
             column = replace(column, source=source, doc=doc)
         elif remark := found.remark(leaf):
             column = replace(column, doc=f"{column.doc}{remark}")

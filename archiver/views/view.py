@@ -62,7 +62,7 @@ def view_of(
     `given` are names that a view has had. A view without such names has one column for a field whose type changed, if
     old values can be cast to the new type; a view with names has it only with `merge_changed`. With `by_present_names`
     columns have the names that they have in the table now, and nothing is remembered. Raises ConfigError if the choice
-    leaves no column, or if ERRORS is asked for where nothing is decoded.
+    leaves no column, or for ERRORS if nothing is decoded.
     """
     choice = choice or Choice()
     schema = metadata.schema()

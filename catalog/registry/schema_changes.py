@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class StoredChange:
     """A schema change on top of `base_version` that makes a version with this fingerprint.
 
-    `changes` are those that break queries. Without `approved_at` it waits.
+    `changes` break queries. Without `approved_at` it waits.
     """
 
     base_version: int
@@ -45,14 +45,14 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, t
     """Return the stored changes of each topic by its id, oldest first."""
     from schema_mapping.columns.evolution import Change
 
-    found: defaultdict[int, list[StoredChange]] = defaultdict(list)
+    stored: defaultdict[int, list[StoredChange]] = defaultdict(list)
     rows = connection.execute(
         "SELECT topic_id, base_version, fingerprint, changes, waits_since, approved_at, approved_by FROM schema_changes"
         " WHERE topic_id = ANY(%s) ORDER BY topic_id, waits_since, fingerprint",
         ([topic.id for topic in topics],),
     )
     for topic_id, base_version, fingerprint, changes, waits_since, approved_at, approved_by in rows:
-        found[topic_id].append(
+        stored[topic_id].append(
             StoredChange(
                 base_version=base_version,
                 fingerprint=fingerprint,
@@ -62,7 +62,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, t
                 approved_by=approved_by,
             )
         )
-    return {topic.id: tuple(found[topic.id]) for topic in topics}
+    return {topic.id: tuple(stored[topic.id]) for topic in topics}
 
 
 def note_waiting(

@@ -19,6 +19,8 @@ from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
+WHERE = "where"
+
 
 def erase(config: Path, *words: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, ["erase", *words, "--config", str(config), "--json"])
@@ -35,7 +37,7 @@ def test_plan_erases_in_all_topics_or_in_none(stack: Stack, tmp_path: Path) -> N
     (tmp_path / "clicks.csv").write_text("0,3\n0,6\n")
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        f'reason = "request 114"\n[[erase]]\ntopic = "{orders}"\nwhere = "key = \'{NAME.decode()}\'"\n'
+        f'reason = "request 114"\n[[erase]]\ntopic = "{orders}"\n{WHERE} = "key = \'{NAME.decode()}\'"\n'
         f'[[erase]]\ntopic = "{clicks}"\noffsets_file = "clicks.csv"\n'
     )
     certificate = tmp_path / "erased.json"

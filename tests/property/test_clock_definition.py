@@ -115,7 +115,7 @@ def test_confirmed_batches_are_ten_minutes_off_at_most(steps: list[int], wild: d
     wild=st.dictionaries(st.integers(0, 40), wild_times, max_size=12),
 )
 def test_wild_minority_moves_no_other_batch(steps: list[int], wild: dict[int, int]) -> None:
-    """Backfills and slow topics, with a wild clock in at most every third batch: all others keep their times."""
+    """Backfills and slow topics with a wild clock in at most every third batch: the other two keep their times."""
     times = np.minimum(START + np.cumsum([0, *steps]), PLAN).tolist()
     chosen = {3 * place + 1: time for place, time in wild.items() if 3 * place + 2 < len(times)}
     files = archived([chosen.get(place, time) for place, time in enumerate(times)])

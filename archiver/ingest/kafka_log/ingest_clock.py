@@ -99,7 +99,7 @@ class IngestClock:
     def _replacement(
         self, decided: Int64Array, kept: np.typing.NDArray[np.bool_], before: Int64Array, after: Int64Array
     ) -> int:
-        """The time of the last batch before a wild one that kept its own; else the median of the batches around it."""
+        """The last time that a batch kept, for a wild batch; else the median of the batches around it."""
         places = np.flatnonzero(kept)
         if len(places):
             return int(decided[places[-1]])
@@ -136,8 +136,8 @@ def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.t
 def is_wild(time: int, before: Int64Array, after: Int64Array) -> bool:
     """Whether a time is provably wild among the times of the batches before and after it.
 
-    It is if it contradicts the order of most of the batches on one side, and the log continues on the other side where
-    it was. A time that is more than 400 days from most of them is wild, too, if most of them agree.
+    It is if it contradicts the order of most of the batches on one side, and the log continues on the other side at
+    its level. A time that is more than 400 days from most of them is wild, too, if most of them agree.
     """
     around = np.concatenate([before, after])
     if len(around) >= _LEAST and _most(np.abs(around - time) > _FAR_MS):

@@ -61,7 +61,7 @@ class EraseOptions:
 class Erase:
     """Erases the records of a topic that a condition holds for, as far as they are archived or staged by now.
 
-    Without a condition it goes on with erasures that aren't finished. `agreed` are the spans of records that consent
+    Without a condition it goes on with erasures that aren't finished. `agreed` are spans of records that consent
     was given to already: the question comes only if other records are found.
     """
 

@@ -79,20 +79,20 @@ def read_plan(path: Path) -> ErasurePlan:
 
 
 def _planned(section: Any, path: Path, number: int) -> PlannedErasure:
-    place = {"file": str(path), "section": number}
+    context = {"file": str(path), "section": number}
     if not isinstance(section, dict) or not isinstance(section.get("topic"), str) or section.keys() - _KEYS:
-        raise ConfigError(_SHAPE, **place)
+        raise ConfigError(_SHAPE, **context)
     where, offsets, file = section.get("where"), section.get("offsets", []), section.get("offsets_file")
     if (where is None) == (not offsets and file is None) or not isinstance(offsets, list):
-        raise ConfigError(_SHAPE, **place, topic=section["topic"])
+        raise ConfigError(_SHAPE, **context, topic=section["topic"])
     if where is not None:
         return PlannedErasure(topic=section["topic"], condition=Where.parse(str(where)))
-    named = OffsetList.parse(map(str, offsets))
+    listed = OffsetList.parse(map(str, offsets))
     if file is not None:
-        named = named.joined_with(OffsetList.of_file(path.parent / str(file)))
-    if not named.spans:
-        raise ConfigError("the list names no records: nothing is erased", **place, topic=section["topic"])
-    return PlannedErasure(topic=section["topic"], condition=named)
+        listed = listed.joined_with(OffsetList.of_file(path.parent / str(file)))
+    if not listed.spans:
+        raise ConfigError("the list names no records: nothing is erased", **context, topic=section["topic"])
+    return PlannedErasure(topic=section["topic"], condition=listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class ErasePlan:
     formats: SegmentFormats = FORMATS
 
     def run(self) -> PlanReport:
-        """Search, ask, and erase topic by topic.
+        """Search, put the question, and erase topic by topic.
 
         Raises what stops the search of a topic, such as RecordsHeld or FilesShared, UpkeepError if a file can't be
         searched, and ConsentMissing: nothing is changed then. An error while a topic is erased is in the report.
@@ -162,14 +162,14 @@ class ErasePlan:
         return report
 
     def _ask(self, previews: list[EraseReport]) -> None:
-        found = [report for report in previews if report.spans]
-        if not found:
+        topics = [report for report in previews if report.spans]
+        if not topics:
             return
-        self.observer(RecordsFound(rows=sum(report.rows for report in found)))
-        counts = ", ".join(f"{report.rows:,} of {report.topic}" for report in found)
-        facts = chain.from_iterable(sample_of(self.config, report) for report in found) if self.consent.asks else ()
+        self.observer(RecordsFound(rows=sum(report.rows for report in topics)))
+        counts = ", ".join(f"{report.rows:,} of {report.topic}" for report in topics)
+        facts = chain.from_iterable(sample_of(self.config, report) for report in topics) if self.consent.asks else ()
         question = RemovalQuestion(
-            verb="erase", things=f"{sum(report.rows for report in found):,} records: {counts}", facts=tuple(facts)
+            verb="erase", things=f"{sum(report.rows for report in topics):,} records: {counts}", facts=tuple(facts)
         )
         if not self.consent(question):
             raise ConsentMissing("the question was not answered with yes: nothing was erased")

@@ -49,7 +49,7 @@ class Dialect(Protocol):
         """A point in time, of a type that a view can have."""
 
     def cast(self, value: str, kind: IcebergType) -> str:
-        """A whole number as text or as a double; null where it is null."""
+        """A whole number as text or as a double. Null stays null."""
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
         """Whether a struct is null. `scalars` and `collections` are all values in it."""

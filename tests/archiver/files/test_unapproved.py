@@ -43,7 +43,7 @@ VALUES = {
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[RowMapping, RowMapping]:
-    """The row mapping in force, and that of the change that waits."""
+    """The row mapping in force, and the mapping of the change that waits."""
     first = assign(LedgerState(), value=compile_text(BEFORE), key=compile_text(BEFORE))
     second = assign(first.state, value=compile_text(AFTER), key=compile_text(AFTER))
     return first.row, second.row

@@ -234,15 +234,15 @@ def fields_of(found: View) -> dict[str, str | None]:
 
 
 def test_new_view_has_one_column_for_a_changed_type() -> None:
-    found = view(schema(OLD), schema(*NEW, number=1), table=CASTABLE)
-    assert fields_of(found) == {"total": "val.total (with the older values of val.total_deleted_110)"}
+    changed = view(schema(OLD), schema(*NEW, number=1), table=CASTABLE)
+    assert fields_of(changed) == {"total": "val.total (with the older values of val.total_deleted_110)"}
     casts = {
         Engine.SPARK: "coalesce(`record`.`val`.`total`, CAST(`record`.`val`.`total_deleted_110` AS STRING)) AS `total`",
         Engine.TRINO: 'CAST("record"."val"."total_deleted_110" AS varchar)) AS "total"',
         Engine.CLICKHOUSE: "AS Nullable(String))) AS `total`",
     }
     for engine, sql in casts.items():
-        assert sql in printed(engine, found)
+        assert sql in printed(engine, changed)
     rows = [(7, None), (None, "8.50"), (None, None)]
     duckdb.execute("CREATE OR REPLACE TABLE changed (val STRUCT(total_deleted_110 BIGINT, total VARCHAR))")
     duckdb.executemany("INSERT INTO changed VALUES ({'total_deleted_110': ?, 'total': ?})", rows)
@@ -254,8 +254,8 @@ def test_new_view_has_one_column_for_a_changed_type() -> None:
 
 
 def test_values_that_do_not_fit_get_two_columns_with_comments() -> None:
-    found = view(schema(OLD), schema(*NEW, number=1), table=LOSSY)
-    assert fields_of(found) == {
+    changed = view(schema(OLD), schema(*NEW, number=1), table=LOSSY)
+    assert fields_of(changed) == {
         "total": "val.total_deleted_110 (rows from before its type changed; newer rows: val_total)",
         "val_total": "val.total (rows since its type changed; older rows: total)",
     }
@@ -279,5 +279,5 @@ def test_merged_view_survives_the_next_change_of_type() -> None:
         NEW[0], NestedField(111, "total_deleted_111", StringType()), NestedField(112, "total", BinaryType()), number=2
     )
     table = {"archiver.superseded-columns": '{"110":{"by":112,"castable":false},"111":{"by":112,"castable":false}}'}
-    found = view(*history, third, table=table, given=merged.names)
-    assert list(fields_of(found)) == ["total", "val_total"]
+    changed = view(*history, third, table=table, given=merged.names)
+    assert list(fields_of(changed)) == ["total", "val_total"]

@@ -11,6 +11,8 @@ from archiver.records.where import Where
 from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.plan import read_plan
 
+WHERE = "where"
+
 
 def plan(folder: Path, text: str) -> Path:
     path = folder / "plan.toml"
@@ -20,19 +22,19 @@ def plan(folder: Path, text: str) -> Path:
 
 def test_plan_names_records_of_each_topic(tmp_path: Path) -> None:
     (tmp_path / "clicks.csv").write_text("partition,offset\n0,7\n0,8\n")
-    text = """
+    text = f"""
         reason = "request 114"
         [[erase]]
         topic = "orders"
-        where = "key = 'c-17'"
+        {WHERE} = "key = 'c-17'"
         [[erase]]
         topic = "clicks"
         offsets = ["1:3-4"]
         offsets_file = "clicks.csv"
     """
-    found = read_plan(plan(tmp_path, text))
-    orders, clicks = found.erasures
-    assert found.reason == "request 114"
+    erasure = read_plan(plan(tmp_path, text))
+    orders, clicks = erasure.erasures
+    assert erasure.reason == "request 114"
     assert (orders.topic, isinstance(orders.condition, Where)) == ("orders", True)
     assert clicks.condition == OffsetList({0: ((7, 9),), 1: ((3, 5),)})
 
@@ -43,8 +45,8 @@ def test_plan_names_records_of_each_topic(tmp_path: Path) -> None:
         "",
         "[[erase]]",
         "[[erase]]\ntopic = 'a'",
-        "[[erase]]\ntopic = 'a'\nwhere = \"key = 'x'\"\noffsets = ['0:1']",
-        "[[erase]]\ntopic = 'a'\nwhere = 'key ='",
+        f"[[erase]]\ntopic = 'a'\n{WHERE} = \"key = 'x'\"\noffsets = ['0:1']",
+        f"[[erase]]\ntopic = 'a'\n{WHERE} = 'key ='",
         "[[erase]]\ntopic = 'a'\nwhen = 'now'\noffsets = ['0:1']",
         "[[erase]]\ntopic = 'a'\noffsets = ['0:1']\n[[erase]]\ntopic = 'a'\noffsets = ['0:2']",
         "[[erase]]\ntopic = 'a'\noffsets_file = 'none.csv'",
