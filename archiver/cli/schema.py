@@ -163,7 +163,8 @@ def approve(
         ask = consent_or_none(yes=yes)
         if ask is None:
             raise ConsentMissing(
-                "`archiver schema approve` asks first, and there is no terminal to ask on: give --yes. Nothing was done"
+                "`archiver schema approve` needs consent, and there is no terminal for a question: give --yes. Nothing was"
+                " done"
             )
         with _archived(config, topic) as (loaded, registry, row):
             schemas = TopicSchemas.read_or_recall(
@@ -282,14 +283,14 @@ def _proposed(
             proposed = proposed_schemas(settings, state, file=file, message=message, of_key=of_key)
         base = base if base is not None else registry.files.last_version(row)
         if isinstance(proposed, Schemas) and base in (None, state.newest):
-            found = compare(state, proposed, settings)
+            difference = compare(state, proposed, settings)
         else:
             assert base is not None
-            found = compare_since(state, base, proposed, settings)
+            difference = compare_since(state, base, proposed, settings)
         return _Compared(
             subject={"topic": topic, "table": row.table},
-            told=f"{topic} in {row.table}: {found.summary}",
-            diff=found,
+            told=f"{topic} in {row.table}: {difference.summary}",
+            diff=difference,
             schema_registry_down=down,
         )
 
