@@ -163,8 +163,8 @@ def approve(
         ask = consent_or_none(yes=yes)
         if ask is None:
             raise ConsentMissing(
-                "`archiver schema approve` needs consent, and there is no terminal for a question: give --yes. Nothing was"
-                " done"
+                "`archiver schema approve` needs consent, and there is no terminal for a question: give --yes."
+                " Nothing was done"
             )
         with _archived(config, topic) as (loaded, registry, row):
             schemas = TopicSchemas.read_or_recall(
