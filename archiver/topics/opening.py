@@ -159,7 +159,7 @@ def open_topic(
         key_envelope=readers[0],
         value_envelope=readers[1],
         schema_registry=schemas.schema_registry,
-        next_version=next_version and NextVersion(assignment=next_version, assigner=assigner),
+        next_version=None if next_version is None else NextVersion(assignment=next_version, assigner=assigner),
         waiting=choice.waiting,
         waiting_mapping=waiting_mapping(choice, schemas),
         halts=config.on_schema_change == "halt",

@@ -126,11 +126,10 @@ def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.t
     after = near_after[centres] | ~has_after
     before_that = near_before[np.maximum(centres - 1, 0)]
     after_that = near_after[np.minimum(centres + 1, len(times) - 1)] | (last <= centres + 1)
-    return (
-        (near_before[centres] & after)
-        | (has_before & near_before[centres] & before_that)
-        | (has_after & near_after[centres] & after_that)
-    )
+    both = near_before[centres] & after
+    by_before = has_before & near_before[centres] & before_that
+    by_after = has_after & near_after[centres] & after_that
+    return np.asarray(both | by_before | by_after, np.bool_)
 
 
 def is_wild(time: int, before: Int64Array, after: Int64Array) -> bool:
