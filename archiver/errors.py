@@ -21,6 +21,7 @@ ArchiverError
 ├── UnencodableBatch         rows that can't form a valid record batch
 ├── ParseHalted              a record that can't be decoded, and the topic says `on_parse_error = "halt"`
 ├── UnrecognizedHalted       a record with fields that the schema doesn't know, and `on_unrecognized = "halt"`
+├── SchemaChangeWaits        a schema change waits for approval, and nothing continues without it
 ├── TopicBusy                (retryable) another archiver works on the topic
 ├── NoProgress               a partition's tasks returned nothing new, again and again
 ├── InjectedFault            (retryable) a test asked for a failure (ARCHIVER_FAULT)
@@ -150,6 +151,10 @@ class ParseHalted(ArchiverError):
 
 class UnrecognizedHalted(ArchiverError):
     """A record has fields that the schema doesn't know, and the topic says `on_unrecognized = "halt"`. Names offset."""
+
+
+class SchemaChangeWaits(ArchiverError):
+    """A schema change breaks queries and waits for approval. Names the changes and the command that approves them."""
 
 
 class TopicBusy(ArchiverError):

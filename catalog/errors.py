@@ -14,6 +14,7 @@ CatalogError
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
 │   ├── RecordsHeld          a legal hold is on records that were to be removed
 │   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
+│   ├── ColumnsMoved         (retryable) another process made a schema version since the topic was opened
 │   ├── TopicRecreated       the topic was deleted and made again under its name
 │   └── TableTaken           two topics would share one table
 └── TableError               the catalog's tables
@@ -104,6 +105,12 @@ class RecordsHeld(RegistryError):
 
 class WouldBecomeRaw(RegistryError):
     """The topic is archived with a schema, and its keys or values are to be archived without one from now on."""
+
+
+class ColumnsMoved(RegistryError):
+    """Another process made a schema version of the topic since its columns were chosen. Nothing was stored."""
+
+    retryable: ClassVar[bool] = True
 
 
 class TopicRecreated(RegistryError):

@@ -25,7 +25,8 @@ class Fit:
 
     `values` are those that aren't null, with `size_bytes` in all. Of these, `failed` couldn't be decoded, and `raw` are
     kept whole in `__raw__` (of keys, which always are, none is counted). `unknown` have fields that the schema doesn't
-    know, with `unknown_bytes` in all. `blank` are those of which it knows no field at all.
+    know, with `unknown_bytes` in all. `blank` are those of which it knows no field at all. `unapproved` are kept raw
+    because they fit only a schema change that waits for approval; they aren't part of `failed`.
     """
 
     values: int = 0
@@ -35,6 +36,7 @@ class Fit:
     unknown: int = 0
     unknown_bytes: int = 0
     blank: int = 0
+    unapproved: int = 0
 
     def __add__(self, other: Self) -> Self:
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})

@@ -34,7 +34,7 @@ from schema_mapping.value_format import DeclaredSchema, ValueMapping, ValueSchem
 _KEPT: Final = 64
 """How many schemas are kept. A large one takes a megabyte."""
 
-__all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"]
+__all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign", "assignment_in_force"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +113,12 @@ def assign(
         fingerprint=fingerprint,
         is_new=True,
     )
+
+
+def assignment_in_force(state: LedgerState) -> Assignment:
+    """Return the assignment of the version in force. The ledger has a version."""
+    assert state.in_force is not None
+    return _unchanged(state, state.in_force)
 
 
 def _unchanged(state: LedgerState, seen: SchemaVersion) -> Assignment:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from archiver.config import Config
     from archiver.records.where import Where
     from archiver.upkeep.erase.offset_list import OffsetList
+    from archiver.upkeep.erase.plan import ErasurePlan
     from archiver.upkeep.erase.report import EraseReport
 
 
 def erase(
-    topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
+    topic: Annotated[str | None, typer.Argument(help="The Kafka topic; none with --plan.", show_default=False)] = None,
     config: ConfigPath = DEFAULT_CONFIG,
     where: Annotated[
         str | None,
@@ -45,6 +46,20 @@ def erase(
             "--offsets-file",
             metavar="FILE",
             help="File of records, one per line: PARTITION,OFFSET or the output of `archiver replay`. - reads stdin.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="Erase in several topics: a TOML file with an [[erase]] section for each."
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="Write a signed certificate, and beside it a page: FILE and FILE.html.",
         ),
     ] = None,
     finish: Annotated[bool, typer.Option("--finish", help="Continue unfinished erasures.")] = False,
@@ -80,7 +95,8 @@ def erase(
     that weren't decoded can't be judged by columns: they stay, and are named, too. Refused under a legal hold, and
     while the table's gc.enabled is false. Kafka is not touched: delete there too.
 
-    It shows how many records were found, and a few of them, and asks; without a terminal it needs --yes.
+    It shows how many records were found, and a few of them, and asks; without a terminal it needs --yes. With --plan
+    all topics are searched first, and one question covers them.
     """
     from archiver.cli.consent import consent_to
     from archiver.config import load_config
@@ -95,8 +111,7 @@ def erase(
         if show and not dry_run:
             raise ConfigError("--show goes with --dry-run: it prints records before they are erased")
         condition = _condition(where, offsets or (), offsets_file)
-        if (condition is None) == (not finish):
-            raise ConfigError("Give --where, or --offsets and --offsets-file, or --finish to go on with what was begun")
+        _check_options(topic, condition, plan, certificate, finish=finish, dry_run=dry_run, show=show)
         options = EraseOptions(
             grace=seconds_of("--grace", grace) or 0.0,
             dry_run=dry_run,
@@ -105,11 +120,26 @@ def erase(
         loaded = load_config(config)
         consent = GIVEN if dry_run or finish else consent_to("erase", yes=yes)
         output = Output(EraseScreen(Terminal(stderr=show)), as_json=as_json)
-        with output:
-            report = Erase(loaded, topic, condition, output, options=options, consent=consent).run()
-        if show:
-            _show(loaded, report)
-    if not report.succeeded or output.failed:
+        if plan is not None or certificate is not None:
+            from archiver.cli.erase_plan import run_plan
+
+            succeeded = run_plan(
+                loaded,
+                _plan(plan, topic, condition),
+                output,
+                options=options,
+                consent=consent,
+                certificate=certificate,
+                as_json=as_json,
+            )
+        else:
+            assert topic is not None
+            with output:
+                report = Erase(loaded, topic, condition, output, options=options, consent=consent).run()
+            succeeded = report.succeeded
+            if show:
+                _show(loaded, report)
+    if not succeeded or output.failed:
         raise typer.Exit(FAILED)
 
 
@@ -143,11 +173,40 @@ def _listed(file: Path) -> OffsetList:
 
     if str(file) == "-":
         return OffsetList.read(sys.stdin, name="standard input")
-    try:
-        with file.open(encoding="utf-8") as lines:
-            return OffsetList.read(lines, name=str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the list of offsets can't be read: {error}", option="--offsets-file") from error
+    return OffsetList.of_file(file)
+
+
+def _plan(path: Path | None, topic: str | None, condition: Where | OffsetList | None) -> ErasurePlan:
+    """Return the plan in a file, or a plan of one topic."""
+    from archiver.upkeep.erase.plan import ErasurePlan, PlannedErasure, read_plan
+
+    if path is not None:
+        return read_plan(path)
+    assert topic is not None
+    assert condition is not None
+    return ErasurePlan(erasures=(PlannedErasure(topic=topic, condition=condition),))
+
+
+def _check_options(
+    topic: str | None,
+    condition: Where | OffsetList | None,
+    plan: Path | None,
+    certificate: Path | None,
+    *,
+    finish: bool,
+    dry_run: bool,
+    show: bool,
+) -> None:
+    """Refuse options that don't go together."""
+    if plan is not None:
+        if condition is not None or finish or show or topic is not None:
+            raise ConfigError("--plan names topics and records: no topic, condition, --finish or --show goes with it")
+    elif topic is None:
+        raise ConfigError("Name a topic, or a plan for several topics with --plan")
+    elif (condition is None) == (not finish):
+        raise ConfigError("Give --where, or --offsets and --offsets-file, or --finish to go on with what was begun")
+    if certificate is not None and (finish or dry_run):
+        raise ConfigError("--certificate goes with an erasure, not with --dry-run or --finish")
 
 
 def _show(config: Config, report: EraseReport) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, ConsentMissing
 from archiver.terminal.answer import print_answer
 from archiver.terminal.error_text import error_text
 from archiver.terminal.json_lines import error_or_none
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 schema_app = typer.Typer(help="The mapping of a topic's messages to columns, and its history.", no_args_is_help=True)
 
 Topic = Annotated[str, typer.Argument(help="The Kafka topic.")]
+ApproveYes = Annotated[bool, typer.Option("--yes", help="Approve without a question. Required without a terminal.")]
 
 
 @schema_app.command()
@@ -118,9 +119,11 @@ def diff(
     of_key: Annotated[bool, typer.Option("--key", help="The file describes the key, not the value.")] = False,
     old: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Compare this file with the file of --to."),
+        typer.Option("--from", metavar="FILE|VERSION", help="Compare this file, or this version of the topic."),
     ] = None,
-    new: Annotated[Path | None, typer.Option("--to", metavar="FILE", help="The file that comes after --from.")] = None,
+    new: Annotated[
+        Path | None, typer.Option("--to", metavar="FILE|VERSION", help="The file or version that follows.")
+    ] = None,
     imports: Annotated[
         list[Path] | None,
         typer.Option("--import", metavar="FOLDER", help="With --from: a folder for imports. Repeatable."),
@@ -137,8 +140,11 @@ def diff(
 ) -> None:
     """Print the changes that a schema would make to the table. Changes nothing.
 
-    With --from and --to it compares two files, as if all rows had been written with the first. It needs no
-    configuration and no server then.
+    The schema that the configuration names, or --descriptors, is compared with the last version that records use, or
+    with the version of --from. With a topic and two numbers, --from and --to compare any two of its versions.
+
+    Without a topic, --from and --to compare two files, as if all rows had been written with the first. This needs no
+    configuration and no server.
 
     With --check, for continuous integration: exits with 1 if columns that queries use would be renamed, removed,
     dropped, replaced (another type) or cut. Added and widened columns break nothing.
@@ -149,15 +155,8 @@ def diff(
     with reported(as_json=as_json):
         if allow and not check:
             raise ConfigError("--allow goes with --check")
-        if old is not None or new is not None:
-            beside = {"a topic": topic, "--descriptors": descriptors, "--key": of_key}
-            compared = _files(old, new, message, imports or (), beside)
-        elif topic is None:
-            raise ConfigError("Name a topic, or two files: --from OLD --to NEW")
-        elif imports:
-            raise ConfigError("--import goes with --from; for a topic set `imports` in its section", topic=topic)
-        else:
-            compared = _proposed(config, topic, descriptors, message, of_key=of_key)
+        sides = _Sides(old=old, new=new, topic=topic, message=message, imports=tuple(imports or ()))
+        compared = _compare(sides, config, descriptors, of_key=of_key)
         found, down = compared.diff, compared.schema_registry_down
         if check and down is not None:
             raise down
@@ -171,6 +170,51 @@ def diff(
         )
     if broken:
         raise typer.Exit(FAILED)
+
+
+@schema_app.command()
+def approve(
+    topic: Topic,
+    config: ConfigPath = DEFAULT_CONFIG,
+    yes: ApproveYes = False,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Approve a schema change that breaks queries, after a question; without a terminal it needs --yes.
+
+    The approval counts for the schema as it is now. The next records use it, and `archiver reprocess` gives columns to
+    the records that were kept raw until now.
+    """
+    from archiver.audit.trail import author
+    from archiver.cli.consent import consent_or_none
+    from archiver.schemas.topic_schemas import TopicSchemas
+    from archiver.terminal.schema_screen import approval_lines, approval_question
+    from archiver.topics.schema_approval import approve_change
+
+    with reported(as_json=as_json):
+        ask = consent_or_none(yes=yes)
+        if ask is None:
+            raise ConsentMissing(
+                "`archiver schema approve` needs consent, and there is no terminal for a question: give --yes."
+                " Nothing was done"
+            )
+        with _archived(config, topic) as (loaded, registry, row):
+            schemas = TopicSchemas.read_or_recall(
+                loaded.topic(topic), loaded.schema_registry, known=row, registry=registry
+            )
+            if schemas.schema_registry_down is not None:
+                raise schemas.schema_registry_down
+            approval = approve_change(
+                row,
+                schemas,
+                registry,
+                consent=lambda found: ask(approval_question(found)),
+                by=author(loaded.audit).principal,
+            )
+        if approval.breaking and not approval.is_approved:
+            raise ConsentMissing("the question was not answered with yes: nothing was approved", topic=topic)
+        values = {"topic": topic, "table": row.table, **approval.to_json()}
+        print_answer("schema_approved", values, lambda: Group(*approval_lines(approval)), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,25 +238,85 @@ def _diff_screen(compared: _Compared, verdict: Sequence[Text]) -> RenderableType
     return Group(*down, Text(compared.told), *changes_lines(compared.diff.changes), *cuts, *verdict)
 
 
-def _proposed(path: Path, topic: str, file: Path | None, message: str | None, *, of_key: bool) -> _Compared:
-    """Compare the topic's table with `file`, or with the schema that the configuration names."""
-    from archiver.cli.schema_diff import Schemas, compare, proposed_schemas
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """What --from and --to name: two files, or versions of the topic. `message` and `imports` belong to files."""
+
+    old: Path | None
+    new: Path | None
+    topic: str | None
+    message: str | None
+    imports: tuple[Path, ...]
+
+    @property
+    def are_versions(self) -> bool:
+        """Whether --from, and --to if it is given, are numbers."""
+        return _is_version(self.old) and (self.new is None or _is_version(self.new))
+
+
+def _compare(sides: _Sides, config: Path, descriptors: Path | None, *, of_key: bool) -> _Compared:
+    """Compare two files, two versions, or the table with a schema. Raises ConfigError for options that don't fit."""
+    topic, message = sides.topic, sides.message
+    if topic is not None and sides.are_versions:
+        if sides.new is not None and (descriptors or of_key or sides.imports or message):
+            raise ConfigError("--from and --to compare two versions: no file and no message goes with them")
+        versions = (int(str(sides.old)), None if sides.new is None else int(str(sides.new)))
+        return _proposed(config, topic, descriptors, message, of_key=of_key, versions=versions)
+    if topic is None and (_is_version(sides.old) or _is_version(sides.new)):
+        raise ConfigError("name the topic whose versions --from and --to are; a file needs another name")
+    if sides.old is not None or sides.new is not None:
+        beside = {"a topic": topic, "--descriptors": descriptors, "--key": of_key}
+        return _files(sides.old, sides.new, message, sides.imports, beside)
+    if topic is None:
+        raise ConfigError("Name a topic, or two files: --from OLD --to NEW")
+    if sides.imports:
+        raise ConfigError("--import goes with --from; for a topic set `imports` in its section", topic=topic)
+    return _proposed(config, topic, descriptors, message, of_key=of_key)
+
+
+def _is_version(value: Path | None) -> bool:
+    return value is not None and str(value).isdecimal()
+
+
+def _proposed(
+    path: Path,
+    topic: str,
+    file: Path | None,
+    message: str | None,
+    *,
+    of_key: bool,
+    versions: tuple[int | None, int | None] = (None, None),
+) -> _Compared:
+    """Compare the topic's table with `file`, or with the schema that the configuration names.
+
+    `versions` are the numbers of --from and --to.
+    """
+    from archiver.cli.schema_diff import Schemas, compare, compare_since, proposed_schemas
     from archiver.schemas.topic_schemas import TopicSchemas
 
     with _archived(path, topic) as (loaded, registry, row):
         settings = loaded.topic(topic)
         state = registry.ledger.load(row)
         down: SchemaRegistryError | None = None
-        if file is None:
+        base, target = versions
+        proposed: Schemas | int
+        if target is not None:
+            proposed = target
+        elif file is None:
             today = TopicSchemas.read_or_recall(settings, loaded.schema_registry, known=row, registry=registry)
             proposed, down = Schemas(key=today.key, value=today.value), today.schema_registry_down
         else:
             proposed = proposed_schemas(settings, state, file=file, message=message, of_key=of_key)
-        found = compare(state, proposed, settings)
+        base = base if base is not None else registry.files.last_version(row)
+        if isinstance(proposed, Schemas) and base in (None, state.newest):
+            difference = compare(state, proposed, settings)
+        else:
+            assert base is not None
+            difference = compare_since(state, base, proposed, settings)
         return _Compared(
             subject={"topic": topic, "table": row.table},
-            told=f"{topic} in {row.table}: {found.summary}",
-            diff=found,
+            told=f"{topic} in {row.table}: {difference.summary}",
+            diff=difference,
             schema_registry_down=down,
         )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archiver.config.model import TopicConfig
+from archiver.errors import ConfigError
 from archiver.schemas import FORMATS, mapping_options
 from archiver.schemas.format_settings import ProposedFile
 from schema_mapping import (
@@ -29,17 +30,26 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDiff:
-    """What would change: the version that rows would get, whether it is new, and columns that would newly be cut."""
+    """What would change: the version that rows would get, whether it is new, and columns that would newly be cut.
+
+    `base` is the version that was compared with, if it isn't the newest, and `target` the version that follows it.
+    """
 
     version: int
     is_new: bool
     newest: int
     changes: tuple[Change, ...]
     cuts: tuple[str, ...]
+    base: int | None = None
+    target: int | None = None
 
     @property
     def summary(self) -> str:
         """Tell the outcome in a few words."""
+        if self.base is not None:
+            after = "the schema" if self.target is None else f"version {self.target}"
+            changed = "" if self.changes else ": no column changes"
+            return f"from version {self.base} to {after}{changed}"
         if not self.is_new:
             if self.version == self.newest:
                 return f"the newest schema, version {self.version}: nothing changes"
@@ -49,7 +59,8 @@ class SchemaDiff:
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as a JSON object."""
         changes = [change.to_json() for change in self.changes]
-        return {"version": self.version, "is_new": self.is_new, "changes": changes, "cuts": list(self.cuts)}
+        versions = {"from": self.base, "to": self.target} if self.base is not None else {}
+        return {"version": self.version, "is_new": self.is_new, "changes": changes, "cuts": list(self.cuts), **versions}
 
 
 def proposed_schemas(
@@ -89,6 +100,46 @@ def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None 
     is_new = outcome.version > newest
     cuts = sorted(_cuts(outcome.row) - _cuts(_newest(state))) if is_new else ()
     return SchemaDiff(version=outcome.version, is_new=is_new, newest=newest, changes=outcome.changes, cuts=tuple(cuts))
+
+
+def schemas_of(state: LedgerState, version: int, *, topic: str) -> RowMapping:
+    """Return the mapping of a version. Raises ConfigError if the topic has no such version."""
+    for known in state.versions:
+        if known.version == version:
+            return row_mapping_from_text(known.mapping)
+    numbers = [known.version for known in state.versions]
+    raise ConfigError(f"the topic has no schema version {version}", topic=topic, versions=numbers)
+
+
+def compare_since(state: LedgerState, base: int, proposed: Schemas | int, settings: TopicConfig) -> SchemaDiff:
+    """Compare a version with another one, or with `proposed`: as if every row had been written with version `base`.
+
+    Raises ConfigError if the topic has no such version.
+    """
+    before = schemas_of(state, base, topic=settings.name)
+    options = mapping_options(settings)
+    if isinstance(proposed, int):
+        after = schemas_of(state, proposed, topic=settings.name)
+        key, value, options = after.key_schema, after.value_schema, after.options
+    else:
+        key, value = proposed.key, proposed.value
+    first = assign(
+        LedgerState(),
+        key=before.key_schema,
+        value=before.value_schema,
+        options=before.options,
+        partition_source=before.partition_source,
+    )
+    second = assign(first.state, key=key, value=value, options=options, partition_source=before.partition_source)
+    return SchemaDiff(
+        version=proposed if isinstance(proposed, int) else second.version,
+        is_new=second.is_new,
+        newest=base,
+        changes=second.changes,
+        cuts=tuple(sorted(_cuts(second.row) - _cuts(first.row))) if second.is_new else (),
+        base=base,
+        target=proposed if isinstance(proposed, int) else None,
+    )
 
 
 def compare_files(old: Path, new: Path, *, message: str, imports: Sequence[Path] = ()) -> SchemaDiff:

@@ -33,6 +33,13 @@ def views(
         bool,
         typer.Option("--apply", help="Create the view in the Iceberg catalog, for Spark and Trino."),
     ] = False,
+    merge_changed: Annotated[
+        bool,
+        typer.Option(
+            "--merge-changed",
+            help="With --apply: give an existing view one column for old and new values of a field whose type changed.",
+        ),
+    ] = False,
     config: ConfigPath = DEFAULT_CONFIG,
     columns: Annotated[
         list[str] | None,
@@ -113,6 +120,12 @@ def views(
     with reported(as_json=as_json):
         if latest and errors:
             raise ConfigError("give either --latest or --errors")
+        if merge_changed and not apply:
+            raise ConfigError(
+                "--merge-changed goes with --apply: a statement that is printed merges such columns anyway"
+            )
+        if merge_changed and present_names:
+            raise ConfigError("give either --merge-changed or --present-names")
         if apply and temporary:
             raise ConfigError("give either --apply or --temporary")
         from archiver.archive.tables import CatalogTables
@@ -149,7 +162,7 @@ def views(
                 loaded.catalog,
                 topic,
                 path,
-                lambda given: make(given=given),
+                lambda given: make(given=given, merge_changed=merge_changed),
                 namespace=place,
                 name=name,
                 trino_catalog=catalog,

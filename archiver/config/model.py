@@ -79,6 +79,7 @@ class TopicSection(Section):
     value: FormatConfig = RawFormat()
     on_parse_error: Literal["pass_through", "halt"] = "pass_through"
     on_unrecognized: Literal["warn", "halt", "ignore"] = "warn"
+    on_schema_change: Literal["apply", "compatible", "halt"] = "compatible"
     target_file_size: Bytes = Field(default=256 << 20, ge=MIN_FILE_SIZE, le=4 << 30)
     min_file_size: Bytes = Field(default=64 << 20, ge=0, le=4 << 30)
     compact: Literal["auto", "off"] = "off"

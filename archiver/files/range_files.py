@@ -11,6 +11,7 @@ from archiver.files.rotation import PartitionBy, partition_folder
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import Summed, Sums
 from archiver.files.translate import TranslatedRows
+from archiver.files.unapproved import WaitingMapping
 from archiver.files.written import SpooledFile
 from archiver.schemas import EnvelopeReader
 from archiver.storage.file_names import DataFileName
@@ -29,7 +30,7 @@ class FileTarget:
 
     `data_location` is the folder above the partition folders. `columns` is set if the table is partitioned by more than
     one time of the ingest timestamp; `partition_by` is None without such a time. `pending_bytes` bounds the rows in
-    memory.
+    memory. `waiting` is the mapping of a schema change that waits for approval.
     """
 
     topic: str
@@ -49,6 +50,7 @@ class FileTarget:
     value_envelope: EnvelopeReader | None = None
     partitioned_by: str | None = None
     columns: Partitioning | None = None
+    waiting: WaitingMapping | None = None
     pending_bytes: int = 128 << 20
 
     def folder(self, partition_value: int) -> str:

@@ -49,6 +49,7 @@ class RangeWriter:
             on_parse_error=target.on_parse_error,
             on_unrecognized=target.on_unrecognized,
             envelopes=EnvelopeReaders(key=target.key_envelope, value=target.value_envelope),
+            waiting=target.waiting,
         )
         self._room = spool_bytes // 2
         self._target_bytes = min(target.target_file_size, self._room)

@@ -20,6 +20,9 @@ from schema_mapping.value_format import ValueMapping
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Sizes: TypeAlias = npt.NDArray[np.int64]
 
+UNAPPROVED_SCHEMA: Final = "unapproved_schema@0"
+"""The error of a value that fits only a schema change that waits for approval (`unapproved`)."""
+
 _RECORD_PARTS: Final = {names.KEY: "key", names.VAL: "value"}
 
 
@@ -128,10 +131,12 @@ class _PartColumns:
 
     def count(self, rows: pa.StructArray, values: pa.Array) -> Fit:
         unknown = None if self.unknown is None else self.unknown.sizes(rows)
+        unapproved = _count(rows.field(self.error), UNAPPROVED_SCHEMA)
         return Fit(
             values=len(values) - values.null_count,
             size_bytes=pc.sum(pc.binary_length(values)).as_py() or 0,
-            failed=_set(rows.field(self.error)),
+            failed=_set(rows.field(self.error)) - unapproved,
+            unapproved=unapproved,
             raw=0 if self.keeps_raw else _set(rows.field(self.raw)),
             unknown=0 if unknown is None else int((unknown > 0).sum()),
             unknown_bytes=0 if unknown is None else int(unknown.sum()),
@@ -158,6 +163,10 @@ class _PartColumns:
 
 def _set(column: pa.Array) -> int:
     return len(column) - int(column.null_count)
+
+
+def _count(column: pa.Array, text: str) -> int:
+    return int(pc.sum(pc.equal(column, text)).as_py() or 0) if _set(column) else 0
 
 
 def _sizes(column: pa.Array) -> Sizes:

@@ -1,7 +1,8 @@
-"""Decides where a range ends: on request, or at a change of the time partition. No I/O.
+"""Decides where a range ends: on request, or at a change of the time partition, or if times fall. No I/O.
 
-Within a range `ingest_timestamp` is the running maximum of the batches' times. It starts again with each range, so that
-one late time can't move later ranges.
+Within a range `ingest_timestamp` is the running maximum of the batches' times. It starts again with each range, so no
+batch gets a time more than TOLERANCE_MS after its own, unless times fall so often that files would be tiny
+(docs/adr/0082).
 """
 
 from __future__ import annotations
@@ -19,11 +20,22 @@ PartitionBy: TypeAlias = Literal["hour", "day", "month", "year"]
 _UNITS: Final = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
 
 
+TOLERANCE_MS: Final = 600_000
+"""How far times may fall within a range."""
+
+_BATCHES_PER_FALL: Final = 4096
+"""After this many batches one more range may end because times fall."""
+
+_MOST_CREDIT: Final = 16 * _BATCHES_PER_FALL
+"""So 16 ranges may end one after the other."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
     """Consecutive batches of one range: indexes `first` up to `end`, exclusive.
 
-    `times` are their `ingest_timestamp`s in ms. With `new_partition`, the open file ends before this run.
+    `times` are their `ingest_timestamp`s in ms. With `new_partition`, the open file ends before this run:
+    its partition is another one, or times fell.
     """
 
     first: int
@@ -36,24 +48,30 @@ class BatchRun:
 class Rotation:
     """Assigns batches to ranges, in order. Without `partition_by` time ends no range."""
 
-    __slots__ = ("_latest", "_open", "_unit")
+    __slots__ = ("_credit", "_latest", "_open", "_unit")
 
     def __init__(self, *, partition_by: PartitionBy | None) -> None:
         self._unit = partition_by
         self._open: int | None = None
         self._latest = 0
+        self._credit = _MOST_CREDIT
 
     def runs(self, times: Int64Array) -> Iterator[BatchRun]:
         """Yield the runs of batches with these times. `end` may be called after each run."""
         first = 0
         while first < len(times):
-            floor = times[first] if self._open is None else self._latest
+            fell = self._open is not None and int(times[first]) < self._latest - TOLERANCE_MS and self._spend()
+            floor = times[first] if self._open is None or fell else self._latest
             latest = np.maximum(np.maximum.accumulate(times[first:]), floor)
             values = partition_values(latest, self._unit) if self._unit else np.zeros(len(latest), np.int64)
-            changed = self._open is not None and int(values[0]) != self._open
+            changed = self._open is not None and (fell or int(values[0]) != self._open)
             self._open = int(values[0])
             length = int(np.searchsorted(values, self._open, side="right"))
+            falls = np.flatnonzero(times[first : first + length] < latest[:length] - TOLERANCE_MS)
+            if len(falls) and self._credit >= _BATCHES_PER_FALL:
+                length = int(falls[0])
             self._latest = int(latest[length - 1])
+            self._credit = min(self._credit + length, _MOST_CREDIT)
             yield BatchRun(
                 first=first,
                 end=first + length,
@@ -62,6 +80,13 @@ class Rotation:
                 new_partition=changed,
             )
             first += length
+
+    def _spend(self) -> bool:
+        """Whether a range may end because times fall; each time costs credit."""
+        if self._credit < _BATCHES_PER_FALL:
+            return False
+        self._credit -= _BATCHES_PER_FALL
+        return True
 
     def end(self) -> None:
         """End the range: the next run starts a new one."""

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
-from archiver.files.recognition import Recognizer
+from archiver.files.recognition import UNAPPROVED_SCHEMA, Recognizer
 from archiver.files.records import Int64Array, Records, as_seen
+from archiver.files.unapproved import UnapprovedValues, WaitingMapping
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values
 from archiver.storage.row_columns import NO_TIMESTAMP
@@ -66,7 +67,8 @@ NO_ENVELOPES: Final = EnvelopeReaders()
 class Translator:
     """Translates the records of one partition with the mapping of its `recognizer`.
 
-    `schema_ids` are the ids and GUIDs of a schema registry in keys and values.
+    With `waiting`, a schema change that waits for approval, values that fit only the change are kept raw. They stop no
+    topic. `schema_ids` are the ids and GUIDs of a schema registry in keys and values.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Translator:
         on_parse_error: Literal["pass_through", "halt"],
         on_unrecognized: Literal["warn", "halt", "ignore"] = "warn",
         envelopes: EnvelopeReaders = NO_ENVELOPES,
+        waiting: WaitingMapping | None = None,
     ) -> None:
         self.schema: pa.Schema = row.arrow_schema
         self._row = row
@@ -88,6 +91,7 @@ class Translator:
         self._halts = on_parse_error == "halt"
         self._halts_on_unknown = on_unrecognized == "halt"
         self._recognizer = recognizer or Recognizer(row)
+        self._unapproved = None if waiting is None else UnapprovedValues(row, waiting)
         self.schema_ids: dict[str, set[SchemaNumber]] = {"key": set(), "value": set()}
 
     def translate(self, records: Records) -> list[TranslatedRows]:
@@ -123,14 +127,10 @@ class Translator:
     def _decode(
         self, part: str, mapping: ValueMapping, records: pa.RecordBatch, envelope: EnvelopeReader | None
     ) -> pa.StructArray:
+        seen = self.schema_ids[part]
         try:
-            return decode_values(
-                mapping,
-                records.column(part),
-                envelope,
-                headers=records.column("headers"),
-                seen=self.schema_ids[part],
-            )
+            rows = decode_values(mapping, records.column(part), envelope, headers=records.column("headers"), seen=seen)
+            return rows if self._unapproved is None else self._unapproved.keep_raw(part, rows, records, seen=seen)
         except SchemaRegistryError as error:
             context = {name: value for name, value in error.context.items() if name != "row"}
             offset = records.column("offset")[error.context["row"]].as_py()
@@ -158,7 +158,9 @@ class Translator:
             errors = rows.field(names.ERR)
             if errors.null_count == len(errors):
                 continue
-            first = pc.index(errors.is_valid(), value=True).as_py()
+            first = pc.index(pc.not_equal(errors, UNAPPROVED_SCHEMA), value=True).as_py()
+            if first < 0:
+                continue
             raise ParseHalted(
                 f'A {part} can\'t be decoded and the topic says on_parse_error = "halt"; mend the schema, '
                 'or set "pass_through" to archive it as it is',

@@ -56,6 +56,18 @@ class SchemaChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChangeWaiting:
+    """A schema change of the topic breaks queries (`changes`) and waits for approval.
+
+    It is reported once for each schema, and once without changes when none waits any more. Archiving continues with the
+    version in force, unless the topic halts.
+    """
+
+    topic: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDoubted:
     """The schema of the topic's keys or values (`part`) is hardly right: `fit` counts what the run committed.
 
@@ -140,7 +152,7 @@ class RunFinished:
     report: JobReport
 
 
-SchemaEvent: TypeAlias = SchemaRegistryDown | SchemaChanged | SchemaDoubted | TableNoted
+SchemaEvent: TypeAlias = SchemaRegistryDown | SchemaChanged | SchemaChangeWaiting | SchemaDoubted | TableNoted
 
 JobEvent: TypeAlias = (
     Waiting

@@ -36,7 +36,7 @@ from archiver.ingest.events import (
     JobEvent,
     JobObserver,
     RunFinished,
-    SchemaChanged,
+    SchemaChangeWaiting,
     SchemaRegistryDown,
     TableNoted,
     TopicsOpened,
@@ -62,6 +62,7 @@ from archiver.topics.engine_limits import exceeded_limits
 from archiver.topics.leases import TopicLeases
 from archiver.topics.ledgers_ahead import LedgersAhead
 from archiver.topics.opening import OpenedTopic, open_topic
+from archiver.topics.schema_choice import WaitingChange
 from catalog.errors import RegistryError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
@@ -120,6 +121,8 @@ class ArchiveJob:
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
         self._told_patterns: set[str] = set()
+        self._waiting_schemas: dict[str, str | None] = {}
+        self._versions: dict[str, int] = {}
         self._has_opened = False
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
@@ -345,11 +348,11 @@ class ArchiveJob:
             accept_raw=self._accept_raw,
             notes_hold=not self._has_opened,  # later the file may say something else, which others may have noted
         )
-        if opened.news is not None:
-            changed = SchemaChanged(topic=topic.name, version=opened.row.schema_version, changes=opened.news)
-            self._observer(changed)
-        if known is None or opened.news is not None:
+        version = opened.row.schema_version
+        if known is None or self._versions.get(topic.name, version) != version:
             self._note_table(opened, is_first=known is None)
+        self._versions[topic.name] = version
+        self._report_waiting(topic.name, opened.waiting)
         if schemas.schema_registry is not None:
             registry.last_known.remember_schemas(opened.topic, schemas.schema_registry, schemas.news)
         if schemas.schema_registry_down is not None:
@@ -363,6 +366,13 @@ class ArchiveJob:
             notes.append(note)
         if notes:
             self._observer(TableNoted(topic=opened.topic.topic, notes=tuple(notes)))
+
+    def _report_waiting(self, topic: str, waiting: WaitingChange | None) -> None:
+        """Report a schema change that waits for approval, once for each schema, and that none waits any more."""
+        fingerprint = None if waiting is None else waiting.candidate.fingerprint
+        if self._waiting_schemas.get(topic) != fingerprint:
+            self._observer(SchemaChangeWaiting(topic=topic, changes=() if waiting is None else waiting.changes))
+        self._waiting_schemas[topic] = fingerprint
 
     def _run_of(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from archiver.config.formats import FormatSection
@@ -15,6 +15,7 @@ from archiver.schemas.registry.settings import schema_registry_settings
 from archiver.schemas.registry.subjects import NOTHING, Subjects
 from catalog.model import TopicRow
 from catalog.registry.last_known import KnownSchemas
+from schema_mapping.row import RowMapping
 from schema_mapping.value_format import DeclaredSchema
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class TopicSchemas:
     schema_registry: str | None = None
     news: KnownSchemas = NOTHING
     schema_registry_down: SchemaRegistryError | None = None
+    subjects: Subjects | None = None
+    formats: Formats = FORMATS
 
     @staticmethod
     def check(config: TopicConfig, section: SchemaRegistrySection | None = None) -> None:
@@ -86,19 +89,42 @@ class TopicSchemas:
         uses = section is not None and has_envelopes(config)
         subjects = Subjects(section, remembered) if section is not None and uses else None
         key, value = (_read(config, part, settings, subjects, formats) for part, settings in _parts(config))
-        key_place, value_place = (
-            SchemaPlace(topic=config.name, part=part, subjects=subjects) for part, _ in _parts(config)
-        )
-        return cls(
+        schemas = cls(
             config=config,
             key=key,
             value=value,
-            key_envelope=formats.envelope_reader(config.key, key, key_place),
-            value_envelope=formats.envelope_reader(config.value, value, value_place),
             schema_registry=None if subjects is None else subjects.registry_name,
             news=NOTHING if subjects is None else subjects.news,
-            schema_registry_down=None if subjects is None else subjects.down,
+            subjects=subjects,
+            formats=formats,
         )
+        readers = schemas._envelope_readers(key, value)
+        down = None if subjects is None else subjects.down  # only now: readers of envelopes query the registry, too
+        return replace(schemas, key_envelope=readers[0], value_envelope=readers[1], schema_registry_down=down)
+
+    def readers_of(self, row: RowMapping) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
+        """Return the readers of envelopes for records that are decoded with `row`, which other schemas made.
+
+        Raises ConfigError if the topic's section names another format than keys or values of `row` have.
+        """
+        for (part, settings), schema in zip(_parts(self.config), (row.key_schema, row.value_schema), strict=True):
+            if schema is not None and settings.format != schema.format:
+                raise ConfigError(
+                    f"the topic's {part}s are archived as {schema.format}, and its section names {settings.format}",
+                    topic=self.config.name,
+                )
+        return self._envelope_readers(row.key_schema, row.value_schema)
+
+    def _envelope_readers(
+        self, key: DeclaredSchema | None, value: DeclaredSchema | None
+    ) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
+        readers = [
+            self.formats.envelope_reader(
+                settings, schema, SchemaPlace(topic=self.config.name, part=part, subjects=self.subjects)
+            )
+            for (part, settings), schema in zip(_parts(self.config), (key, value), strict=True)
+        ]
+        return readers[0], readers[1]
 
 
 class SchemaReader(Protocol):

@@ -27,6 +27,8 @@ class Instruments:
         self.unrecognized_bytes: Final = counter("unrecognized_bytes", self.registry)
         self.blank_values: Final = counter("blank_values", self.registry)
         self.schema_changes: Final = counter("schema_changes", self.registry)
+        self.unapproved_values: Final = counter("unapproved_values", self.registry)
+        self.schema_change_waits: Final = gauge("schema_change_waits", self.registry)
         self.schema_doubts: Final = counter("schema_doubts", self.registry)
         self.lost_offsets: Final = counter("lost_offsets", self.registry)
         self.commits: Final = counter("commits", self.registry)

@@ -15,6 +15,7 @@ from archiver.ingest.events import (
     RangesCommitted,
     RunFinished,
     SchemaChanged,
+    SchemaChangeWaiting,
     SchemaDoubted,
     SchemaEvent,
     SchemaRegistryDown,
@@ -53,7 +54,7 @@ class Metering:
                 self._health.ended((f"Waiting for {event.on}: {event.error}",))
             case TopicsOpened():
                 self._health.began()
-            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted() | TableNoted():
+            case SchemaRegistryDown() | SchemaChanged() | SchemaChangeWaiting() | SchemaDoubted() | TableNoted():
                 self._schema(event)
             case PartitionsSeen():
                 self._seen(event)
@@ -80,6 +81,8 @@ class Metering:
                 pass  # the topic is archived all the same
             case SchemaChanged():
                 self._to.schema_changes.labels(event.topic).inc()
+            case SchemaChangeWaiting():
+                self._to.schema_change_waits.labels(event.topic).set(1 if event.changes else 0)
             case SchemaDoubted():
                 self._to.schema_doubts.labels(event.topic, event.part, event.doubt.name.lower()).inc()
             case _ as never:
@@ -129,6 +132,7 @@ class Metering:
             (self._to.values, fit.values),
             (self._to.value_bytes, fit.size_bytes),
             (self._to.failed_values, fit.failed),
+            (self._to.unapproved_values, fit.unapproved),
             (self._to.raw_values, fit.raw),
             (self._to.unrecognized_values, fit.unknown),
             (self._to.unrecognized_bytes, fit.unknown_bytes),

@@ -129,6 +129,22 @@ METRICS: Final[Mapping[str, MetricRow]] = {
         _row("counter", "schema_changes", "events", "job events", "New schema versions, but the first", "topic"),
         _row(
             "counter",
+            "unapproved_values",
+            "values",
+            "job events",
+            "Keys and values kept raw until a schema change is approved",
+            "topic part",
+        ),
+        _row(
+            "gauge",
+            "schema_change_waits",
+            "flag",
+            "job events",
+            "Whether a schema change waits for `archiver schema approve TOPIC`",
+            "topic",
+        ),
+        _row(
+            "counter",
             "schema_doubts",
             "events",
             "job events",

@@ -25,6 +25,7 @@ from archiver.ingest.events import (
     RangesCommitted,
     RunFinished,
     SchemaChanged,
+    SchemaChangeWaiting,
     SchemaDoubted,
     SchemaRegistryDown,
     StepFinished,
@@ -84,6 +85,7 @@ class Spans:
                 | TopicsOpened()
                 | SchemaRegistryDown()
                 | SchemaChanged()
+                | SchemaChangeWaiting()
                 | SchemaDoubted()
                 | TableNoted()
                 | PartitionsSeen()

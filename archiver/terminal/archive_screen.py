@@ -16,6 +16,7 @@ from archiver.ingest.events import (
     RangesCommitted,
     RunFinished,
     SchemaChanged,
+    SchemaChangeWaiting,
     SchemaDoubted,
     SchemaEvent,
     SchemaRegistryDown,
@@ -34,7 +35,7 @@ from archiver.terminal.console import TextConsole
 from archiver.terminal.error_text import error_text
 from archiver.terminal.json_lines import Line, error_json, error_or_none, finished_line
 from archiver.terminal.listing import NOTHING, Column, Listing
-from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version
+from archiver.terminal.schema_words import doubt_remark, fit_remarks, new_version, waiting_remark
 from catalog.model import TranslatedRange
 from schema_mapping.errors import ContextError
 
@@ -106,7 +107,7 @@ class ArchiveScreen(Bars):
                 self._say_opened(event)
             case PartitionsSeen():
                 self._count_ahead(event)
-            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted() | TableNoted():
+            case SchemaRegistryDown() | SchemaChanged() | SchemaChangeWaiting() | SchemaDoubted() | TableNoted():
                 self.console.print(Text.assemble((f"{event.topic}: ", "yellow"), _schema_remark(event)))
             case WavePlanned():
                 self._begin_wave(event)
@@ -283,6 +284,8 @@ def _schema_remark(event: SchemaEvent) -> Text:
             return Text("going on with the schemas last known: ").append_text(error_text(event.error))
         case SchemaChanged():
             return Text(new_version(event.version, event.changes))
+        case SchemaChangeWaiting():
+            return Text(waiting_remark(event.topic, event.changes))
         case SchemaDoubted():
             return Text(doubt_remark(event.topic, event.part, event.fit, event.doubt))
         case TableNoted():

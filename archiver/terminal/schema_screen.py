@@ -10,6 +10,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from archiver.terminal.schema_words import describe, tell
+from archiver.topics.schema_approval import Approval
+from archiver.upkeep.consent import RemovalQuestion
 from catalog.model import VersionRecord
 from schema_mapping.columns.compatibility import BrokenRule
 from schema_mapping.columns.evolution import Change, ChangeKind
@@ -86,6 +88,30 @@ def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
         return [Text("Compatible: queries of the table go on as before.", style="green")]
     lines = [Text(f"  breaks rule {each.rule}: {each.change.column}: {each.rule.meaning}") for each in broken]
     return [Text("Not compatible:", style="bold red"), *lines]
+
+
+def approval_question(approval: Approval) -> RemovalQuestion:
+    """The question whether a version may be made, with all its changes."""
+    return RemovalQuestion(
+        verb="approve",
+        topic=approval.topic,
+        things=f"the new schema of {approval.topic}: {summary(approval.breaking)}",
+        facts=tuple(map(describe, approval.changes)),
+    )
+
+
+def approval_lines(approval: Approval) -> list[Text]:
+    """Say what is approved, and what follows; or why nothing had to be."""
+    topic = approval.topic
+    if not approval.is_new:
+        return [Text(f"{topic}: the schema is a known version: nothing waits for approval")]
+    if not approval.breaking:
+        return [Text(f"{topic}: the change breaks no query and needs no approval: the next records use it")]
+    return [
+        Text(f"{topic}: approved: {summary(approval.breaking)}", style="green"),
+        *changes_lines(approval.changes),
+        Text(f"The next records use it. `archiver reprocess {topic}` gives columns to the records kept raw until now."),
+    ]
 
 
 def _root_tree(root: RootOutline) -> Tree:

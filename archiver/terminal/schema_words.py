@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
@@ -53,12 +54,26 @@ def new_version(version: int, changes: tuple[Change, ...]) -> str:
     return f"schema version {version} is new: {told}"
 
 
+def waiting_remark(topic: str, changes: tuple[Change, ...]) -> str:
+    """Report a schema change that waits for approval, and how to approve it. No changes: none waits any more."""
+    if not changes:
+        return "no schema change waits for approval any more"
+    words = "; ".join(map(describe, changes))
+    return (
+        f"a schema change breaks queries and waits for approval: {words}. Until then values that fit only the new"
+        f" schema are kept raw. Approve it with `archiver schema approve {shlex.quote(topic)}`"
+    )
+
+
 def fit_remarks(recognition: Recognition) -> Iterator[str]:
     """Tell for each part with a schema what doesn't fit it. Nothing is told of a part that fits."""
     for part, fit in recognition.parts.items():
         misfits = [
             f"{fit.failed:,} not decoded" if fit.failed else "",
-            f"{fit.raw - fit.failed:,} decoded and kept raw" if fit.raw > fit.failed else "",
+            f"{plain:,} decoded and kept raw" if (plain := fit.raw - fit.failed - fit.unapproved) > 0 else "",
+            f"{fit.unapproved:,} kept raw until a schema change is approved and `archiver reprocess` ran"
+            if fit.unapproved
+            else "",
             f"{fit.unknown:,} with unknown fields ({share(fit.byte_share)} of the bytes)" if fit.unknown else "",
         ]
         if any(misfits):

@@ -191,6 +191,7 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "doubts": {part: doubt.name.lower() for part, doubt in status.doubts.items()},
         "problem": error_or_none(status.problem),
         "needs_consent": error_or_none(status.consent),
+        "schema_change_waits": error_or_none(status.waiting_change),
         "chores": [
             asdict(chore) | {name: _timestamp(getattr(chore, name)) for name in ("ended_at", "failed_at")}
             for chore in status.chores

@@ -8,20 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Self, TypedDict
+from typing import Self
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
 from archiver.config import TopicConfig
 from archiver.config.mistakes import key_text
+from archiver.errors import ConfigError
 from archiver.fault_points import FaultPoint, pass_point
+from archiver.files.unapproved import WaitingMapping
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
-from archiver.schemas import EnvelopeReader, bloom_columns, mapping_options
+from archiver.schemas import EnvelopeReader, bloom_columns
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
+from archiver.topics.assigning import ColumnAssigner, NextVersion, waiting_mapping
 from archiver.topics.partitioning import check_partitioning, partition_source, unfit
+from archiver.topics.schema_choice import SchemaChoice, WaitingChange, waits_error
 from archiver.topics.table_identity import identified, may_adopt
 from catalog.errors import CatalogRefused, CatalogUnreachable, NotOurTable, UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
@@ -30,13 +34,8 @@ from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import SchemaIdentity, TopicRow
 from catalog.registry import Registry
-from catalog.registry.ledger import unchanged_columns
 from catalog.registry.ledger_rows import SeenLedger
-from schema_mapping.columns.evolution import Change
-from schema_mapping.columns.options import MappingOptions
-from schema_mapping.field_ids import Assignment
-from schema_mapping.row import PartitionSource, RowMapping
-from schema_mapping.value_format import DeclaredSchema
+from schema_mapping.row import RowMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +43,9 @@ class OpenedTopic:
     """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
 
     `change` is what the table's columns have to become; it goes with the next commit. `bloom_filters` are the columns
-    that get one in new files, by field id. `news` is what a schema version
-    that was just made changes; None if there is none, or it is the first. `schema_registry` names the one that gives
-    envelopes their meaning, if records have any. `journal` has the mapping.
+    that get one in new files, by field id. `schema_registry` names the one that gives envelopes their meaning, if
+    records have any. `journal` has the mapping. `next_version` is stored before records are archived with it, by
+    `for_records`. `waiting` is a schema change that waits for approval, and `waiting_mapping` its mapping.
     """
 
     topic: TopicRow
@@ -58,7 +57,10 @@ class OpenedTopic:
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
     schema_registry: str | None = None
-    news: tuple[Change, ...] | None = None
+    next_version: NextVersion | None = None
+    waiting: WaitingChange | None = None
+    waiting_mapping: WaitingMapping | None = None
+    halts: bool = False
 
     @property
     def staged(self) -> StagedTopic:
@@ -110,8 +112,12 @@ def open_topic(
         if seen is None or topic != known or seen.table_uuid != table.uuid:
             registry.ledger.check_table(topic, table)
         check_partitioning(config, table)
-    assignment = _assign(topic, schemas, table, registry, seen=seen if topic == known else None, accept_raw=accept_raw)
-    news = assignment.changes if assignment.is_new and assignment.version > 1 else None
+    assigner = ColumnAssigner.of(topic, schemas, registry, table, accept_raw=accept_raw)
+    if table is None:
+        choice = SchemaChoice(in_force=assigner.assign(None))
+    else:
+        choice = assigner.choose(table, seen if topic == known else None)
+    assignment = choice.in_force
     pass_point(FaultPoint.AFTER_ASSIGN)
     filters = bloom_columns(config, assignment, None if table is None else table.schema)
     if table is None:
@@ -130,7 +136,9 @@ def open_topic(
         check_partitioning(config, table)
         registry.last_known.remember_table(topic, catalog.known(table))
         pass_point(FaultPoint.AFTER_CREATE)
-        assignment = _assign(topic, schemas, table, registry, accept_raw=accept_raw)
+        assigner = ColumnAssigner.of(topic, schemas, registry, table, accept_raw=accept_raw)
+        choice = assigner.choose(table)
+        assignment = choice.in_force
     kept = journal.of_table(table)
     newest = max(assignment.state.versions, key=lambda each: each.version)
     kept.keep_schemas(topic, registry, newest=newest.version)
@@ -140,6 +148,8 @@ def open_topic(
         table=None if table.is_recalled else table,
         is_held=config.hold if notes_hold else None,
     )
+    readers = _readers_in_force(choice, schemas)
+    next_version = choice.next_version
     return OpenedTopic(
         topic=topic,
         table=table,
@@ -147,10 +157,53 @@ def open_topic(
         change=SchemaChange.of(assignment, bloom_filters=filters),
         journal=kept,
         bloom_filters=table.bloom_filters if filters is None else filters,
-        key_envelope=schemas.key_envelope,
-        value_envelope=schemas.value_envelope,
+        key_envelope=readers[0],
+        value_envelope=readers[1],
         schema_registry=schemas.schema_registry,
-        news=news,
+        next_version=None if next_version is None else NextVersion(assignment=next_version, assigner=assigner),
+        waiting=choice.waiting,
+        waiting_mapping=waiting_mapping(choice, schemas),
+        halts=config.on_schema_change == "halt",
+    )
+
+
+def _readers_in_force(
+    choice: SchemaChoice, schemas: TopicSchemas
+) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
+    """Return the readers of envelopes for the version in force. Raises SchemaChangeWaits if a change waits for them."""
+    if choice.waiting is None:
+        return schemas.key_envelope, schemas.value_envelope
+    try:
+        return schemas.readers_of(choice.in_force.row)
+    except ConfigError as error:
+        what = f"{error.message}: nothing is archived until this is approved."
+        raise waits_error(schemas.config.name, choice.waiting.changes, what=what) from error
+
+
+def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:
+    """Return the topic as its next records are archived. If their schema version is new, store it.
+
+    Raises SchemaChangeWaits if a change waits and the topic says `on_schema_change = "halt"`, and ColumnsMoved if
+    another process changed the columns.
+    """
+    if opened.waiting is not None and opened.halts:
+        raise waits_error(opened.topic.topic, opened.waiting.changes, what="Nothing is archived until then.")
+    if opened.next_version is None:
+        return opened
+    assignment, schemas = opened.next_version.store(opened.table), opened.next_version.assigner.schemas
+    pass_point(FaultPoint.AFTER_ASSIGN)
+    newest = max(assignment.state.versions, key=lambda each: each.version)
+    opened.journal.keep_schemas(opened.topic, registry, newest=newest.version)
+    AuditTrail(topic=opened.topic, journal=opened.journal, registry=registry).begin(
+        version=newest.version, fingerprint=newest.fingerprint
+    )
+    filters = bloom_columns(schemas.config, assignment, opened.table.schema)
+    return replace(
+        opened,
+        row=assignment.row,
+        change=SchemaChange.of(assignment, bloom_filters=filters),
+        bloom_filters=opened.table.bloom_filters if filters is None else filters,
+        next_version=None,
     )
 
 
@@ -210,39 +263,6 @@ def load_or_recall(
     if table is not None:
         registry.last_known.remember_table(topic, catalog.known(table))
     return table
-
-
-class _Columns(TypedDict):
-    """What a topic's columns are assigned by."""
-
-    key: DeclaredSchema | None
-    value: DeclaredSchema | None
-    options: MappingOptions
-    partition_source: PartitionSource
-    accept_raw: bool
-
-
-def _assign(
-    topic: TopicRow,
-    schemas: TopicSchemas,
-    table: ArchiveTable | None,
-    registry: Registry,
-    *,
-    seen: SeenLedger | None = None,
-    accept_raw: bool,
-) -> Assignment:
-    columns: _Columns = {
-        "key": schemas.key,
-        "value": schemas.value,
-        "options": mapping_options(schemas.config),
-        "partition_source": partition_source(schemas.config, table),
-        "accept_raw": accept_raw,
-    }
-    if seen is not None and table is not None:
-        unchanged = unchanged_columns(seen, table=table, **columns)
-        if unchanged is not None:
-            return unchanged
-    return registry.ledger.assign(topic, table=table, **columns)
 
 
 def store_of(table: ArchiveTable) -> ObjectStore:

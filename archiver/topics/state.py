@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from archiver.errors import ConsentMissing
+from archiver.errors import ConsentMissing, SchemaChangeWaits
 from archiver.kafka.open_transactions import OpenTransaction
 from archiver.topics.owner_status import OpenErasure
 from catalog.model import FileState, StateCount
@@ -52,7 +52,8 @@ class TopicStatus:
     `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter. `erasures` are
     the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings,
     `hidden_rows` which rows engines leave out by the table's partitions.
-    `consent` says that `expire = "auto"` retires nothing before somebody agrees. `chores` has
+    `consent` says that `expire = "auto"` retires nothing before somebody agrees, `waiting_change` that a schema change
+    waits for approval. `chores` has
     every chore that ever ran.
     """
 
@@ -75,6 +76,7 @@ class TopicStatus:
     hidden_rows: tuple[str, ...] = ()
     problem: ContextError | None = None
     consent: ConsentMissing | None = None
+    waiting_change: SchemaChangeWaits | None = None
     chores: tuple[ChoreState, ...] = ()
 
     @property
@@ -96,5 +98,5 @@ class TopicStatus:
     @property
     def problems(self) -> tuple[ContextError, ...]:
         """Everything that keeps the job from going on, or from retiring."""
-        whole = tuple(error for error in (self.problem, self.consent) if error)
+        whole = tuple(error for error in (self.problem, self.consent, self.waiting_change) if error)
         return whole + tuple(partition.problem for partition in self.partitions if partition.problem)

@@ -28,6 +28,7 @@ from archiver.topics.catalog_pool import CatalogPool
 from archiver.topics.log_bounds import LogBounds, no_leaders
 from archiver.topics.partition_inspector import PartitionInspector
 from archiver.topics.partitioning import check_partitioning
+from archiver.topics.schema_choice import waiting_error
 from archiver.topics.seen_partition import check_continuity, furthest
 from catalog.errors import NotOurTable, RegistryBehind, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
@@ -78,6 +79,7 @@ class StatusReader:
         overviews = self._registry.topics.overview(known)
         consents = {row.topic: found for row, found in self._consents(configs, known).items()}
         chores = self._registry.chores.of_topics(known) if known else {}
+        changes = self._registry.schema_changes.of_topics(known) if known else {}
         with suppress(SourceError):  # the first topic that asks by itself says so
             self._brokers.refresh([config.name for config in configs])
         found: dict[str, TopicStatus] = {}
@@ -106,6 +108,9 @@ class StatusReader:
             replace(
                 found[config.name],
                 consent=missing_consent(config, consents.get(config.name, {})),
+                waiting_change=waiting_error(config, changes.get(rows[config.name].id, ()))
+                if config.name in rows
+                else None,
                 chores=chores.get(rows[config.name].id, ()) if config.name in rows else (),
             )
             for config in configs

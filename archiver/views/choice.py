@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Self
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import BinaryType, BooleanType, FixedType, ListType, MapType, StringType, TimestamptzType
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    FixedType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    StringType,
+    TimestamptzType,
+)
 
 from archiver.errors import ConfigError
 from archiver.views.column_names import TOMBSTONE, column_names
-from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, ViewColumn
+from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, Merged, ViewColumn
 from archiver.views.kinds import ByteForm
 from archiver.views.leaves import Leaf, leaves
 from schema_mapping import names
@@ -23,6 +35,7 @@ from schema_mapping.columns.fixed import (
     HEADERS_ID,
     INGEST_TIMESTAMP_ID,
 )
+from schema_mapping.superseded import Superseded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +58,14 @@ class Choice:
 class NamedLeaves:
     """A table's leaves, their names by field id, and the ids of those that a view has without being asked.
 
-    `names` has former columns too, whose names stay taken.
+    `names` has former columns too, whose names stay taken. Leaves with one name are merged: see `older`. `superseded`
+    are the older columns of fields whose type changed, by field id.
     """
 
     leaves: tuple[Leaf, ...]
     names: Mapping[int, str]
     plain: frozenset[int]
+    superseded: Mapping[int, Superseded] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -60,14 +75,70 @@ class NamedLeaves:
         *,
         depth: int | None,
         given: Mapping[int, str] | None = None,
+        superseded: Mapping[int, Superseded] | None = None,
+        merges: bool = False,
     ) -> Self:
         """The leaves of `schema`, named by what the table had before. `given` names stay as they are.
 
-        A column that was plain in one schema is plain in all: saved queries may use it.
+        With `merges`, a column gets the name of the older column whose values can be cast to its type. A column that
+        was plain in one schema is plain in all: saved queries may use it.
         """
         every = [leaves(each, depth) for each in (*history, schema)]
         plain = frozenset(leaf.field_id for each in every for leaf in each if leaf.is_plain)
-        return cls(leaves=every[-1], names=column_names(every, given), plain=plain)
+        named = column_names(every, given)
+        if merges:
+            named |= merged_names(named, superseded or {})
+        named |= _separated(every[-1], named)
+        return cls(leaves=every[-1], names=named, plain=plain, superseded=superseded or {})
+
+    def older(self, leaf: Leaf) -> tuple[Leaf, ...]:
+        """The leaves whose values are merged into a leaf, the newest first: whole numbers that have its name."""
+        name = self.names[leaf.field_id]
+        same = [number for number in self.leaves if self.names[number.field_id] == name and _holds(leaf, number)]
+        return tuple(sorted(same, key=lambda number: -number.field_id))
+
+    def remark(self, leaf: Leaf) -> str:
+        """Which column has the older or the newer rows of a leaf whose type changed. Empty for other leaves."""
+        column = self.superseded.get(leaf.field_id)
+        if column is not None and column.by in self.names:
+            return f" (rows from before its type changed; newer rows: {self.names[column.by]})"
+        olds = [old for old, pair in self.superseded.items() if pair.by == leaf.field_id and old in self.names]
+        names = ", ".join(self.names[old] for old in sorted(olds))
+        return f" (rows since its type changed; older rows: {names})" if names else ""
+
+
+def _holds(leaf: Leaf, other: Leaf) -> bool:
+    """Whether every value of `other`, a whole number, can be cast to the type of `leaf`."""
+    match leaf.type:
+        case StringType():
+            return isinstance(other.type, IntegerType | LongType)
+        case DoubleType():
+            return isinstance(other.type, IntegerType)
+        case _:
+            return False
+
+
+def _separated(found: Sequence[Leaf], named: Mapping[int, str]) -> dict[int, str]:
+    """Other names for leaves that have the name of a leaf that they can't be merged with."""
+    groups: defaultdict[str, list[Leaf]] = defaultdict(list)
+    for leaf in found:
+        groups[named[leaf.field_id]].append(leaf)
+    renamed: dict[int, str] = {}
+    for name, group in groups.items():
+        into = next((leaf for leaf in group if any(_holds(leaf, number) for number in group)), group[0])
+        for leaf in group:
+            if leaf is not into and not _holds(into, leaf):
+                renamed[leaf.field_id] = f"{name}_{leaf.field_id}"
+    return renamed
+
+
+def merged_names(named: Mapping[int, str], superseded: Mapping[int, Superseded]) -> dict[int, str]:
+    """The names of newer columns, and of the older columns that are merged into them: the name of the oldest."""
+    shared: dict[int, str] = {}
+    for old, column in sorted(superseded.items()):
+        if column.is_castable and old in named and column.by in named:
+            shared[old] = shared.setdefault(column.by, named[old])
+    return shared
 
 
 def tombstone_column(schema: Schema) -> ViewColumn:
@@ -88,12 +159,20 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
     """Every column that a view of the table may have: in the table's order, with `tombstone` before those of Kafka."""
     flat_time = next((leaf.path for leaf in found.leaves if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID), None)
     columns: list[ViewColumn] = []
+    merged = {older.field_id: leaf for leaf in found.leaves for older in found.older(leaf)}
     for leaf in found.leaves:
-        if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID:
+        if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID or leaf.field_id in merged:
             continue
         if leaf.root == names.KAFKA and not any(each.name == TOMBSTONE for each in columns):
             columns.append(tombstone)
         column = _column(leaf, found.names[leaf.field_id], byte_form)
+        older = found.older(leaf)
+        if older:
+            doc = f"{column.doc} (with the older values of {', '.join('.'.join(number.path) for number in older)})"
+            source = Merged(leaf.path, tuple(number.path for number in older), leaf.type)
+            column = replace(column, source=source, doc=doc)
+        elif remark := found.remark(leaf):
+            column = replace(column, doc=f"{column.doc}{remark}")
         if leaf.field_id == INGEST_TIMESTAMP_ID and flat_time is not None:
             column = replace(column, source=Instant(flat_time))  # filters on it skip partitions
         columns.append(column)

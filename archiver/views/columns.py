@@ -55,7 +55,16 @@ class IsNull:
     collections: tuple[Path, ...]
 
 
-Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A value of a column, or else the value of an older column of another type, cast to `type`."""
+
+    path: Path
+    older: tuple[Path, ...]
+    type: IcebergType
+
+
+Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull | Merged
 """What a view's column is made of."""
 
 

@@ -19,6 +19,7 @@ from archiver.views.choice import Choice, NamedLeaves, choose, every_column, tom
 from archiver.views.column_names import HEADERS, KAFKA, KEY, KEY_ERROR, TOMBSTONE, VALUE, VALUE_ERROR
 from archiver.views.columns import Path, ViewColumn
 from archiver.views.kinds import Rows
+from catalog.iceberg.properties import superseded_of
 from catalog.iceberg.schema_history import schema_history
 from schema_mapping import names
 
@@ -54,17 +55,26 @@ def view_of(
     choice: Choice | None = None,
     given: Mapping[int, str] | None = None,
     by_present_names: bool = False,
+    merge_changed: bool = False,
 ) -> View:
     """The view of a table with this metadata.
 
-    `given` are names that a view has had. With `by_present_names` columns have the names that they have in the table
-    now, and nothing is remembered. Raises ConfigError if the choice leaves no column, or if ERRORS is asked for where
-    nothing is decoded.
+    `given` are names that a view has had. A view without such names has one column for a field whose type changed, if
+    old values can be cast to the new type; a view with names has it only with `merge_changed`. With `by_present_names`
+    columns have the names that they have in the table now, and nothing is remembered. Raises ConfigError if the choice
+    leaves no column, or for ERRORS if nothing is decoded.
     """
     choice = choice or Choice()
     schema = metadata.schema()
     history = () if by_present_names else schema_history(metadata)
-    found = NamedLeaves.of(schema, history, depth=choice.depth, given=None if by_present_names else given)
+    found = NamedLeaves.of(
+        schema,
+        history,
+        depth=choice.depth,
+        given=None if by_present_names else given,
+        superseded=superseded_of(metadata.properties),
+        merges=not by_present_names and (merge_changed or not given),
+    )
     tombstone = tombstone_column(schema)
     columns = every_column(found, tombstone, choice.byte_form)
     plain = found.plain

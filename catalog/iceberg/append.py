@@ -158,6 +158,7 @@ def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange |
             **keys.metrics_properties(schema, table.properties),
             keys.LEDGER_VERSION: str(change.version),
             keys.LAST_FIELD_ID: str(max(change.schema.highest_field_id, table.last_field_id)),
+            **keys.superseded_property(change.superseded),
         }
     if schema != current:
         guard = AssertCurrentSchemaId.model_validate({"current-schema-id": current.schema_id})

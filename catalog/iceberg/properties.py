@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pyiceberg.schema import Schema
@@ -13,6 +15,9 @@ from catalog.model import FORMAT_VERSION, TopicRow
 from schema_mapping import names
 from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
 
+if TYPE_CHECKING:
+    from schema_mapping.superseded import Superseded
+
 PREFIX = "archiver."
 """How the names of the archiver's own properties begin."""
 
@@ -21,6 +26,8 @@ TOPIC = "archiver.topic"
 TOPIC_ID = "archiver.topic-id"
 CLUSTER_ID = "archiver.cluster-id"
 OFFSETS = "archiver.offsets"
+SUPERSEDED = "archiver.superseded-columns"
+"""The older columns of fields whose type changed, as JSON: by field id, the newer column, and if old values fit it."""
 LEDGER_VERSION = "archiver.ledger-version"
 LAST_FIELD_ID = "archiver.last-field-id"
 
@@ -96,6 +103,22 @@ def first_properties(topic: TopicRow, schema: Schema, *, ledger_version: int) ->
         LEDGER_VERSION: str(ledger_version),
         LAST_FIELD_ID: str(schema.highest_field_id),
     }
+
+
+def superseded_property(columns: Mapping[int, Superseded]) -> dict[str, str]:
+    """The property of older columns. None if no column's type changed."""
+    if not columns:
+        return {}
+    pairs = {str(old): {"by": column.by, "castable": column.is_castable} for old, column in sorted(columns.items())}
+    return {SUPERSEDED: json.dumps(pairs, separators=(",", ":"))}
+
+
+def superseded_of(properties: Mapping[str, str]) -> dict[int, Superseded]:
+    """Read the property of older columns. Nothing if no column's type changed since tables have this property."""
+    from schema_mapping.superseded import Superseded
+
+    pairs = json.loads(properties.get(SUPERSEDED, "{}"))
+    return {int(old): Superseded(by=pair["by"], is_castable=pair["castable"]) for old, pair in pairs.items()}
 
 
 def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None) -> dict[str, str]:

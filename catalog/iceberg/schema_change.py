@@ -6,7 +6,9 @@ name, our column becomes `<name>_<field id>` in the table. Files are read by id,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as attribute
 from typing import TYPE_CHECKING, Self
 
 from pyiceberg.schema import Schema
@@ -28,6 +30,7 @@ from catalog.iceberg.bloom_filters import BloomFilters
 
 if TYPE_CHECKING:
     from schema_mapping.field_ids import Assignment
+    from schema_mapping.superseded import Superseded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,8 @@ class SchemaChange:
 
     `owned_ids` are all field ids that the ledger ever assigned; an owned column that the schema lacks is dropped from
     the table. `written_ids` are columns that rows are written to; the table must have them at once, whatever version it
-    is at. `bloom_filters` are those that the table shall have; None leaves it those that it has.
+    is at. `bloom_filters` are those that the table shall have; None leaves it those that it has. `superseded` are the
+    older columns of fields whose type changed, by field id.
     """
 
     schema: Schema
@@ -44,16 +48,20 @@ class SchemaChange:
     owned_ids: frozenset[int]
     written_ids: frozenset[int] = frozenset()
     bloom_filters: BloomFilters | None = None
+    superseded: Mapping[int, Superseded] = attribute(default_factory=dict)
 
     @classmethod
     def of(cls, assignment: Assignment, *, bloom_filters: BloomFilters | None = None) -> Self:
         """The newest columns of the ledger after an assignment of field ids."""
+        from schema_mapping.superseded import superseded_columns
+
         return cls(
             schema=assignment.iceberg_schema,
             version=max(each.version for each in assignment.state.versions),
             owned_ids=frozenset(entry.field_id for entry in assignment.state.entries),
             written_ids=assignment.row.column_ids,
             bloom_filters=bloom_filters,
+            superseded=superseded_columns(assignment.state),
         )
 
     def for_table(self, schema: Schema, version: int) -> Self | None:

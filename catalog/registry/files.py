@@ -90,6 +90,16 @@ def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, Partiti
     )  # the index covers both states
 
 
+def last_version(connection: Connection, topic: TopicRow) -> int | None:
+    """Return the newest schema version of each partition's last records. None if nothing is archived."""
+    row = connection.execute(
+        "SELECT max(schema_version) FROM (SELECT DISTINCT ON (partition) schema_version FROM files WHERE topic_id = %s"
+        " AND state IN ('uploaded', 'committed') AND rows > 0 ORDER BY partition, end_offset DESC) AS last",
+        (topic.id,),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     """The ranges that wait for a commit, by partition and offset.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from catalog.errors import RegistryBehind, WouldBecomeRaw
+from catalog.errors import ColumnsMoved, RegistryBehind, WouldBecomeRaw
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TopicRow
 from catalog.registry import history, ledger_rows, topics
@@ -33,13 +33,15 @@ def assign_columns(
     options: MappingOptions | None = None,
     partition_source: PartitionSource = "nested",
     accept_raw: bool = False,
+    expected: Assignment | None = None,
 ) -> Assignment:
     """Assign field ids with `schema_mapping.field_ids.assign`, and store the ledger under the topic's row lock.
 
     So all processes agree. `table` is the topic's table in the catalog now, None where there is none. New ids start
     after its last column id. RegistryBehind where the registry knows another table, or knows less than the table.
     WouldBecomeRaw where keys or values had a schema and have none now, unless `accept_raw`. Use the result for the
-    mapping of files, and `SchemaChange.of` it for commits.
+    mapping of files, and `SchemaChange.of` it for commits. If a new version would be another than `expected`, nothing
+    is stored, and ColumnsMoved is raised.
     """
     from schema_mapping.field_ids import assign
 
@@ -54,10 +56,21 @@ def assign_columns(
     assignment = assign(
         reserved, key=key, value=value, options=options, partition_source=partition_source, now=seen.now
     )
+    if expected is not None and assignment.is_new and not _same_version(assignment, expected):
+        raise ColumnsMoved(
+            "another process made a schema version of the topic. The next run looks at the schema again",
+            topic=topic.topic,
+            table=topic.table,
+            schema_version=assignment.version,
+        )
     ledger_rows.store(connection, topic, before, assignment.state)
     if assignment.version > before.newest:
         history.record(connection, topic, assignment.version, assignment.changes)
     return assignment
+
+
+def _same_version(assignment: Assignment, expected: Assignment) -> bool:
+    return (assignment.version, assignment.fingerprint) == (expected.version, expected.fingerprint)
 
 
 def unchanged_columns(

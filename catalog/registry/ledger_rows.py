@@ -32,15 +32,20 @@ if TYPE_CHECKING:
 _ColumnsAndVersions: TypeAlias = "tuple[tuple[LedgerEntry, ...], tuple[SchemaVersion, ...]]"
 
 _LAST: Final = "last_field_id, returning_version, returning_since, returning_asks"
+_WAITS: Final = "EXISTS (SELECT FROM schema_changes WHERE topic_id = topics.id AND approved_at IS NULL)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLedger:
-    """A topic's ledger and the uuid of its table. `now` is the time of the database's clock, which all share."""
+    """A topic's ledger and the uuid of its table. `now` is the time of the database's clock, which all share.
+
+    `has_waiting` is set if the registry has a schema change of the topic that waits for approval.
+    """
 
     state: LedgerState
     table_uuid: UUID | None
     now: datetime
+    has_waiting: bool = False
 
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:
@@ -71,15 +76,18 @@ def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int,
     """
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     found = connection.execute(
-        f"SELECT id, table_uuid, clock_timestamp(), {_LAST} FROM topics WHERE id = ANY(%s)",  # noqa: S608 - no input
+        f"SELECT id, table_uuid, clock_timestamp(), {_WAITS}, {_LAST} FROM topics WHERE id = ANY(%s)",  # noqa: S608 - no input
         ([each.id for each in rows],),
     ).fetchall()
     columns = _columns_and_versions(connection, [row[0] for row in found])
     return {
         topic_id: SeenLedger(
-            state=_state(columns[topic_id], last_id, _returning(*returning)), table_uuid=table_uuid, now=now
+            state=_state(columns[topic_id], last_id, _returning(*returning)),
+            table_uuid=table_uuid,
+            now=now,
+            has_waiting=has_waiting,
         )
-        for topic_id, table_uuid, now, last_id, *returning in found
+        for topic_id, table_uuid, now, has_waiting, last_id, *returning in found
     }
 
 

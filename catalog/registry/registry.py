@@ -45,6 +45,7 @@ from catalog.registry import (
     restoring,
     retention_consents,
     rewriting_runs,
+    schema_changes,
     serve_nodes,
     served_users,
     topics,
@@ -71,6 +72,15 @@ class Topics(TopicReader):
     """The topics of the registry, each with its table."""
 
     register = in_transaction(topics.register)
+
+
+class SchemaChanges(Part):
+    """Schema changes that wait for approval, and approvals."""
+
+    of_topics = in_statements(schema_changes.of_topics)
+    note_waiting = in_transaction(schema_changes.note_waiting)
+    forget_waiting = in_statements(schema_changes.forget_waiting)
+    approve = in_statements(schema_changes.approve)
 
 
 class LedgerReader(Part):
@@ -127,6 +137,7 @@ class Files(Part):
     staged_ends = in_statements(files.staged_ends)
     accepted_ends = in_statements(files.accepted_ends)
     committed_ends = in_statements(files.committed_ends)
+    last_version = in_statements(files.last_version)
     counts = in_statements(files.counts)
     lost_offsets = in_statements(files.lost_offsets)
     newest_commit = in_statements(files.newest_commit)
@@ -375,6 +386,7 @@ class Registry(_Opened):
         self.retention = Retention(self._postgres)
         self.holds = Holds(self._postgres)
         self.consents = RetentionConsents(self._postgres)
+        self.schema_changes = SchemaChanges(self._postgres)
         self.erasures = Erasures(self._postgres)
         self.last_known = LastKnown(self._postgres)
         self.group_offsets = GroupOffsets(self._postgres)

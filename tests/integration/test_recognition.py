@@ -125,6 +125,7 @@ def test_a_new_schema_version_is_told_once_with_what_it_changes(stack: Stack, tm
     stack.produce(topic, *orders(1))
     _, first = watched(config)
     schema(tmp_path, ALL)
+    stack.produce(topic, *orders(1))
     _, second = watched(config)
     _, third = watched(config)
     told = [[each for each in events if isinstance(each, SchemaChanged)] for events in (first, second, third)]

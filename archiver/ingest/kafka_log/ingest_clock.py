@@ -1,9 +1,9 @@
-"""Gives each batch its `ingest_timestamp`, which decides the time partition (docs/adr/0004).
+"""Gives each batch its `ingest_timestamp`, which decides the time partition (docs/adr/0082).
 
 A batch's own time is its append time, else the median of its records' times, but never later than the plan's time. The
-clock smooths these times: each batch gets the median over the 101 batches around it. So one wrong producer clock
-changes nothing, and a backfill doesn't lag. The same batches and the same plan time give the same values, however they
-are pushed. All times are ms since 1970.
+clock keeps it, unless it is provably wild: far from the batches around it, which agree with each other. Then the batch
+gets the time of the batch before it. The same batches and the same plan time give the same values, however they are
+pushed. All times are ms since 1970.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from archiver.wire.columns import NO_TIME, BatchIndex, Int64Array
 
 HALF_WINDOW: Final = 50
-"""How many batches before and after a batch count for its time."""
+"""How many batches before and after a batch say whether its time is wild."""
 
 MAX_AHEAD_BYTES: Final = 32 << 20
 """The clock looks ahead at most this many decoded bytes; its caller has to hold them in memory."""
@@ -23,7 +23,14 @@ MAX_AHEAD_BYTES: Final = 32 << 20
 EARLIEST_MS: Final = 0
 """No batch gets a time before 1970: such times come from clocks that were never set."""
 
-_STRIDE: Final = 4096
+NEAR_MS: Final = 3_600_000
+"""Times of neighbours that are this near confirm each other."""
+
+_FAR_MS: Final = 400 * 86_400_000
+"""A time that is farther from most batches of the window is wild. Pauses of yearly topics are shorter."""
+
+_LEAST: Final = 3
+"""How many batches before or after a batch it takes to judge its time."""
 
 
 def batch_times(batches: BatchIndex, plan_time_ms: int) -> Int64Array:
@@ -33,13 +40,13 @@ def batch_times(batches: BatchIndex, plan_time_ms: int) -> Int64Array:
 
 
 class IngestClock:
-    """Smooths the times of one range's batches. Batches are pushed in order, and their times come out in order.
+    """Replaces the wild times of one range's batches. Batches are pushed in order, and their times come out in order.
 
-    A batch's time is decided once `half_window` batches after it are known, or more than `max_ahead_bytes` of them. The
-    window has as many batches before it as after it. `finish` decides the remaining times with the batches there are.
+    A batch's time is decided once `half_window` batches after it are known, or more than `max_ahead_bytes` of them.
+    `half_window` is at least 2. `finish` decides the remaining times with the batches there are.
     """
 
-    __slots__ = ("_decided", "_half_window", "_max_ahead_bytes", "_sizes", "_times")
+    __slots__ = ("_decided", "_half_window", "_last_kept", "_max_ahead_bytes", "_sizes", "_times")
 
     def __init__(self, *, half_window: int = HALF_WINDOW, max_ahead_bytes: int = MAX_AHEAD_BYTES) -> None:
         self._half_window = half_window
@@ -47,6 +54,7 @@ class IngestClock:
         self._times = np.empty(0, np.int64)
         self._sizes = np.empty(0, np.int64)
         self._decided = 0
+        self._last_kept: int | None = None
 
     @property
     def undecided(self) -> int:
@@ -70,12 +78,32 @@ class IngestClock:
     def _decide(self, until: int, ends: Int64Array) -> Int64Array:
         centres = np.arange(self._decided, until)
         ahead = np.searchsorted(ends, ends[centres] + self._max_ahead_bytes, side="right") - 1 - centres
-        pushed = len(self._times)
-        limited = centres + ahead < pushed - 1
-        reach = np.where(limited, np.minimum(ahead, self._half_window), self._half_window)
-        decided = _medians(self._times, np.maximum(centres - reach, 0), np.minimum(centres + reach, pushed - 1))
+        last = np.minimum(centres + np.minimum(ahead, self._half_window), len(self._times) - 1)
+        decided = self._times[centres]
+        confirmed = _confirmed(self._times, centres, last)
+        for at in np.flatnonzero(~confirmed).tolist():
+            centre = int(centres[at])
+            first = max(centre - self._half_window, 0)
+            before, after = self._times[first:centre], self._times[centre + 1 : int(last[at]) + 1]
+            if is_wild(int(decided[at]), before, after):
+                decided[at] = self._replacement(decided[:at], confirmed[:at], before, after)
+                confirmed[at] = False
+            else:
+                confirmed[at] = True
+        kept = np.flatnonzero(confirmed)
+        if len(kept):
+            self._last_kept = int(decided[kept[-1]])
         self._forget(until)
         return decided
+
+    def _replacement(
+        self, decided: Int64Array, kept: np.typing.NDArray[np.bool_], before: Int64Array, after: Int64Array
+    ) -> int:
+        """The last time that a batch kept, for a wild batch; else the median of the batches around it."""
+        places = np.flatnonzero(kept)
+        if len(places):
+            return int(decided[places[-1]])
+        return _lower_median(np.concatenate([before, after])) if self._last_kept is None else self._last_kept
 
     def _forget(self, decided: int) -> None:
         passed = max(decided - self._half_window, 0)
@@ -84,20 +112,46 @@ class IngestClock:
         self._decided = decided - passed
 
 
-def _medians(times: Int64Array, first: Int64Array, last: Int64Array) -> Int64Array:
-    """The lower median of each window `times[first..last]`, both ends included."""
-    if not len(first):
-        return np.empty(0, np.int64)
-    begin, end = int(first[0]), int(last[-1])
-    if bool(np.all(times[begin:end] <= times[begin + 1 : end + 1])):
-        return times[first + (last - first) // 2]
-    medians = np.empty(len(first), np.int64)
-    widths = last - first + 1
-    for width in np.unique(widths).tolist():
-        rows = np.flatnonzero(widths == width)
-        windows = np.lib.stride_tricks.sliding_window_view(times, width)
-        middle = (width - 1) // 2
-        for start in range(0, len(rows), _STRIDE):
-            part = rows[start : start + _STRIDE]
-            medians[part] = np.partition(windows[first[part]], middle, axis=1)[:, middle]
-    return medians
+def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.typing.NDArray[np.bool_]:
+    """Which of the batches have a time that neighbours confirm. Batches up to `last` are visible from each of them.
+
+    A batch whose time is near the times of both neighbours is confirmed. So is a batch next to it, if it is near.
+    """
+    if not len(centres):
+        return np.zeros(0, np.bool_)
+    near = np.abs(np.diff(times)) <= NEAR_MS
+    near_before = np.concatenate([[True], near])  # the first batch of a range has no batch before it
+    near_after = np.concatenate([near, [True]])
+    has_before, has_after = centres > 0, last > centres
+    after = near_after[centres] | ~has_after
+    before_that = near_before[np.maximum(centres - 1, 0)]
+    after_that = near_after[np.minimum(centres + 1, len(times) - 1)] | (last <= centres + 1)
+    both = near_before[centres] & after
+    by_before = has_before & near_before[centres] & before_that
+    by_after = has_after & near_after[centres] & after_that
+    return np.asarray(both | by_before | by_after, np.bool_)
+
+
+def is_wild(time: int, before: Int64Array, after: Int64Array) -> bool:
+    """Whether a time is provably wild among the times of the batches before and after it.
+
+    It is if it contradicts the order of most of the batches on one side, and the log continues on the other side at
+    its level. A time that is more than 400 days from most of them is wild, too, if most of them agree.
+    """
+    around = np.concatenate([before, after])
+    if len(around) >= _LEAST and _most(np.abs(around - time) > _FAR_MS):
+        return _most(np.abs(around - _lower_median(around)) <= _FAR_MS)
+    least, most = sorted((len(before), len(after)))
+    if least < _LEAST or _LEAST * least < most:
+        return False
+    contradicts = _most(before > time + NEAR_MS) or _most(after < time - NEAR_MS)
+    return contradicts and _lower_median(after) >= _lower_median(before) - NEAR_MS
+
+
+def _most(flags: np.typing.NDArray[np.bool_]) -> bool:
+    return 2 * int(np.count_nonzero(flags)) > len(flags)
+
+
+def _lower_median(times: Int64Array) -> int:
+    middle = (len(times) - 1) // 2
+    return int(np.partition(times, middle)[middle])

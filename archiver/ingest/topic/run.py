@@ -15,7 +15,7 @@ from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config.model import TopicConfig
 from archiver.errors import CorruptBatch, LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.fault_points import FaultPoint, pass_point
-from archiver.ingest.events import JobObserver, PartitionsSeen, StepFinished, TaskFinished
+from archiver.ingest.events import JobObserver, PartitionsSeen, SchemaChanged, StepFinished, TaskFinished
 from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog, BytesPerOffset
 from archiver.ingest.plan.ranges import PlannedRange, lost_ranges, plan_topic
 from archiver.ingest.plan.waiting import Waiting, WaitLimits
@@ -38,7 +38,7 @@ from archiver.topics.inspection import (
     archived_offsets,
     inspect_partitions,
 )
-from archiver.topics.opening import OpenedTopic
+from archiver.topics.opening import OpenedTopic, for_records
 from archiver.topics.partition_inspector import PartitionInspector
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.expiry import Retention
@@ -222,7 +222,9 @@ class TopicRun:
         self._estimate(seen, plan.ranges)
         self._is_waiting = False
         found = tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
-        if not found:  # no task of this wave will end with a commit
+        if found:
+            self._use_schema()
+        else:  # no task of this wave will end with a commit
             self._commit_rest()
         return found
 
@@ -326,6 +328,14 @@ class TopicRun:
             return None
         # Where a record can't be taken, nothing after it can be kept: only its own batch is tried.
         return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._held_up else backlog
+
+    def _use_schema(self) -> None:
+        """Store the schema version of the records that are about to be archived, if it is new."""
+        following = self.opened.next_version
+        self.opened = for_records(self.opened, self._registry)
+        if following is not None:
+            version, changes = self.opened.row.schema_version, following.assignment.changes
+            self._observer(SchemaChanged(topic=self.name, version=version, changes=changes))
 
     def _is_ripe(self, backlog: Backlog) -> bool:
         if self._look_every is None:

@@ -48,5 +48,6 @@ def target_of(
         value_envelope=opened.value_envelope,
         partitioned_by=partitioning.by,
         columns=None if partitioning.is_time_alone else partitioning,
+        waiting=opened.waiting_mapping,
         pending_bytes=pending_bytes,
     )

@@ -46,7 +46,7 @@ class ErasureConsent:
             records=sum(end - start for _, start, end in report.spans),
             files=files,
             spans=report.spans,
-            facts=tuple(self._facts(report)) if self.asks else (),
+            facts=tuple(sample_of(self.config, report)) if self.asks else (),
             is_repeated=self.agreed is not None,
         )
         if not self.consent(question):
@@ -54,9 +54,11 @@ class ErasureConsent:
             raise ConsentMissing(f"the question was not answered with yes: {what}", topic=self.topic)
         self.agreed = report.spans
 
-    def _facts(self, report: EraseReport) -> Iterator[str]:
-        for line in islice(shown_records(open_archive(self.config, self.topic, coerces=False), report.spans), SAMPLE):
-            text = line.decode().rstrip()
-            yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
-        if unjudged := sum(report.unjudged_records.values()):
-            yield f"{unjudged:,} more can't be judged by the condition's columns, and stay"
+
+def sample_of(config: Config, report: EraseReport) -> Iterator[str]:
+    """Show a few of the records that were found, and how many can't be judged."""
+    for line in islice(shown_records(open_archive(config, report.topic, coerces=False), report.spans), SAMPLE):
+        text = line.decode().rstrip()
+        yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
+    if unjudged := sum(report.unjudged_records.values()):
+        yield f"{unjudged:,} more can't be judged by the condition's columns, and stay"

@@ -35,6 +35,7 @@ from archiver.upkeep.erase.finishing import finish
 from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseReport, OwnedSnapshots, RecordsFound
+from archiver.upkeep.erase.spans import Span
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.removal.conditions import AtOffsets, Matching
 from archiver.upkeep.removal.purge import ExpiresOwned, confirmed_time, never_owned
@@ -60,7 +61,8 @@ class EraseOptions:
 class Erase:
     """Erases the records of a topic that a condition holds for, as far as they are archived or staged by now.
 
-    Without a condition it goes on with erasures that aren't finished.
+    Without a condition it goes on with erasures that aren't finished. `agreed` are spans of records that consent
+    was given to already: the question comes only if other records are found.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Erase:
         formats: SegmentFormats = FORMATS,
         clock: Callable[[], float] | None = None,
         consent: Consent = GIVEN,
+        agreed: tuple[Span, ...] | None = None,
     ) -> None:
         self._config = config
         self._name = topic
@@ -85,7 +88,7 @@ class Erase:
         self._formats = formats
         self._clock = clock
         self._decided: dict[frozenset[int], bool] = {}
-        self._consent = ErasureConsent(config=config, topic=topic, consent=consent)
+        self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=agreed)
 
     def run(self) -> EraseReport:
         """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
@@ -141,7 +144,7 @@ class Erase:
         told = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
         erasure = new_id()
         value = {"id": erasure, CONDITION: told, "grace_seconds": int(self._options.grace)}
-        if self._consent.asks and not self._options.dry_run:
+        if self._consent.asks and self._consent.agreed is None and not self._options.dry_run:
             self._ask(work, condition, report)
         is_kept = erase_rows(
             work,

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Self
 
 from archiver.errors import ConfigError
@@ -36,6 +37,15 @@ class OffsetList:
         Raises ConfigError, which names the line, for any other line: none is left out in silence.
         """
         return cls._of(_listed(lines, name))
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self:
+        """Read a file as `read` does. Raises ConfigError if it can't be read."""
+        try:
+            with path.open(encoding="utf-8") as lines:
+                return cls.read(lines, name=str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"the list of offsets can't be read: {error}", option="--offsets-file") from error
 
     @classmethod
     def _of(cls, spans: Iterable[tuple[int, int, int]]) -> Self:

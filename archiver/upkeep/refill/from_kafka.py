@@ -18,7 +18,7 @@ from archiver.kafka.broker import BrokerClient
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.segment import SegmentFormat
-from archiver.topics.opening import open_topic
+from archiver.topics.opening import for_records, open_topic
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
@@ -86,6 +86,7 @@ class LogReader:
             if (span := _planned(one, starts[one.partition], ends[one.partition])) is not None
         ]
         if planned:
+            opened = for_records(opened, self.registry)
             engine = self.engine()
             target = target_of(
                 opened,

@@ -22,11 +22,13 @@ from archiver.observer import all_of, ignore
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
-from archiver.schemas import bloom_columns, mapping_options
+from archiver.schemas import bloom_columns
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
+from archiver.topics.assigning import ColumnAssigner
+from archiver.topics.schema_choice import waits_error
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
@@ -37,9 +39,8 @@ from catalog.iceberg.properties import metrics_properties
 from catalog.iceberg.schema_change import SchemaChange, merge
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
-from catalog.registry.ledger import refuse_raw
 from schema_mapping import names
-from schema_mapping.field_ids import Assignment, assign
+from schema_mapping.field_ids import Assignment
 from schema_mapping.raw_mapping import RAW_FORMAT
 from schema_mapping.row import part_formats, row_mapping_from_text
 
@@ -166,26 +167,14 @@ class Reprocess:
         )
 
     def _assign(self, schemas: TopicSchemas, archived: ArchivedTopic, registry: Registry) -> Assignment:
-        settings = schemas.config
-        options = mapping_options(settings)
-        if self._dry_run:
-            state = registry.ledger.load(archived.topic)
-            refuse_raw(archived.topic, state, key=schemas.key, value=schemas.value)
-            return assign(
-                state.at_least(archived.table.last_column_id),
-                key=schemas.key,
-                value=schemas.value,
-                options=options,
-                partition_source=archived.table.partition_source,
-            )
-        return registry.ledger.assign(
-            archived.topic,
-            key=schemas.key,
-            value=schemas.value,
-            table=archived.table,
-            options=options,
-            partition_source=archived.table.partition_source,
-        )
+        assigner = ColumnAssigner.of(archived.topic, schemas, registry, archived.table)
+        choice = assigner.choose(archived.table, keeps=not self._dry_run)
+        if choice.waiting is not None:
+            what = "No row is decoded again with the version in force."
+            raise waits_error(self._name, choice.waiting.changes, what=what)
+        if choice.next_version is None or self._dry_run:
+            return choice.next_version or choice.in_force
+        return assigner.assign(archived.table, expected=choice.next_version)
 
 
 def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyiceberg.types import IcebergType, StringType
+
 from archiver.errors import ConfigError
 from archiver.views.columns import Path
 from archiver.views.dialects.dialect import Place
@@ -51,6 +53,10 @@ class ClickHouse:
     def instant(self, value: str) -> str:
         """As it is."""
         return value
+
+    def cast(self, value: str, kind: IcebergType) -> str:
+        """Only a nullable type keeps nulls."""
+        return f"CAST({value} AS Nullable({'String' if isinstance(kind, StringType) else 'Float64'}))"
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
         """Whether nothing in it has a value. An empty message, all of whose fields may be null, looks alike."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pyiceberg.types import IcebergType
+
 from archiver.views.columns import Path
 from archiver.views.kinds import ByteForm
 
@@ -45,6 +47,9 @@ class Dialect(Protocol):
 
     def instant(self, value: str) -> str:
         """A point in time, of a type that a view can have."""
+
+    def cast(self, value: str, kind: IcebergType) -> str:
+        """A whole number as text or as a double. Null stays null."""
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
         """Whether a struct is null. `scalars` and `collections` are all values in it."""

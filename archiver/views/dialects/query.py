@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, Path, Source
+from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, Merged, Path, Source
 from archiver.views.dialects.dialect import Dialect, Place
 from archiver.views.kinds import Rows
 from archiver.views.view import View
@@ -72,6 +72,9 @@ def _sql(source: Source, dialect: Dialect) -> str:
             return dialect.header_map(_field(source.path, dialect), source.form)
         case Instant():
             return dialect.instant(_field(source.path, dialect))
+        case Merged():
+            older = [dialect.cast(_field(path, dialect), source.type) for path in source.older]
+            return f"coalesce({', '.join((_field(source.path, dialect), *older))})"
         case IsNull():
             scalars = [_field(path, dialect) for path in source.scalars]
             collections = [_field(path, dialect) for path in source.collections]

@@ -11,6 +11,8 @@ from archiver.views.kinds import ByteForm
 class Spark(StandardSql):
     """Spark SQL, with Iceberg's runtime."""
 
+    text_type = "STRING"
+
     def quoted(self, name: str) -> str:
         """The name in backticks."""
         return "`" + name.replace("`", "``") + "`"

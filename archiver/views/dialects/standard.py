@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyiceberg.types import IcebergType, StringType
+
 from archiver.views.columns import Path
 
 
@@ -11,6 +13,7 @@ class StandardSql:
     """The parts of a dialect in which engines follow standard SQL."""
 
     default_catalog = "lake"
+    text_type = "varchar"
 
     def quoted(self, name: str) -> str:
         """The name in double quotes."""
@@ -23,6 +26,10 @@ class StandardSql:
     def instant(self, value: str) -> str:
         """As it is."""
         return value
+
+    def cast(self, value: str, kind: IcebergType) -> str:
+        """The type's name is the engine's."""
+        return f"CAST({value} AS {self.text_type if isinstance(kind, StringType) else 'double'})"
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
         """The struct itself says so."""

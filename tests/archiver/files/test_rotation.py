@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archiver.files.rotation import PartitionBy, Rotation, partition_folder, partition_values
+from archiver.files.rotation import TOLERANCE_MS, PartitionBy, Rotation, partition_folder, partition_values
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -13,34 +13,44 @@ def rotation(partition_by: PartitionBy = "day") -> Rotation:
     return Rotation(partition_by=partition_by)
 
 
-def test_a_new_partition_ends_the_file_and_a_fall_back_does_not():
-    times = np.array([DAY, DAY + 5, 2 * DAY, DAY, 3 * DAY])
+def test_new_partitions_and_falling_times_end_the_file():
+    late = 2 * DAY - TOLERANCE_MS
+    times = np.array([DAY, DAY + 5, 2 * DAY, late, late - 1, 3 * DAY])
     runs = list(rotation().runs(times))
     assert [(run.first, run.end, run.partition_value, run.new_partition) for run in runs] == [
         (0, 2, 1, False),
         (2, 4, 2, True),
-        (4, 5, 3, True),
+        (4, 5, 1, True),
+        (5, 6, 3, True),
     ]
     assert runs[1].times.tolist() == [2 * DAY, 2 * DAY]
 
 
-def test_the_maximum_goes_on_over_groups_and_begins_anew_with_a_file():
+def test_maximum_continues_over_groups_and_starts_again_with_a_file():
     decision = rotation()
     assert [run.partition_value for run in decision.runs(np.array([3 * DAY]))] == [3]
-    late = list(decision.runs(np.array([DAY])))
+    late = list(decision.runs(np.array([3 * DAY - 5])))
     assert [(run.partition_value, run.new_partition, run.times.tolist()) for run in late] == [(3, False, [3 * DAY])]
     decision.end()
     early = list(decision.runs(np.array([DAY])))
     assert [(run.partition_value, run.new_partition) for run in early] == [(1, False)]
 
 
-def test_a_file_may_end_between_two_runs_of_a_group():
+def test_file_may_end_between_two_runs_of_a_group():
     decision = rotation()
     seen = []
     for run in decision.runs(np.array([DAY, 2 * DAY, DAY])):
         seen.append((run.first, run.end, run.new_partition))
         decision.end()
-    assert seen == [(0, 1, False), (1, 3, False)]
+    assert seen == [(0, 1, False), (1, 2, False), (2, 3, False)]
+
+
+def test_times_that_fall_all_the_time_make_few_files():
+    times = np.where(np.arange(100_000) % 2, DAY, DAY + HOUR)
+    decision = rotation()
+    files = sum(run.new_partition for group in np.split(times, 100) for run in decision.runs(group))
+    assert files <= 16 + len(times) // 4096 + 1
+    assert files > 16
 
 
 @pytest.mark.parametrize(

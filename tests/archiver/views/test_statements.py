@@ -45,7 +45,7 @@ RAW = schema(NestedField(120, "__raw__", BinaryType()))
 
 
 def view(*history: Schema, **options: Any) -> View:
-    metadata = SimpleNamespace(schemas=list(history), schema=lambda: history[-1])
+    metadata = SimpleNamespace(schemas=list(history), schema=lambda: history[-1], properties=options.pop("table", {}))
     return view_of(TABLE, cast("Any", metadata), **options)
 
 
@@ -221,3 +221,63 @@ def test_the_latest_record_is_the_latest_whatever_a_field_is_called() -> None:
     )
     connection.execute(printed(Engine.DUCKDB, found, temporary=True))
     assert sorted(connection.execute("SELECT * FROM v").fetchall()) == [(1, 1), (9, 1)]
+
+
+OLD = NestedField(110, "total", LongType())
+NEW = (NestedField(110, "total_deleted_110", LongType()), NestedField(111, "total", StringType()))
+CASTABLE = {"archiver.superseded-columns": '{"110":{"by":111,"castable":true}}'}
+LOSSY = {"archiver.superseded-columns": '{"110":{"by":111,"castable":false}}'}
+
+
+def fields_of(found: View) -> dict[str, str | None]:
+    return {column.name: column.doc for column in found.columns if "total" in column.name}
+
+
+def test_new_view_has_one_column_for_a_changed_type() -> None:
+    changed = view(schema(OLD), schema(*NEW, number=1), table=CASTABLE)
+    assert fields_of(changed) == {"total": "val.total (with the older values of val.total_deleted_110)"}
+    casts = {
+        Engine.SPARK: "coalesce(`record`.`val`.`total`, CAST(`record`.`val`.`total_deleted_110` AS STRING)) AS `total`",
+        Engine.TRINO: 'CAST("record"."val"."total_deleted_110" AS varchar)) AS "total"',
+        Engine.CLICKHOUSE: "AS Nullable(String))) AS `total`",
+    }
+    for engine, sql in casts.items():
+        assert sql in printed(engine, changed)
+    rows = [(7, None), (None, "8.50"), (None, None)]
+    duckdb.execute("CREATE OR REPLACE TABLE changed (val STRUCT(total_deleted_110 BIGINT, total VARCHAR))")
+    duckdb.executemany("INSERT INTO changed VALUES ({'total_deleted_110': ?, 'total': ?})", rows)
+    sql = printed(
+        Engine.DUCKDB, view(schema(OLD), schema(*NEW, number=1), table=CASTABLE, choice=Choice(wanted=("total",)))
+    )
+    query = sql.partition(" AS\n")[2].replace('"lake"."my.shop"."orders"', "changed")
+    assert duckdb.execute(query).fetchall() == [("7",), ("8.50",), (None,)]
+
+
+def test_values_that_do_not_fit_get_two_columns_with_comments() -> None:
+    changed = view(schema(OLD), schema(*NEW, number=1), table=LOSSY)
+    assert fields_of(changed) == {
+        "total": "val.total_deleted_110 (rows from before its type changed; newer rows: val_total)",
+        "val_total": "val.total (rows since its type changed; older rows: total)",
+    }
+
+
+def test_existing_view_merges_only_on_request() -> None:
+    history = (schema(OLD), schema(*NEW, number=1))
+    before = view(schema(OLD))
+    kept = view(*history, table=CASTABLE, given=before.names)
+    assert list(fields_of(kept)) == ["total", "val_total"]
+    assert list(fields_of(view(*history, table=CASTABLE, given=kept.names))) == ["total", "val_total"]
+    merged = view(*history, table=CASTABLE, given=kept.names, merge_changed=True)
+    assert list(fields_of(merged)) == ["total"]
+    assert list(fields_of(view(*history, table=CASTABLE, given=merged.names))) == ["total"]
+
+
+def test_merged_view_survives_the_next_change_of_type() -> None:
+    history = (schema(OLD), schema(*NEW, number=1))
+    merged = view(*history, table=CASTABLE)
+    third = schema(
+        NEW[0], NestedField(111, "total_deleted_111", StringType()), NestedField(112, "total", BinaryType()), number=2
+    )
+    table = {"archiver.superseded-columns": '{"110":{"by":112,"castable":false},"111":{"by":112,"castable":false}}'}
+    changed = view(*history, third, table=table, given=merged.names)
+    assert list(fields_of(changed)) == ["total", "val_total"]

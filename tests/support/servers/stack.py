@@ -117,6 +117,7 @@ class Stack:
         """Write an archiver.toml with a database, a spool, a journal and table names of its own, and return its path.
 
         `topics` holds a `[topics.NAME]` section for each name; `overrides` are merged into the sections they name.
+        Schema changes are applied without approval, unless a section says another `on_schema_change`.
         """
         folder = self.scratch / unique("config")
         folder.mkdir(parents=True)
@@ -124,7 +125,10 @@ class Stack:
         document["registry"]["dsn"] = self.database()
         document["archive"]["spool"] = str(folder / "spool")
         document["archive"]["journal"] += f"/{folder.name}"  # who walks through one doesn't read those of all tests
-        document["topics"] = {name: {"table": f"kafka.{unique('t')}", **keys} for name, keys in (topics or {}).items()}
+        document["topics"] = {
+            name: {"table": f"kafka.{unique('t')}", "on_schema_change": "apply", **keys}
+            for name, keys in (topics or {}).items()
+        }
         for section, values in overrides.items():
             document.setdefault(section, {}).update(values)
         path = folder / "archiver.toml"

@@ -1,0 +1,72 @@
+"""An erasure over several topics on the command line, and its certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archiver.cli.error_output import print_error
+from archiver.errors import ConfigError
+
+if TYPE_CHECKING:
+    from archiver.audit.signing import SigningKey
+    from archiver.config import Config
+    from archiver.terminal.output import Output
+    from archiver.upkeep.consent import Consent
+    from archiver.upkeep.erase.job import EraseOptions
+    from archiver.upkeep.erase.plan import ErasurePlan, PlanReport
+    from archiver.upkeep.erase.report import EraseEvent
+
+
+def run_plan(
+    loaded: Config,
+    plan: ErasurePlan,
+    output: Output[EraseEvent],
+    *,
+    options: EraseOptions,
+    consent: Consent,
+    certificate: Path | None,
+    as_json: bool,
+) -> bool:
+    """Erase the records of a plan, and write the certificate. Return whether all of them are gone.
+
+    Raises ConfigError before any work if the certificate can't be signed or written.
+    """
+    from archiver.upkeep.erase.plan import ErasePlan
+
+    key = None if certificate is None else _key(loaded, certificate)
+    with output:
+        report = ErasePlan(config=loaded, plan=plan, observer=output, options=options, consent=consent).run()
+    for error in report.errors.values():
+        print_error(error, as_json=as_json)
+    if certificate is not None and key is not None:
+        _write(report, loaded, certificate, key, as_json=as_json)
+    return report.succeeded
+
+
+def _key(loaded: Config, certificate: Path) -> SigningKey:
+    from archiver.audit.signing import MAKE_KEY, SigningKey
+    from archiver.upkeep.erase.certificate import check_place
+
+    if loaded.audit.signing_key is None:
+        raise ConfigError(
+            f"a certificate is signed: make a key with `{MAKE_KEY}`, and set `signing_key` in [audit]",
+            key="audit.signing_key",
+        )
+    check_place(certificate)
+    return SigningKey.load(loaded.audit.signing_key)
+
+
+def _write(report: PlanReport, loaded: Config, path: Path, key: SigningKey, *, as_json: bool) -> None:
+    from archiver.audit.trail import author
+    from archiver.terminal.console import TextConsole
+    from archiver.terminal.json_lines import write_line
+    from archiver.upkeep.erase.certificate import write_certificate
+
+    files = write_certificate(report, path, key, author(loaded.audit))
+    if as_json:
+        write_line("certificate", files=list(files), key_id=key.id, succeeded=report.succeeded)
+    else:
+        TextConsole().print(
+            f"The certificate is in {files[0]}, signed with key {key.id}; the page for people is {files[1]}"
+        )

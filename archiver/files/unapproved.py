@@ -1,0 +1,114 @@
+"""Values that fit only a schema change that waits for approval: they are kept raw, with an error code.
+
+A value fits the waiting change better if the mapping in force can't decode it, or finds fields that it doesn't know,
+and the waiting mapping does better. `archiver reprocess` gives these values columns once the change is approved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.files.recognition import UNAPPROVED_SCHEMA, Mask, Sizes, UnknownFields
+from archiver.schemas import EnvelopeReader
+from archiver.schemas.decode import decode_values, has_errors
+from archiver.storage.row_columns import field_id
+from schema_mapping import names
+from schema_mapping.row import RowMapping
+
+if TYPE_CHECKING:
+    from catalog.model import SchemaNumber
+    from schema_mapping.value_format import ValueMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingMapping:
+    """The mapping that a waiting schema change would have, and the readers of its envelopes. A value that pickles."""
+
+    row: RowMapping
+    key_envelope: EnvelopeReader | None = None
+    value_envelope: EnvelopeReader | None = None
+
+    def part(self, part: str) -> tuple[ValueMapping, EnvelopeReader | None]:
+        """Return the mapping and the reader of `key` or `value`."""
+        if part == names.KEY:
+            return self.row.key, self.key_envelope
+        return self.row.value, self.value_envelope
+
+
+class UnapprovedValues:
+    """Finds the values that fit `waiting` better than the mapping `in_force`."""
+
+    def __init__(self, in_force: RowMapping, waiting: WaitingMapping) -> None:
+        self._waiting = waiting
+        self._unknown = {"key": _unknown_fields(in_force.key), "value": _unknown_fields(in_force.value)}
+        self._unknown_then = {part: _unknown_fields(waiting.part(part)[0]) for part in self._unknown}
+
+    def keep_raw(
+        self, part: str, rows: pa.StructArray, records: pa.RecordBatch, *, seen: set[SchemaNumber] | None = None
+    ) -> pa.StructArray:
+        """Return the rows, with only `__raw__` and `__err__` in the rows that fit the waiting change better.
+
+        `part` is `key` or `value`; `rows` are decoded from this column of `records`. Raises what `decode_values` does.
+        """
+        mapping, envelope = self._waiting.part(part)
+        if rows.type.get_field_index(names.ERR) < 0 or not has_errors(mapping):
+            return rows
+        failed, unknown = _failed(rows), _unknown_bytes(self._unknown[part], rows)
+        misfits = np.flatnonzero(failed | (unknown > 0))
+        if not len(misfits):
+            return rows
+        chosen = pa.array(misfits)
+        again = decode_values(
+            mapping,
+            records.column(part).take(chosen),
+            envelope,
+            headers=records.column("headers").take(chosen),
+            seen=seen,
+        )
+        fewer = _unknown_bytes(self._unknown_then[part], again) < unknown[misfits]
+        better = ~_failed(again) & (failed[misfits] | fewer)
+        if not better.any():
+            return rows
+        waits = np.zeros(len(rows), np.bool_)
+        waits[misfits[better]] = True
+        return _without_columns(rows, records.column(part), waits)
+
+
+def _failed(rows: pa.StructArray) -> Mask:
+    return np.asarray(rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _unknown_fields(mapping: ValueMapping) -> UnknownFields | None:
+    """Return all columns of unknown fields, also of bytes that have no columns on purpose."""
+    kind = mapping.arrow_type
+    return UnknownFields.of(kind, frozenset(_unrecognized_ids(kind)))
+
+
+def _unrecognized_ids(kind: pa.DataType) -> Iterator[int]:
+    if not pa.types.is_nested(kind):
+        return
+    for child in (kind.field(index) for index in range(kind.num_fields)):
+        if child.name == names.UNRECOGNIZED and (identifier := field_id(child)) is not None:
+            yield identifier
+        yield from _unrecognized_ids(child.type)
+
+
+def _unknown_bytes(columns: UnknownFields | None, rows: pa.StructArray) -> Sizes:
+    sizes = None if columns is None else columns.sizes(rows)
+    return np.zeros(len(rows), np.int64) if sizes is None else sizes
+
+
+def _without_columns(rows: pa.StructArray, values: pa.BinaryArray, waits: Mask) -> pa.StructArray:
+    """Return the rows with null in every column of the marked rows but `__raw__` and `__err__`."""
+    kept = pa.array(np.arange(len(rows)), mask=waits)
+    columns = {field.name: column for field, column in zip(rows.type, rows.take(kept).flatten(), strict=True)}
+    marked = pa.array(waits)
+    columns[names.RAW] = pc.if_else(marked, values.cast(pa.binary()), columns[names.RAW])
+    columns[names.ERR] = pc.if_else(marked, UNAPPROVED_SCHEMA, columns[names.ERR])
+    return pa.StructArray.from_arrays(list(columns.values()), fields=list(rows.type), mask=values.is_null())

@@ -1,0 +1,147 @@
+"""Assigns a topic's columns: of the version in force, and of a new version with its first records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self, TypedDict
+
+from archiver.files.unapproved import WaitingMapping
+from archiver.schemas import mapping_options
+from archiver.schemas.topic_schemas import TopicSchemas
+from archiver.topics.partitioning import partition_source
+from archiver.topics.schema_choice import OnSchemaChange, SchemaChoice, choose_version
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.registry.ledger import refuse_raw, unchanged_columns
+from catalog.registry.ledger_rows import SeenLedger
+from schema_mapping.columns.options import MappingOptions
+from schema_mapping.field_ids import Assignment, assign
+from schema_mapping.row import PartitionSource
+from schema_mapping.value_format import DeclaredSchema
+
+
+class Columns(TypedDict):
+    """The schemas and options that a topic's columns are assigned by."""
+
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
+    options: MappingOptions
+    partition_source: PartitionSource
+
+
+def columns_of(schemas: TopicSchemas, source: PartitionSource) -> Columns:
+    """Return what the columns of a topic are assigned by. `source` is what its table is partitioned by."""
+    return {
+        "key": schemas.key,
+        "value": schemas.value,
+        "options": mapping_options(schemas.config),
+        "partition_source": source,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnAssigner:
+    """Assigns the columns of `topic` by `schemas`. `accept_raw` is consent to become raw, and to all it breaks."""
+
+    topic: TopicRow
+    schemas: TopicSchemas
+    registry: Registry
+    columns: Columns
+    accept_raw: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        topic: TopicRow,
+        schemas: TopicSchemas,
+        registry: Registry,
+        table: ArchiveTable | None,
+        *,
+        accept_raw: bool = False,
+    ) -> Self:
+        """Return the assigner of a topic with this table. None stands for a table that isn't made yet."""
+        columns = columns_of(schemas, partition_source(schemas.config, table))
+        return cls(topic=topic, schemas=schemas, registry=registry, columns=columns, accept_raw=accept_raw)
+
+    @property
+    def policy(self) -> OnSchemaChange:
+        """What becomes of changes that break queries."""
+        return "apply" if self.accept_raw else self.schemas.config.on_schema_change
+
+    def assign(self, table: ArchiveTable | None, *, expected: Assignment | None = None) -> Assignment:
+        """Assign the columns and store them. Raises what `assign_columns` raises."""
+        return self.registry.ledger.assign(
+            self.topic, table=table, expected=expected, accept_raw=self.accept_raw, **self.columns
+        )
+
+    def choose(self, table: ArchiveTable, seen: SeenLedger | None = None, *, keeps: bool = True) -> SchemaChoice:
+        """Choose the version of the next records. A new version isn't stored yet: see `assign`.
+
+        `seen` is the ledger as it was read a short time ago. With `keeps`, the registry records that an older version
+        is requested again, and which change waits. Raises what `assign_columns` raises.
+        """
+        if seen is None:
+            seen = self.registry.ledger.read_together([self.topic]).get(self.topic.id)
+        if seen is None or not seen.state.versions:
+            return SchemaChoice(in_force=self.assign(table))
+        unchanged = unchanged_columns(seen, table=table, accept_raw=self.accept_raw, **self.columns)
+        if unchanged is not None:
+            choice = SchemaChoice(in_force=unchanged)
+        else:
+            choice = self._choose_changed(table, seen, keeps=keeps)
+        if keeps:
+            self._note_waiting(choice, seen)
+        return choice
+
+    def _choose_changed(self, table: ArchiveTable, seen: SeenLedger, *, keeps: bool) -> SchemaChoice:
+        state = seen.state.at_least(table.last_column_id)
+        if not self.accept_raw:
+            refuse_raw(self.topic, state, key=self.columns["key"], value=self.columns["value"])
+        self.registry.ledger.check_table(self.topic, table)
+        candidate = assign(state, now=seen.now if keeps else None, **self.columns)
+        if not candidate.is_new:
+            return SchemaChoice(in_force=self.assign(table, expected=candidate) if keeps else candidate)
+        return choose_version(
+            state,
+            candidate,
+            policy=self.policy,
+            has_records=bool(table.offsets),
+            approved=self.registry.schema_changes.of_topics([self.topic])[self.topic.id],
+        )
+
+    def _note_waiting(self, choice: SchemaChoice, seen: SeenLedger) -> None:
+        """Record the change that waits, for `archiver status`; or that none waits any more."""
+        waiting = choice.waiting
+        if waiting is not None:
+            self.registry.schema_changes.note_waiting(
+                self.topic,
+                base_version=waiting.base_version,
+                fingerprint=waiting.candidate.fingerprint,
+                changes=waiting.changes,
+            )
+        elif seen.has_waiting:
+            self.registry.schema_changes.forget_waiting(self.topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextVersion:
+    """A new schema version that is stored with the first records that use it."""
+
+    assignment: Assignment
+    assigner: ColumnAssigner
+
+    def store(self, table: ArchiveTable) -> Assignment:
+        """Store the version. Raises ColumnsMoved if another process changed the topic's columns."""
+        return self.assigner.assign(table, expected=self.assignment)
+
+
+def waiting_mapping(choice: SchemaChoice, schemas: TopicSchemas) -> WaitingMapping | None:
+    """Return the mapping of the change that waits. None if none waits."""
+    if choice.waiting is None:
+        return None
+    return WaitingMapping(
+        row=choice.waiting.candidate.row,
+        key_envelope=schemas.key_envelope,
+        value_envelope=schemas.value_envelope,
+    )

@@ -1,0 +1,93 @@
+"""Which schema version a topic's records are archived with: the version in force, or a new one if it may be made.
+
+A new version is stored with the first records that use it. If it breaks queries, it must be approved first, unless the
+topic says `on_schema_change = "apply"`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Literal, TypeAlias
+
+from archiver.config.model import TopicConfig
+from archiver.errors import SchemaChangeWaits
+from catalog.registry.schema_changes import StoredChange
+from schema_mapping.columns.compatibility import broken_rules
+from schema_mapping.columns.evolution import Change
+from schema_mapping.columns.ledger import LedgerState
+from schema_mapping.field_ids import Assignment, assignment_in_force
+
+OnSchemaChange: TypeAlias = Literal["apply", "compatible", "halt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingChange:
+    """A schema change that waits for approval. `changes` break queries."""
+
+    candidate: Assignment
+    base_version: int
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChoice:
+    """The assignment in force, and what follows it: a version that may be stored, or a change that waits.
+
+    At most one of the two is set.
+    """
+
+    in_force: Assignment
+    next_version: Assignment | None = None
+    waiting: WaitingChange | None = None
+
+
+def choose_version(
+    state: LedgerState,
+    candidate: Assignment,
+    *,
+    policy: OnSchemaChange,
+    has_records: bool,
+    approved: Iterable[StoredChange] = (),
+) -> SchemaChoice:
+    """Decide on `candidate`, which would be a new version of a ledger that has one.
+
+    A table without records (`has_records`) takes any change: no query has read it.
+    """
+    in_force = assignment_in_force(state)
+    changes = tuple(broken.change for broken in broken_rules(candidate.changes))
+    if not changes or policy == "apply" or not has_records or _is_approved(state, candidate, approved):
+        return SchemaChoice(in_force=in_force, next_version=candidate)
+    waiting = WaitingChange(candidate=candidate, base_version=state.newest, changes=changes)
+    return SchemaChoice(in_force=in_force, waiting=waiting)
+
+
+def _is_approved(state: LedgerState, candidate: Assignment, approved: Iterable[StoredChange]) -> bool:
+    key = (state.newest, candidate.fingerprint)
+    return any(change.is_approved and (change.base_version, change.fingerprint) == key for change in approved)
+
+
+def waits_error(topic: str, changes: Iterable[Change], *, what: str) -> SchemaChangeWaits:
+    """Return the error for work that can't continue before the change is approved."""
+    columns = ", ".join(f"{change.column} ({change.kind})" for change in changes)
+    command = f"archiver schema approve {shlex.quote(topic)}"
+    return SchemaChangeWaits(
+        f"the topic's schema has changes that break queries of the table: {columns}. {what} Look at them with"
+        f" `archiver schema diff {shlex.quote(topic)}`, then approve them with `{command}`, or restore the schema",
+        topic=topic,
+    )
+
+
+def waiting_error(config: TopicConfig, stored: Iterable[StoredChange]) -> SchemaChangeWaits | None:
+    """Return the error if one of the stored changes waits for approval. None if none waits."""
+    waiting = next((change for change in stored if not change.is_approved), None)
+    if waiting is None or config.on_schema_change == "apply":
+        return None
+    since = f"It waits since {waiting.waits_since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if config.on_schema_change == "halt":
+        what = f"{since}, and the topic stops until it is approved."
+    else:
+        what = f"{since}. Until it is approved, values that fit only the new schema are kept raw."
+    return waits_error(config.name, waiting.changes, what=what)

@@ -1,0 +1,164 @@
+"""The certificate of an erasure: signed JSON, and beside it an HTML page for people.
+
+It names no condition and no salt: the condition may be a person's name, and the salt would prove it to every reader.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from archiver.audit.entry import Author
+from archiver.audit.signing import SigningKey
+from archiver.errors import ConfigError
+from archiver.upkeep.erase.plan import PlanReport
+from archiver.upkeep.erase.report import EraseReport
+from schema_mapping.errors import ContextError
+
+FORMAT: Final = 1
+KIND: Final = "archiver erase"
+PAGE: Final = ".html"
+_SHOWN: Final = 200
+"""The page lists at most this many spans of a topic. The JSON has all."""
+
+_STYLE: Final = (
+    "body{font-family:sans-serif;max-width:60em;margin:2em auto}td,th{text-align:left;padding:.2em 1em .2em 0}"
+)
+
+
+def check_place(path: Path) -> None:
+    """Raise ConfigError if the certificate can't be written there."""
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ConfigError(
+            "The certificate can't be written there: name a file in a folder that this user may write to",
+            file=str(path),
+        )
+
+
+def document_of(report: PlanReport, author: Author) -> dict[str, Any]:
+    """Return the certificate as JSON values, without fractions."""
+    return {
+        "format": FORMAT,
+        "kind": KIND,
+        "made_ms": time.time_ns() // 1_000_000,
+        "archiver": author.version,
+        "host": author.host,
+        "principal": author.principal,
+        "reason": report.plan.reason,
+        "succeeded": report.succeeded,
+        "records": sum(topic.rows for topic in report.reports),
+        "topics": [_topic_json(topic) for topic in report.reports],
+        "failed": [{"topic": topic, "error": _text(error)} for topic, error in sorted(report.errors.items())],
+    }
+
+
+def write_certificate(report: PlanReport, path: Path, key: SigningKey, author: Author) -> tuple[str, str]:
+    """Write the JSON and the page; return their paths. Each file is there whole or not at all. Raises ConfigError."""
+    document = document_of(report, author)
+    signed = {"certificate": document, "signature": key.sign(document).to_json()}
+    page = path.with_name(path.name + PAGE)
+    _put(path, json.dumps(signed, indent=1, ensure_ascii=False) + "\n")
+    _put(page, page_of(document, key.id))
+    return str(path), str(page)
+
+
+def page_of(document: Mapping[str, Any], key_id: str) -> str:
+    """Return the page of a certificate that is signed by this key."""
+    return "\n".join(_lines(document, key_id)) + "\n"
+
+
+def _topic_json(report: EraseReport) -> dict[str, Any]:
+    return {
+        "topic": report.topic,
+        "table": report.table,
+        "succeeded": report.succeeded,
+        "erasure": report.erasure,
+        "condition_hash": report.condition_hash,
+        "records": report.rows,
+        "files_rewritten": report.files,
+        "objects_deleted": report.purged.deleted,
+        "offsets": [list(span) for span in report.spans],
+        "commits": list(report.commits),
+        "not_finished": list(report.unfinished),
+        "not_judged_records": sum(report.unjudged_records.values()),
+        "doubtful": list(report.doubtful),
+        "copies_left": [*report.copies, *report.local],
+        "partition_columns": list(report.partition_columns),
+        "failures": [{"file": path, "error": _text(error)} for path, error in sorted(report.failures.items())],
+    }
+
+
+def _lines(document: Mapping[str, Any], key_id: str) -> Iterator[str]:
+    made = datetime.fromtimestamp(document["made_ms"] / 1000, UTC).isoformat(timespec="seconds")
+    yield f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Erasure</title><style>{_STYLE}</style>'
+    yield "</head><body><h1>Certificate of erasure</h1>"
+    if document["succeeded"]:
+        yield "<p><strong>No object of the archive has the records any more.</strong></p>"
+    else:
+        yield "<p><strong>The erasure is not finished: see below what is left.</strong></p>"
+    facts = {
+        "reason": document["reason"] or "not given",
+        "records": f"{document['records']:,}",
+        "made": f"{made} by archiver {document['archiver']} on {document['host']}, {document['principal']}",
+        "signature": f"Ed25519, key {key_id}, in the JSON file beside this page",
+    }
+    yield from _table(facts)
+    for topic in document["topics"]:
+        yield from _topic(topic)
+    for failed in document["failed"]:
+        yield f"<h2>{escape(failed['topic'])}</h2><p><strong>Not erased.</strong> {escape(failed['error'])}</p>"
+    yield "<p>Records in Kafka, in backups and in exports are not part of this certificate.</p></body></html>"
+
+
+def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
+    yield f"<h2>{escape(topic['topic'])}</h2>"
+    yield from _table(
+        {
+            "table": topic["table"],
+            "state": "erased" if topic["succeeded"] else "not finished",
+            "records": f"{topic['records']:,}",
+            "files rewritten": f"{topic['files_rewritten']:,}",
+            "objects deleted": f"{topic['objects_deleted']:,}",
+            "erasure": topic["erasure"] or "none: no such records",
+            "commits": ", ".join(topic["commits"]),
+            "hash of the condition": topic["condition_hash"],
+            "records that could not be judged": f"{topic['not_judged_records']:,}",
+            "erasures not finished": ", ".join(topic["not_finished"]),
+            "copies left": ", ".join(topic["copies_left"]),
+            "columns whose values stay in manifests": ", ".join(topic["partition_columns"]),
+            "files that failed": ", ".join(failure["file"] for failure in topic["failures"]),
+        }
+    )
+    if topic["offsets"]:
+        yield "<table><tr><th>partition</th><th>first offset</th><th>last offset</th></tr>"
+        for partition, start, end in topic["offsets"][:_SHOWN]:
+            yield f"<tr><td>{partition}</td><td>{start:,}</td><td>{end - 1:,}</td></tr>"
+        yield "</table>"
+        if (more := len(topic["offsets"]) - _SHOWN) > 0:
+            yield f"<p>{more:,} more spans are in the JSON file.</p>"
+
+
+def _table(facts: Mapping[str, str]) -> Iterator[str]:
+    yield "<table>"
+    yield from (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts.items() if text)
+    yield "</table>"
+
+
+def _put(path: Path, text: str) -> None:
+    fresh = path.with_name(f"{path.name}.tmp")
+    try:
+        fresh.write_text(text, "utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise ConfigError("The certificate can't be written", file=str(path), cause=str(error)) from error
+
+
+def _text(error: ContextError) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,73 @@
+"""Certificates of erasures: signed as a whole, without the condition, and a page that escapes what it shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from archiver.audit.entry import Author
+from archiver.audit.signing import PublicKey, Signature, SigningKey
+from archiver.errors import ConfigError, SignatureInvalid, UpkeepError
+from archiver.records.where import Where
+from archiver.upkeep.erase.certificate import check_place, write_certificate
+from archiver.upkeep.erase.plan import ErasurePlan, PlannedErasure, PlanReport
+from archiver.upkeep.erase.report import EraseReport
+
+AUTHOR = Author(principal="dana", host="vm", version="0.1.0")
+SECRET = "jane@example.com"
+
+
+def report(*, fails: bool = False) -> PlanReport:
+    condition = Where.parse(f"key = '{SECRET}'")
+    plan = ErasurePlan(erasures=(PlannedErasure(topic="a<b", condition=condition),), reason="<script>114</script>")
+    done = EraseReport(
+        topic="a<b",
+        table="kafka.a",
+        dry_run=False,
+        erasure="01E",
+        condition_hash="ab12",
+        salt="5a17",
+        rows=3,
+        files=1,
+        spans=((0, 5, 7), (1, 2, 3)),
+        commits=["01C"],
+    )
+    errors = {"clicks": UpkeepError("the table lacks rows", topic="clicks")} if fails else {}
+    return PlanReport(plan=plan, reports=(done,), errors=errors)
+
+
+def test_certificate_is_signed_and_names_no_person(tmp_path: Path) -> None:
+    key = SigningKey.generate(tmp_path / "key.pem", tmp_path / "public.pem")
+    paths = write_certificate(report(), tmp_path / "erased.json", key, AUTHOR)
+    texts = [Path(path).read_text() for path in paths]
+    assert not any(secret in text for text in texts for secret in (SECRET, "5a17"))
+    signed = json.loads(texts[0])
+    public, signature = PublicKey.load(tmp_path / "public.pem"), Signature.from_json(signed["signature"])
+    public.check(signed["certificate"], signature)
+    assert signed["certificate"]["topics"][0]["offsets"] == [[0, 5, 7], [1, 2, 3]]
+    signed["certificate"]["topics"][0]["records"] = 4
+    with pytest.raises(SignatureInvalid):
+        public.check(signed["certificate"], signature)
+    page = texts[1]
+    assert paths[1].endswith("erased.json.html")
+    assert "No object of the archive has the records any more" in page
+    assert "<script>" not in page
+    assert "a&lt;b" in page
+    assert key.id in page
+
+
+def test_unfinished_erasure_says_so(tmp_path: Path) -> None:
+    key = SigningKey.generate(tmp_path / "key.pem", tmp_path / "public.pem")
+    paths = write_certificate(report(fails=True), tmp_path / "erased.json", key, AUTHOR)
+    document = json.loads(Path(paths[0]).read_text())["certificate"]
+    assert not document["succeeded"]
+    assert document["failed"][0]["topic"] == "clicks"
+    assert "The erasure is not finished" in Path(paths[1]).read_text()
+
+
+def test_place_is_checked_before_work(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none" / "erased.json"):
+        with pytest.raises(ConfigError):
+            check_place(path)
