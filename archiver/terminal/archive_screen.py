@@ -75,7 +75,7 @@ class ArchiveScreen(Bars):
                 yield "waiting", {"on": event.on, "error": error_json(event.error)}
             case TopicsOpened():
                 yield "topics_opened", {"tables": dict(event.tables)}
-            case SchemaRegistryDown() | SchemaChanged() | SchemaDoubted():
+            case SchemaRegistryDown() | SchemaChanged() | SchemaChangeWaiting() | SchemaDoubted() | TableNoted():
                 yield _schema(event)
             case PartitionsSeen():
                 yield "looked", _seen(event)
@@ -334,6 +334,9 @@ def _schema(event: SchemaEvent) -> Line:
         case SchemaChanged():
             changes = [change.to_json() for change in event.changes]
             return "schema_changed", {"topic": event.topic, "version": event.version, "changes": changes}
+        case SchemaChangeWaiting():
+            changes = [change.to_json() for change in event.changes]
+            return "schema_change_waiting", {"topic": event.topic, "changes": changes}
         case SchemaDoubted():
             about = {"part": event.part, "doubt": event.doubt.name.lower(), "why": event.doubt.value}
             return "schema_doubted", {"topic": event.topic, **about, "counts": asdict(event.fit)}

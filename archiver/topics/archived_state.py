@@ -15,6 +15,7 @@ from archiver.topics.catalog_pool import CatalogPool
 from archiver.topics.hidden_rows import hidden_rows
 from archiver.topics.owner_status import open_erasures, owner_remarks
 from archiver.topics.state import PartitionStatus, TopicStatus
+from archiver.topics.table_identity import identified
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
@@ -56,7 +57,9 @@ class ArchivedState:
 
     def _look(self, known: _Known, catalog: TableCatalog) -> TopicStatus:
         """What registry and table say of a topic. Called in threads of their own."""
-        checked = check_archive(known.row, self._registry, partial(catalog.load, known.row), formats=self._formats)
+        row, registry = known.row, self._registry
+        load = partial(identified, row, registry, partial(catalog.load, row))
+        checked = check_archive(row, registry, load, formats=self._formats)
         waiting = Counter(part.partition for part in self._registry.files.pending(known.row))
         return with_check(
             replace(
