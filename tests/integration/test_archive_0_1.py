@@ -191,13 +191,13 @@ def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
     done = [
         upgraded.run("erase", "shipments", "--where", "key = 'k3'", "--yes"),
         upgraded.run("erase", "orders", "--where", "offset = 20", "--yes"),
-        upgraded.run("erase", "payments", "--where", "partition = 0 and offset = 60", "--yes"),
+        upgraded.run("erase", "payments", "--where", "partition = 0 and offset = 101", "--yes"),
     ]
     upgraded.gone += [
         lambda topic, record: topic == "customers" and record.key == b"dora" and record.offset < 40,
         lambda topic, record: topic == "shipments" and record.key == b"k3",
         lambda topic, record: topic == "orders" and record.offset == 20,
-        lambda topic, record: topic == "payments" and (record.partition, record.offset) == (0, 60),
+        lambda topic, record: topic == "payments" and (record.partition, record.offset) == (0, 101),
     ]
     said = {"refused": refused, "tagged": tagged, "held": held, "finished": finished, "done": done}
     return {**said, "replay": upgraded.check("customers", "shipments", "orders", "payments")}
