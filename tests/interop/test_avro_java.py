@@ -35,7 +35,8 @@ def rewritten(cases: list[tuple[Any, list[bytes]]]) -> list[list[bytes | None]]:
         given += [framed[0], struct.pack(">i", len(values)), *framed[1:]]
     command = [find_java().executable, "-Xmx512m", "-cp", f"{JARS}/*", str(SOURCE)]
     output = subprocess.run(command, input=b"".join(given), stdout=subprocess.PIPE, check=True, timeout=300).stdout
-    at, answers = 0, []
+    at = 0
+    answers: list[list[bytes | None]] = []
     for _, values in cases:
         answers.append([])
         for _ in values:

@@ -42,7 +42,10 @@ def writer_of(offset: int) -> int:
 def value_of(offset: int) -> bytes | None:
     if offset % 7 == 3:
         return (None, b"", b"\x81")[offset % 3]
-    order = {"lines": ["a", None][: offset % 3], "paid": [None, ("int", offset), ("string", "x")][offset % 3]}
+    order: dict[str, Any] = {
+        "lines": ["a", None][: offset % 3],
+        "paid": [None, ("int", offset), ("string", "x")][offset % 3],
+    }
     order |= {"local": 1_700_000_000_000 + offset, "id": offset, "number": 2**40 + offset, "note": f"n{offset}"}
     return written(OLD if offset < 20 or writer_of(offset) else NEW, order)
 

@@ -50,7 +50,7 @@ TRADE: dict[str, Any] = {"type": "record", "name": "Trade", "fields": FIELDS}
 
 
 def trade(number: int) -> dict[str, Any]:
-    source = [("string", f"s{number}"), None, ("int", number), ("Desk", {})][number % 4]
+    source: Any = [("string", f"s{number}"), None, ("int", number), ("Desk", {})][number % 4]
     return {
         "id": number,
         "day": 19_700 + number,
@@ -70,7 +70,7 @@ def trade(number: int) -> dict[str, Any]:
 
 def test_file_has_all_types_and_gives_every_byte_back(tmp_path: Path) -> None:
     row = assign(LedgerState(), value=AvroSchema.of(json.dumps(TRADE))).row
-    values = [written(TRADE, trade(number)) for number in range(COUNT)]
+    values: list[bytes | None] = [written(TRADE, trade(number)) for number in range(COUNT)]
     values[7:9] = b"no trade", None
     log = [batch(base, *(Record(value=value) for value in values[base : base + 100])) for base in range(0, COUNT, 100)]
     result = translate_range(Bench(folder=tmp_path, source=LogInMemory(log=log), row=row).task(0, COUNT))
