@@ -6,6 +6,7 @@ exactly when a reader with Java's rules refuses, every byte back, neighbours unh
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,8 @@ from tests.support.schemas.random_choices import SeededChoices
 from tests.support.schemas.strategies_avro import mapping_of, written
 
 ENVELOPE, LARGE, TWO_WRITERS = 1, 2, 4
+RECURSION: Final = 50_000
+"""Python's limit for the plain reader: the kernel reads 1,000 levels."""
 PREFIX: Final = b"\0\0\0\0\7"
 
 
@@ -117,6 +120,7 @@ def check(octets: bytes) -> None:
     rows = tried.mapping.decode(given, which=which, prefix_lengths=lengths)
     rows.validate(full=True)
     assert tried.mapping.encode(rows).to_pylist() == values
+    sys.setrecursionlimit(max(RECURSION, sys.getrecursionlimit()))
     error = rows.field("__err__")[1].as_py()
     if error is None or not error.startswith("too_deep"):
         assert (error is None) == is_readable(tried.schema, payload), error

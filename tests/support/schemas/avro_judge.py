@@ -5,7 +5,6 @@ It is written from the specification and Java's `BinaryDecoder`, and shares noth
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,8 +18,7 @@ class Unreadable(Exception):
 
 
 def is_readable(schema: Any, value: bytes) -> bool:
-    """Whether Java's reader reads the value; bytes after it don't matter, and depth is no limit."""
-    sys.setrecursionlimit(50_000)
+    """Whether Java's reader reads the value; bytes after it don't matter. Deep values need a high recursion limit."""
     reader = _PlainReader(value, {})
     _define(schema, reader.types)
     try:
