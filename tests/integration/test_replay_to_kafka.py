@@ -95,10 +95,10 @@ def test_everything_that_a_broker_serves_arrives(stack: Stack, tmp_path: Path) -
     archive_once(config, topic)
     target, file = unique("copy"), tmp_path / "map.jsonl"
 
-    small = stack.topic(PARTITIONS, {"message.timestamp.before.max.ms": "86400000"})
+    small = stack.topic(PARTITIONS, {"message.timestamp.before.max.ms": "86400000", "max.message.bytes": "500"})
     refusal = refused(config, topic, "--progress-topic", f"progress-of-{small}", "--to-kafka", small)
     assert "nothing was sent" in refusal
-    assert "are larger" in refusal
+    assert "larger, the first with" in refusal
     assert "set its message.timestamp.before.max.ms to 9223372036854775807" in refusal
     assert from_kafka(stack, small, PARTITIONS) == []
     report = moved(config, topic, target, "--create", "--offset-map", file)
