@@ -94,7 +94,7 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
             connection.execute("UPDATE topics SET table_uuid = %s WHERE id = %s", (table_uuid, topic.id))
         except psycopg.errors.UniqueViolation as error:
             raise _taken(topic, taken_by=None) from error
-    elif known != table_uuid:
+    elif known is not None and known != table_uuid:
         raise _other_table(topic, known, table_uuid)
 
 
