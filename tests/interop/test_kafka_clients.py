@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -35,8 +35,6 @@ from tests.support.servers.stack import Stack
 pytestmark = pytest.mark.interop
 
 PARTITIONS = 2
-PLAIN_ONLY = ("rskafka", "@platformatic/kafka")
-"""Clients that can't read the odd topics from Kafka either."""
 NEW = "consumer"
 _NUMBERS = count()
 
@@ -51,31 +49,24 @@ class Served:
     odd: str
     times: str
     appended: str
-    plain: str
-
-    def topics(self, client: KafkaClient) -> tuple[str, ...]:
-        """The topics that a client can read, from Kafka too."""
-        return (self.plain,) if client.name in PLAIN_ONLY else (self.odd, self.appended)
 
 
 @pytest.fixture(scope="module")
 def served(stack: Stack) -> Iterator[Served]:
     odd, times = stack.topic(PARTITIONS), stack.topic(PARTITIONS)
     appended = stack.topic(1, {"message.timestamp.type": "LogAppendTime"})
-    plain = stack.topic(PARTITIONS)
     bootstrap = stack.bootstrap_servers
     odd_records.produce_transactions(bootstrap, odd, PARTITIONS)
     odd_records.produce_odd_records(bootstrap, odd, PARTITIONS)
     odd_records.produce_extreme_times(bootstrap, times, PARTITIONS)
     odd_records.produce_odd_records(bootstrap, appended, 1)
     odd_records.produce_large(bootstrap, appended, 1, 2, seed=4)
-    produce_plain(stack, plain)
-    for topic, partitions in ((odd, PARTITIONS), (times, PARTITIONS), (appended, 1), (plain, PARTITIONS)):
+    for topic, partitions in ((odd, PARTITIONS), (times, PARTITIONS), (appended, 1)):
         wait_until_decided(stack, topic, partitions)
-    config = stack.config({topic: {} for topic in (odd, times, appended, plain)}, serve={"refresh": "200ms"})
+    config = stack.config({topic: {} for topic in (odd, times, appended)}, serve={"refresh": "200ms"})
     archive_once(config)
     with serving(config) as address:
-        yield Served(stack=stack, config=config, address=address, odd=odd, times=times, appended=appended, plain=plain)
+        yield Served(stack=stack, config=config, address=address, odd=odd, times=times, appended=appended)
 
 
 MADE: dict[str, Callable[[Path], KafkaClient]] = {
@@ -88,10 +79,6 @@ MADE: dict[str, Callable[[Path], KafkaClient]] = {
     "franz-go": programs.franz_go,
     "sarama": programs.sarama,
     "kafkajs": programs.kafkajs,
-    "kafka-go": programs.kafka_go,
-    "rdkafka": programs.rdkafka,
-    "rskafka": programs.rskafka,
-    "platformatic": programs.platformatic,
     "spark": lambda _: programs.spark_source(),
 }
 
@@ -112,43 +99,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], KafkaClien
 
 
 def reads_every_record(client: KafkaClient, served: Served) -> None:
-    for topic in served.topics(client):
+    for topic in (served.odd, served.appended):
         theirs = client.read(served.stack.bootstrap_servers, topic)
         assert len(theirs) > 30
         assert client.read(served.address, topic) == theirs
-
-
-def produce_plain(stack: Stack, topic: str) -> None:
-    for codec in ("none", "gzip"):
-        messages = (
-            {
-                "value": b"%d" % number,
-                "key": b"k%d" % (number % 7),
-                "headers": [("h", b"%d" % number)],
-                "timestamp": 1_700_000_000_000 + number,
-                "partition": number % PARTITIONS,
-            }
-            for number in range(2000)
-        )
-        stack.produce(topic, *messages, compression_type=codec)
-
-
-def test_kafka_streams_reads_every_record(served: Served, tmp_path: Path) -> None:
-    theirs = ConfluentKafka().read(served.stack.bootstrap_servers, served.odd)
-    arguments = (served.address, served.odd, f"streams-{next(_NUMBERS)}", len(theirs), tmp_path)
-    printed = programs.lines(*programs.streams_command(), *arguments)
-    assert sorted(without_time(map(programs.seen, printed)), key=repr) == sorted(without_time(theirs), key=repr)
-
-
-def without_time(records: Iterable[Seen]) -> list[tuple[object, ...]]:
-    return [(*record[:2], record.key or b"", record.value or b"", record.headers) for record in records]
-
-
-def test_share_groups_are_refused_at_once(served: Served) -> None:
-    began = time.monotonic()
-    arguments = (served.address, served.odd, f"share-{next(_NUMBERS)}")
-    assert programs.lines(*programs.share_command(), *arguments) == [{"error": "UnsupportedVersionException"}]
-    assert time.monotonic() - began < 30
 
 
 def test_spark_streams_every_record(served: Served, made: Callable[[str], KafkaClient]) -> None:
@@ -196,37 +150,37 @@ def reads_extreme_times(client: KafkaClient, served: Served) -> None:
 
 
 def finds_offsets_by_time(client: KafkaClient, served: Served) -> None:
-    topic, *_ = served.topics(client)
-    everything = client.read(served.stack.bootstrap_servers, topic)
-    times = sorted(record.timestamp for record in everything)
+    everything = client.read(served.stack.bootstrap_servers, served.odd)
+    times = sorted(each.timestamp for each in everything)
     for start in (0, times[len(times) // 2], times[-1]):
-        theirs = client.read(served.stack.bootstrap_servers, topic, start)
+        theirs = client.read(served.stack.bootstrap_servers, served.odd, start)
         assert 0 < len(theirs) < len(everything) or start == 0
-        assert client.read(served.address, topic, start) == theirs
+        assert client.read(served.address, served.odd, start) == theirs
 
 
 def shares_a_group(client: KafkaClient, served: Served, protocol: str | None = None) -> None:
     """Two members read every record between them; another goes on where they ended, and gets the next commit."""
-    group, (topic, *_) = f"{client.name}-{next(_NUMBERS)}", served.topics(client)
-    theirs = [(record.partition, record.offset) for record in client.read(served.stack.bootstrap_servers, topic)]
+    group = f"{client.name}-{next(_NUMBERS)}"
+    theirs = [(each.partition, each.offset) for each in client.read(served.stack.bootstrap_servers, served.odd)]
     most = len(theirs) + 1
     with ThreadPoolExecutor(2) as pool:
         members = [
-            pool.submit(client.read_as_member, served.address, topic, group, most, protocol=protocol) for _ in range(2)
+            pool.submit(client.read_as_member, served.address, served.odd, group, most, protocol=protocol)
+            for _ in range(2)
         ]
         seen = [each for member in members for each in member.result()]
     assert sorted(set(seen)) == theirs
-    appended = threading.Timer(3.0, append, [served, topic])
+    appended = threading.Timer(3.0, append, [served])
     appended.start()
-    following = client.read_as_member(served.address, topic, group, 1, protocol=protocol)
+    following = client.read_as_member(served.address, served.odd, group, 1, protocol=protocol)
     appended.join()
     assert len(following) == 1
     assert following[0] not in theirs
 
 
-def append(served: Served, topic: str) -> None:
-    served.stack.produce(topic, {"value": b"next", "partition": 1})
-    archive_once(served.config, topic)
+def append(served: Served) -> None:
+    served.stack.produce(served.odd, {"value": b"next", "partition": 1})
+    archive_once(served.config, served.odd)
 
 
 def shares_a_group_of_the_new_protocol(client: KafkaClient, served: Served) -> None:

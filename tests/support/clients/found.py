@@ -27,10 +27,6 @@ CLIENTS: Final = (
     "franz-go",
     "sarama",
     "kafkajs",
-    "kafka-go",
-    "rdkafka",
-    "rskafka",
-    "platformatic",
     "spark",
 )
 MISSING: Final = {
@@ -40,10 +36,6 @@ MISSING: Final = {
     "aiokafka": ("new group", "tools"),
     "franz-go": ("new group", "tools"),
     "sarama": ("new group", "tools"),
-    "kafka-go": ("new group", "tools"),
-    "rdkafka": ("tools",),
-    "rskafka": ("times", "by time", "group", "new group", "tools"),
-    "platformatic": ("times", "tools"),
     "spark": ("times", "by time", "group", "new group", "tools"),
 }
 """What clients don't have. Spark's source has no groups, and timestamps of microseconds."""

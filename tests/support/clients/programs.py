@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archiver.cache_folder import cache_folder
 from archiver.local.java import find_java
 from archiver.local.kafka import ARTIFACTS
 from archiver.local.maven import jars
@@ -44,7 +43,7 @@ class ProgramClient:
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
         """All records of a topic, or those from a timestamp on."""
         more = () if from_time is None else (str(from_time),)
-        return sorted(map(seen, self._told("read", address, topic, *more)), key=lambda one: one[:2])
+        return sorted(map(_seen, self._told("read", address, topic, *more)), key=lambda one: one[:2])
 
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
@@ -56,21 +55,17 @@ class ProgramClient:
 
     def stream(self, address: str, topic: str) -> Sequence[Seen]:
         """All records of a topic, as a stream up to the end."""
-        return sorted(map(seen, self._told("stream", address, topic)), key=lambda one: one[:2])
+        return sorted(map(_seen, self._told("stream", address, topic)), key=lambda one: one[:2])
 
     def _told(self, *arguments: str) -> list[dict[str, Any]]:
-        return lines(*self.command, *arguments)
+        done = subprocess.run(
+            [*map(str, self.command), *arguments], capture_output=True, check=False, timeout=TIMEOUT_S
+        )
+        assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+        return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def lines(*command: object) -> list[dict[str, Any]]:
-    """Run a program; return its output, a JSON object a line."""
-    done = subprocess.run([*map(str, command)], capture_output=True, check=False, timeout=TIMEOUT_S)
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def seen(told: dict[str, Any]) -> Seen:
-    """A record as a program printed it."""
+def _seen(told: dict[str, Any]) -> Seen:
     headers = tuple((each["name"], _octets(each["value"])) for each in told["headers"])
     time = int(told["time"])
     key, value = _octets(told["key"]), _octets(told["value"])
@@ -117,24 +112,6 @@ def _java(version: str, folder: Path) -> ProgramClient:
     return ProgramClient(name="Java", version=version, command=command)
 
 
-def streams_command() -> tuple[str | Path, ...]:
-    """Kafka Streams, as a program that prints the records of a topic."""
-
-    def fetch(folder: Path) -> None:
-        needed = Dependency(organisation="org.apache.kafka", name="kafka-streams", revision=KAFKA, with_needs=True)
-        silent = Dependency(organisation="org.slf4j", name="slf4j-nop", revision="1.7.36", with_needs=True)
-        retrieve([needed, silent], folder)
-
-    folder = fetched(f"kafka-streams-{KAFKA}", fetch)
-    return find_java().executable, "-cp", f"{folder}/*", SOURCES / "java" / "StreamsReader.java"
-
-
-def share_command() -> tuple[str | Path, ...]:
-    """Kafka's share consumer, as a program that prints the error that ends it."""
-    folder = jars(f"kafka-{KAFKA}", ARTIFACTS, find_java(), lambda _: None)
-    return find_java().executable, "-cp", f"{folder}/*", SOURCES / "java" / "ShareReader.java"
-
-
 def spark_source() -> ProgramClient:
     """Spark's Kafka source, in a session of its own."""
     command = (sys.executable, SOURCES / "spark" / "read.py", spark_jars())
@@ -168,11 +145,6 @@ def sarama(scratch: Path) -> ProgramClient:
     return _go("sarama", "Sarama", r"IBM/sarama v(\S+)", scratch)
 
 
-def kafka_go(scratch: Path) -> ProgramClient:
-    """segmentio/kafka-go."""
-    return _go("kafkago", "segmentio/kafka-go", r"segmentio/kafka-go v(\S+)", scratch)
-
-
 def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
     found = re.search(version, (SOURCES / "go" / "go.mod").read_text(encoding="utf-8"))
     assert found
@@ -184,45 +156,12 @@ def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
 
 def kafkajs(scratch: Path) -> ProgramClient:
     """KafkaJS."""
-    return _javascript("kafkajs", "KafkaJS", "kafkajs", scratch)
-
-
-def platformatic(scratch: Path) -> ProgramClient:
-    """@platformatic/kafka."""
-    return _javascript("platformatic", "@platformatic/kafka", "@platformatic/kafka", scratch)
-
-
-def _javascript(program: str, name: str, package: str, scratch: Path) -> ProgramClient:
     need("npm")
     home = scratch / "javascript"
-    if not home.exists():
-        shutil.copytree(SOURCES / "javascript", home)
-        run("npm", "install", "--silent", "--no-audit", "--no-fund", folder=home)
-    version = json.loads((home / "package.json").read_text(encoding="utf-8"))["dependencies"][package]
-    return ProgramClient(name=name, version=version, command=("node", home / f"{program}.mjs"))
-
-
-def rdkafka(scratch: Path) -> ProgramClient:
-    """rdkafka, librdkafka for Rust."""
-    return _rust("rdkafka", scratch)
-
-
-def rskafka(scratch: Path) -> ProgramClient:
-    """rskafka."""
-    return _rust("rskafka", scratch)
-
-
-def _rust(program: str, scratch: Path) -> ProgramClient:
-    """A program of tests/clients/rust, which is compiled in the cache: that takes minutes."""
-    need("cargo")
-    need("cc")
-    manifest = SOURCES / "rust" / "Cargo.toml"
-    home, target = scratch / "rust", cache_folder() / "rust-clients"
-    shutil.copytree(SOURCES / "rust", home, dirs_exist_ok=True)
-    run("cargo", "build", "--release", "--quiet", "--target-dir", str(target), folder=home)
-    version = re.search(rf'{program} = .*?"=([\d.]+)"', manifest.read_text(encoding="utf-8"))
-    assert version
-    return ProgramClient(name=program, version=version[1], command=(target / "release" / program,))
+    shutil.copytree(SOURCES / "javascript", home, dirs_exist_ok=True)
+    run("npm", "install", "--silent", "--no-audit", "--no-fund", folder=home)
+    version = json.loads((home / "package.json").read_text(encoding="utf-8"))["dependencies"]["kafkajs"]
+    return ProgramClient(name="KafkaJS", version=version, command=("node", home / "kafkajs.mjs"))
 
 
 def need(tool: str) -> None:
