@@ -54,7 +54,7 @@ def show(
     if ddl:
         with reported(as_json=as_json):
             table, statement = _statement(config, topic)
-            values = {"topic": topic, "table": table, "ddl": statement}
+            values: dict[str, object] = {"topic": topic, "table": table, "ddl": statement}
             print_answer("schema_ddl", values, lambda: Text(f"{statement};"), as_json=as_json, soft_wrap=True)
         return
     with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):

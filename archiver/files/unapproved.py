@@ -87,7 +87,7 @@ def _failed(rows: pa.StructArray) -> Mask:
 def _unknown_fields(mapping: ValueMapping) -> UnknownFields | None:
     """Return all columns of unknown fields, also of bytes that have no columns on purpose."""
     kind = mapping.arrow_type
-    return UnknownFields.of(kind, frozenset(_unrecognized_ids(kind)))
+    return UnknownFields.of_struct(kind, frozenset(_unrecognized_ids(kind)))
 
 
 def _unrecognized_ids(kind: pa.DataType) -> Iterator[int]:

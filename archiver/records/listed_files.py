@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 
 from archiver.archive.file_columns import MICROS_PER_TIME_COLUMN, bounds_of, values_of
 from archiver.archive.manifests import live_entries, manifests_of
-from archiver.archive.table_files import Bounds
+from archiver.archive.table_files import ValueBounds
 from archiver.errors import ConfigError
 from archiver.records.selection import AtOffset, AtTime, Latest, Point, Selection
 from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
@@ -29,9 +29,9 @@ class ListedFile:
     """
 
     path: str
-    partitions: Bounds | None
-    offsets: Bounds | None
-    times: Bounds | None
+    partitions: ValueBounds | None
+    offsets: ValueBounds | None
+    times: ValueBounds | None
     records: int
     size_bytes: int
     place: tuple[object, ...]
@@ -41,7 +41,7 @@ class ListedFile:
         """Describe a manifest's data file."""
         lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
         times = [
-            Bounds(low // unit, high // unit)
+            ValueBounds(low // unit, high // unit)
             for field_id, unit in MICROS_PER_TIME_COLUMN
             for low, high in [bounds_of(lower, upper, field_id)]
             if low is not None and high is not None
@@ -50,7 +50,7 @@ class ListedFile:
             path=file.file_path,
             partitions=_bounds(*bounds_of(lower, upper, PARTITION_ID)),
             offsets=_bounds(*bounds_of(lower, upper, OFFSET_ID)),
-            times=Bounds(min(time.low for time in times), max(time.high for time in times)) if times else None,
+            times=ValueBounds(min(time.low for time in times), max(time.high for time in times)) if times else None,
             records=file.record_count,
             size_bytes=file.file_size_in_bytes,
             place=values_of(file.partition),
@@ -118,9 +118,9 @@ def _is_from(file: ListedFile, end: Point) -> bool:
             return False
 
 
-def _bounds(low: int | None, high: int | None) -> Bounds | None:
-    return None if low is None or high is None else Bounds(low, high)
+def _bounds(low: int | None, high: int | None) -> ValueBounds | None:
+    return None if low is None or high is None else ValueBounds(low, high)
 
 
-def _low(bounds: Bounds | None) -> int:
+def _low(bounds: ValueBounds | None) -> int:
     return -1 if bounds is None else bounds.low

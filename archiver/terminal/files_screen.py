@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from archiver.archive.table_files import Bounds
+from archiver.archive.table_files import ValueBounds
 from archiver.records.listed_files import ListedFile, time_text
 from archiver.terminal.amounts import counted, size
 from archiver.terminal.fields import Field, fields_json, fields_listing
@@ -27,7 +27,7 @@ def files_screen(topic: str, table: str, files: Sequence[ListedFile]) -> Rendera
     return Group(*([fields_listing(_FILE, files)] if files else []), Text(total))
 
 
-def _span(bounds: Bounds | None) -> str:
+def _span(bounds: ValueBounds | None) -> str:
     if bounds is None:
         return "not stated"
     return f"{bounds.low:,}" if bounds.low == bounds.high else f"{bounds.low:,} to {bounds.high:,}"

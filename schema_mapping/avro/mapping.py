@@ -17,7 +17,7 @@ from schema_mapping.avro.ledger_steps import Renamed
 from schema_mapping.avro.schema import AVRO_FORMAT, AvroSchema, message_names, normal, types_of
 from schema_mapping.avro.writer_columns import WriterColumns, join_writers
 from schema_mapping.columns.arrow import arrow_struct
-from schema_mapping.columns.expansion import Cut, find_cuts
+from schema_mapping.columns.expansion import CutStruct, find_cuts
 from schema_mapping.columns.graph import ColumnGraph
 from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
@@ -73,7 +73,7 @@ class AvroMapping:
         return self.columns.graph(self.steps)
 
     @cached_property
-    def cuts(self) -> tuple[Cut, ...]:
+    def cuts(self) -> tuple[CutStruct, ...]:
         """The structs that have no columns and are kept whole."""
         return find_cuts(self.graph, self.ids, self.options)
 

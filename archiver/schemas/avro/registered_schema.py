@@ -49,7 +49,11 @@ class AvroSchemas:
         """False: there is no other form."""
         return False
 
-    def read(self, schema: RegisteredSchema) -> WriterSchema:
+    def replacement(self, number: SchemaNumber) -> WriterSchema | None:
+        """None: the configuration replaces no schema of Avro."""
+        return None
+
+    def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> WriterSchema:
         """Read a schema with its references. Raises BadSchema, with the id, if that isn't possible."""
         try:
             text = complete_text(schema.text, tuple(schema.references.values()))

@@ -1,4 +1,4 @@
-"""Bounds of files whose manifests state none, read from their rows.
+"""ValueBounds of files whose manifests state none, read from their rows.
 
 Some engines write no bounds of columns in structs. Then nothing says which records a file has: a retention would keep
 all of them, and an erasure would write all files of the table again.
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import KAFKA_IDS
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import ValueBounds, TableFile
 from archiver.archive.topic_files import TopicFiles
 from archiver.errors import UpkeepError
 from archiver.storage.row_columns import column_by_id
@@ -92,8 +92,8 @@ def _read(storage: TopicStorage, file: TableFile) -> TableFile:
     latest = [time for time in times if time is not None]
     return replace(
         file,
-        partitions=Bounds(min(first for first, _ in lows), max(last for last, _ in highs)),
-        offsets=Bounds(min(low for _, low in lows), max(high for _, high in highs)),
+        partitions=ValueBounds(min(first for first, _ in lows), max(last for last, _ in highs)),
+        offsets=ValueBounds(min(low for _, low in lows), max(high for _, high in highs)),
         latest_ingest=max(latest) if len(latest) == len(times) else file.latest_ingest,
     )
 

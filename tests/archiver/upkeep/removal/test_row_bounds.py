@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from archiver.archive.table_files import Bounds, TableFile
+from archiver.archive.table_files import ValueBounds, TableFile
 from archiver.archive.topic_files import TopicFiles
 from archiver.errors import BadSegment
 from archiver.storage.formats import FORMATS
@@ -50,12 +50,16 @@ def files(archive: Any) -> TopicFiles:
 
 def test_rows_give_the_bounds(archive: Any, files: TopicFiles, tmp_path: Path) -> None:
     first, second = (written(archive, tmp_path / name, [7, 3, 12]) for name in ("a.parquet", "b.parquet"))
-    stated = replace(second, partitions=Bounds(0, 0), offsets=Bounds(3, 12))
+    stated = replace(second, partitions=ValueBounds(0, 0), offsets=ValueBounds(3, 12))
     bounds = RowBounds()
     bounded = bounds.of([first, stated], files)
     assert list(bounded) == [first.path]
     file = bounded[first.path]
-    assert (file.partitions, file.offsets, file.latest_ingest) == (Bounds(0, 0), Bounds(3, 12), INGESTED_MICROS)
+    assert (file.partitions, file.offsets, file.latest_ingest) == (
+        ValueBounds(0, 0),
+        ValueBounds(3, 12),
+        INGESTED_MICROS,
+    )
     assert bounds.failures == {}
     assert not lacks_bounds(file)
 
@@ -113,8 +117,8 @@ def test_a_file_with_the_bounds_of_its_rows_is_written_again() -> None:
         size_bytes=1,
         spec_id=0,
         partition_values=(),
-        partitions=Bounds(0, 0),
-        offsets=Bounds(0, 19),
+        partitions=ValueBounds(0, 0),
+        offsets=ValueBounds(0, 19),
         latest=None,
     )
     planned = retirement({0: 10}, ranges=[whole], files=[read], holds=(), known={}, rows=True)
