@@ -49,11 +49,11 @@ class AvroSchemas:
         """False: there is no other form."""
         return False
 
-    def replacement(self, number: SchemaNumber) -> WriterSchema | None:
+    def replacement(self, number: SchemaNumber) -> WriterSchema | None:  # noqa: ARG002 - it depends on no id
         """None: the configuration replaces no schema of Avro."""
         return None
 
-    def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> WriterSchema:
+    def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> WriterSchema:  # noqa: ARG002 - no lenient form
         """Read a schema with its references. Raises BadSchema, with the id, if that isn't possible."""
         try:
             text = complete_text(schema.text, tuple(schema.references.values()))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.records import KAFKA_IDS
-from archiver.archive.table_files import ValueBounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.archive.topic_files import TopicFiles
 from archiver.errors import UpkeepError
 from archiver.storage.row_columns import column_by_id

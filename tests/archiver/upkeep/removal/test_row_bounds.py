@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from archiver.archive.table_files import ValueBounds, TableFile
+from archiver.archive.table_files import TableFile, ValueBounds
 from archiver.archive.topic_files import TopicFiles
 from archiver.errors import BadSegment
 from archiver.storage.formats import FORMATS
