@@ -52,18 +52,18 @@ def _body(report: Report, topics: Mapping[str, Mapping[str, float]]) -> Iterator
 
 
 def _by_topic(metrics: bytes) -> Mapping[str, Mapping[str, float]]:
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+    by_topic: dict[str, dict[str, float]] = defaultdict(dict)
     for family in text_string_to_metric_families(metrics.decode()):
         for sample in family.samples:
             topic = sample.labels.get("topic")
             if not topic:
                 continue
-            values = found[topic]
+            values = by_topic[topic]
             if sample.name in _SUMMED:
                 values[sample.name] = values.get(sample.name, 0.0) + sample.value
             elif sample.name in _LARGEST:
                 values[sample.name] = max(values.get(sample.name, 0.0), sample.value)
-    return {topic: values for topic, values in found.items() if values}
+    return {topic: values for topic, values in by_topic.items() if values}
 
 
 def _cell(name: str, value: float | None) -> str:
