@@ -39,12 +39,12 @@ def files(
         selection = Selection.parse(start=start, end=end, partitions=tuple(partition or ()))
         check_points(selection)
         table = CatalogTables(load_config(config)).load(topic)
-        found = listed_files(table, selection)
+        listed = listed_files(table, selection)
     name = ".".join(table.name())
     values = {
         "topic": topic,
         "table": name,
         "snapshot_id": table.metadata.current_snapshot_id,
-        "files": files_json(found),
+        "files": files_json(listed),
     }
-    print_answer("files", values, lambda: files_screen(topic, name, found), as_json=as_json)
+    print_answer("files", values, lambda: files_screen(topic, name, listed), as_json=as_json)

@@ -60,7 +60,7 @@ def list_groups(
 ) -> None:
     """List all groups, with their protocol, state, members and lag.
 
-    If the server of the configuration asks for a login or TLS, and --kafka-options isn't given, the groups are read
+    If the server of the configuration requires a login or TLS, and --kafka-options isn't given, the groups are read
     from the registry: their offsets and lag, but not who is reading.
     """
     from archiver.terminal.groups_screen import list_screen
@@ -237,7 +237,7 @@ def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterato
         section = load_config(config).serve
         if options is None and _needs_options(section):
             raise ConfigError(
-                "the server asks its clients for TLS or a login ([serve.tls], [serve.sasl], [serve.oauth]): give"
+                "the server requires TLS or a login ([serve.tls], [serve.sasl], [serve.oauth]): give"
                 " --kafka-options FILE, with security.protocol, and sasl.mechanism, sasl.username and sasl.password"
             )
         given[SERVERS] = section.advertise or section.listen

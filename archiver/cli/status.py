@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schema_mapping.errors import ContextError
 
 Look = Callable[[], tuple[list["TopicStatus"], "ContextError | None"]]
-"""Returns topics, and the error of Kafka if it can't be asked: then they are what is archived."""
+"""Returns topics, and the error of Kafka if it doesn't answer: then they are what is archived."""
 
 WATCH_SECONDS = 5.0
 

@@ -60,6 +60,6 @@ def refuse_shared_tables(tables: Mapping[str, str]) -> None:
 
 
 def near_topic(name: str, known: Iterable[str]) -> str:
-    """Suggest the known topic nearest to one that isn't known: `; did you mean 'orders'?`. Empty if none is near."""
+    """Suggest the known topic nearest to an unknown name: `; did you mean 'orders'?`. Empty if none is near."""
     near = get_close_matches(name, [topic for topic in known if not is_pattern(topic)], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

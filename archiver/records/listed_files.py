@@ -59,8 +59,8 @@ class ListedFile:
 
 def listed_files(table: Table, selection: Selection) -> list[ListedFile]:
     """Return the files that may hold selected records, by partition and offset. Raises subclasses of StorageError."""
-    found = [file for file in _files(table) if _may_hold(file, selection)]
-    return sorted(found, key=lambda file: (_low(file.partitions), _low(file.offsets), file.path))
+    files = [file for file in _files(table) if _may_hold(file, selection)]
+    return sorted(files, key=lambda file: (_low(file.partitions), _low(file.offsets), file.path))
 
 
 def check_points(selection: Selection) -> None:

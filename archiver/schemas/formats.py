@@ -62,5 +62,6 @@ class Formats:
         return next((entry for entry in self.entries if path.suffix in entry.suffixes), self.entries[0])
 
 
-FORMATS: Final = Formats((PROTOBUF_SETTINGS, AVRO_SETTINGS, RAW_SETTINGS))
+_ENTRIES: Final[tuple[FormatSettings[Any], ...]] = (PROTOBUF_SETTINGS, AVRO_SETTINGS, RAW_SETTINGS)
+FORMATS: Final = Formats(_ENTRIES)
 """The formats of the archiver."""

@@ -202,7 +202,7 @@ class ArchiveScreen(Bars):
         self._waiting.clear()
 
     def _show_outage(self, error: ContextError | None) -> None:
-        """Print what ended a run in full the first time, then in a line, and a line when runs go on again."""
+        """Print what ended a run in full the first time, then in a line, and a line when runs succeed again."""
         if error is None:
             if self._outage is not None and self._repeats:
                 self._print(f"back again after {duration(self._clock() - self._outage[1])}", style="green")

@@ -26,7 +26,7 @@ class Field(Generic[T]):
 
 
 def fields_json(fields: Iterable[Field[T]], row: T) -> dict[str, Any]:
-    """Return a row as plain JSON values by name. An error becomes an object of its own."""
+    """Return a row as plain JSON values by name. Errors become objects."""
     return {field.name: _json(field.value(row)) for field in fields if field.name}
 
 

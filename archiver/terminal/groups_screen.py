@@ -68,7 +68,7 @@ def describe_screen(found: Sequence[Described]) -> RenderableType:
 
 
 def registry_screen(screen: RenderableType) -> RenderableType:
-    """Add where the groups come from."""
+    """Add the source of the groups."""
     remark = (
         "From the registry: who is reading isn't known. Give --kafka-options, and the server that has the members"
         " describes the groups"

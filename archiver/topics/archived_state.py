@@ -1,4 +1,4 @@
-"""Reads from table and registry what is archived of topics, while Kafka can't be asked how far their logs reach."""
+"""Reads from table and registry what is archived of topics, while Kafka doesn't answer."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ class ArchivedState:
         rows = [row for row in self._registry.topics.every() if (row.topic, row.table) in tables]
         overviews = self._registry.topics.overview(rows)
         chores = self._registry.chores.of_topics(rows) if rows else {}
-        known = [_Known(tables[row.topic, row.table], row, overviews[row.id]) for row in rows]
-        found: list[TopicStatus] = []
-        for topic, answer in self._catalogs.each(known, self._look, threading.Event()):
+        topics = [_Known(tables[row.topic, row.table], row, overviews[row.id]) for row in rows]
+        statuses: list[TopicStatus] = []
+        for topic, answer in self._catalogs.each(topics, self._look, threading.Event()):
             try:
                 status = answer.result()
             except ContextError as error:
                 status = replace(known_status(topic.config, topic.overview), problem=error)
-            found.append(replace(status, chores=chores.get(topic.row.id, ())))
-        return found
+            statuses.append(replace(status, chores=chores.get(topic.row.id, ())))
+        return statuses
 
     def _look(self, known: _Known, catalog: TableCatalog) -> TopicStatus:
-        """What registry and table say of a topic. Called in threads of their own."""
+        """What registry and table say of a topic. Called in worker threads."""
         row, registry = known.row, self._registry
         load = partial(identified, row, registry, partial(catalog.load, row))
         checked = check_archive(row, registry, load, formats=self._formats)

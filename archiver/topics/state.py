@@ -86,7 +86,7 @@ class TopicStatus:
 
     @property
     def lag_records(self) -> int | None:
-        """Offsets that wait. None if Kafka or the table could not be asked."""
+        """Offsets that wait. None if Kafka or the table did not answer."""
         lags = [partition.lag_records for partition in self.partitions]
         return sum(filter(None, lags)) if lags and None not in lags else None
 

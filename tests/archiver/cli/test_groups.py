@@ -81,7 +81,7 @@ def test_no_forgets_no_group() -> None:
 GUARDED = """
 kafka."bootstrap.servers" = "127.0.0.1:1"
 catalog.uri = "http://127.0.0.1:1"
-registry.dsn = "postgresql://nobody@127.0.0.1:1/none?connect_timeout=1"
+registry.dsn = "postgresql://archiver@127.0.0.1:1/none?connect_timeout=1"
 serve.sasl = { mechanisms = ["SCRAM-SHA-512"] }
 """
 
@@ -92,7 +92,7 @@ def test_a_server_with_a_login_needs_options(tmp_path: Path, words: list[str]) -
     config.write_text(GUARDED)
     done = CliRunner().invoke(app, ["groups", *words, "--config", str(config), "--no-json"])
     assert done.exit_code == 2
-    assert "the server asks its clients for TLS or a login" in done.stderr
+    assert "the server requires TLS or a login" in done.stderr
     assert "--kafka-options FILE" in done.stderr
 
 
@@ -106,5 +106,5 @@ def test_groups_of_a_server_with_a_login_come_from_the_registry(tmp_path: Path) 
 
 def test_kept_groups_have_offsets_and_no_members() -> None:
     offsets = {("orders", 0): GroupOffset(topic_id=UUID(int=1), offset=5)}
-    found = _described("readers", offsets, {"orders": {0: PartitionOffset(next_offset=12)}})
-    assert (found.members, found.state, [place.lag for place in found.progress]) == ((), "unknown", [7])
+    group = _described("readers", offsets, {"orders": {0: PartitionOffset(next_offset=12)}})
+    assert (group.members, group.state, [progress.lag for progress in group.progress]) == ((), "unknown", [7])

@@ -50,9 +50,9 @@ def add(lake: Lake, archive: Any, partition: int, start: int, time: int) -> None
     ],
 )
 def test_files_of_a_selection(lake: Lake, options: dict[str, Any], places: list[tuple[int, int]]) -> None:
-    found = listed_files(lake.load("orders"), Selection.parse(**options))
-    assert [(file.partitions and file.partitions.low, file.offsets and file.offsets.low) for file in found] == places
-    assert {file.records for file in found} <= {10}
+    files = listed_files(lake.load("orders"), Selection.parse(**options))
+    assert [(file.partitions and file.partitions.low, file.offsets and file.offsets.low) for file in files] == places
+    assert {file.records for file in files} <= {10}
 
 
 def test_the_end_is_no_start() -> None:
@@ -67,7 +67,7 @@ def test_the_command_prints_files(tmp_path: Path, lake: Lake, monkeypatch: pytes
         """
         kafka."bootstrap.servers" = "127.0.0.1:1"
         catalog.uri = "http://127.0.0.1:1"
-        registry.dsn = "postgresql://nobody@127.0.0.1:1/none"
+        registry.dsn = "postgresql://archiver@127.0.0.1:1/none"
         topics.orders = {}
         """
     )

@@ -87,7 +87,7 @@ class Shop:
         ("value contains 'h'", [7]),
     ],
 )
-def test_the_records_that_match_come_in_every_shape(
+def test_matching_records_come_in_every_shape(
     tmp_path: Path, archive: Any, where: str, offsets: list[int]
 ) -> None:
     shop = Shop(tmp_path, archive)
@@ -109,8 +109,8 @@ def test_only_records_that_match_are_decoded(tmp_path: Path, archive: Any, where
         return AS_DECODED.build(parts)
 
     shape = replace(AS_DECODED, build=build)
-    found = [chosen for chosen, _ in Shop(tmp_path, archive).selected(where).read(RowRange(partition=0), shape)]
-    assert [chosen.column("offset").to_pylist() for chosen in found if chosen.num_rows] == [[12]]
+    batches = [chosen for chosen, _ in Shop(tmp_path, archive).selected(where).read(RowRange(partition=0), shape)]
+    assert [chosen.column("offset").to_pylist() for chosen in batches if chosen.num_rows] == [[12]]
     assert shown == [1]
 
 

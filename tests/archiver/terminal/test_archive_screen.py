@@ -84,7 +84,7 @@ def test_a_failure_that_goes_on_is_told_in_a_line_a_round() -> None:
     assert "kept raw" not in text
 
 
-def test_an_idle_job_says_so_when_it_begins_and_once_an_hour() -> None:
+def test_an_idle_job_prints_a_line_an_hour() -> None:
     out, now = io.StringIO(), [0.0]
     idle = RunFinished(report=JobReport(topics=(), waves=0, seconds=0.2))
     topic = TopicReport(
@@ -101,7 +101,7 @@ def test_an_idle_job_says_so_when_it_begins_and_once_an_hour() -> None:
     assert out.getvalue().count("nothing new") == 3
 
 
-def test_an_outage_is_shown_in_full_once_and_its_end_too() -> None:
+def test_an_outage_and_its_end_are_printed() -> None:
     out, now = io.StringIO(), [0.0]
     with ArchiveScreen(TextConsole(file=out, width=160), repeats=True, clock=lambda: now[0]) as observer:
         for _ in range(4):

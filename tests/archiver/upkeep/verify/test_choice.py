@@ -46,13 +46,13 @@ def lake(tmp_path: Path, archive: Any) -> Lake:
         ("key in ('k3', 'k12')", {0, 1, 2}),
         ("key = 'k3' and partition = 0", {1}),
         ("offset >= 10", {0}),
-        ("key = 'nobody'", set()),
+        ("key = 'none'", set()),
     ],
 )
 def test_ranges_with_matching_records_are_chosen(lake: Lake, where: str, places: set[int]) -> None:
     selection = Choice.parse(where=where).selection
-    found = MatchingRanges.find(lake.archive(), selection, cast("Any", RANGES))
-    assert (found.places, found.doubt) == (frozenset(places), None)
+    matching = MatchingRanges.find(lake.archive(), selection, cast("Any", RANGES))
+    assert (matching.places, matching.doubt) == (frozenset(places), None)
 
 
 def test_a_condition_is_not_everything() -> None:
