@@ -6,9 +6,27 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, ClassVar, Final, Protocol
 
 MOST_REASONS: Final = 20
+
+
+class Report(Protocol):
+    """How a process is: a dataclass with whether it lives and is ready, and more."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def live(self) -> bool:
+        """Whether it needs no restart."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can do its work."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

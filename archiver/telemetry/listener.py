@@ -17,11 +17,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, ClassVar, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from archiver.errors import ConfigError
+from archiver.telemetry.health import Report
 
 WORKERS: Final = 8
 """How many connections are served at a time."""
@@ -31,24 +32,6 @@ ANSWER_SECONDS: Final = 10.0
 """How long a client may take to receive an answer."""
 _REQUEST_BYTES: Final = 16 << 10
 _END: Final = b"\r\n\r\n"
-
-
-class Report(Protocol):
-    """How a process is: a dataclass with whether it lives and is ready, and whatever else it tells."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def live(self) -> bool:
-        """Whether it shouldn't be started anew."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether it can do its work."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why it isn't well."""
 
 
 class Health(Protocol):

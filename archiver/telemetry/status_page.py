@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from archiver.html_page import html_page
 
 if TYPE_CHECKING:
-    from archiver.telemetry.health import HealthReport
+    from archiver.telemetry.health import Report
 
 _REFRESH_SECONDS: Final = 10
 _SUMMED: Final = {
@@ -27,12 +27,12 @@ _TIME: Final = "archiver_last_committed_timestamp_seconds"
 _LINKS: Final = "/metrics", "/health", "/health/live", "/health/ready"
 
 
-def status_page(report: HealthReport, metrics: bytes) -> str:
+def status_page(report: Report, metrics: bytes) -> str:
     """Return the page as HTML. `metrics` are in Prometheus's text format."""
     return html_page("archiver", "".join(_body(report, _by_topic(metrics))), refresh_seconds=_REFRESH_SECONDS)
 
 
-def _body(report: HealthReport, topics: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def _body(report: Report, topics: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     is_well = report.live and report.ready
     state = "All is well" if is_well else "Live, but not ready" if report.live else "No progress"
     mark = "" if is_well else ' class="bad"'

@@ -87,9 +87,7 @@ class Shop:
         ("value contains 'h'", [7]),
     ],
 )
-def test_matching_records_come_in_every_shape(
-    tmp_path: Path, archive: Any, where: str, offsets: list[int]
-) -> None:
+def test_matching_records_come_in_every_shape(tmp_path: Path, archive: Any, where: str, offsets: list[int]) -> None:
     shop = Shop(tmp_path, archive)
     assert shop.offsets(where) == offsets
     stream = BytesIO()
