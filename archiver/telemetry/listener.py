@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
