@@ -61,21 +61,20 @@ class TopicArchive:
         formats: SegmentFormats = FORMATS,
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
-        cache: PlanCache | None = None,
         ledger: Callable[[str, UUID], LedgerState] | None = None,
     ) -> None:
         """`registry` takes the cluster's id and the table's UUID, and returns mappings that footers lack.
 
         `ledger` takes the same and returns the columns of all schema versions.
 
-        `coercion` and `spill` are as in TopicStorage. `cache` holds manifests that earlier processes read.
+        `coercion` and `spill` are as in TopicStorage. A folder of `spill` caches manifests for later processes.
         """
         self.topic = topic
         self._tables = tables
         self._formats = formats
         self._coercion = coercion
         self._spill = spill
-        self._manifests = ManifestReader(cache=cache)
+        self._manifests = ManifestReader(cache=None if spill is None else PlanCache.below(spill))
         self._lock = Lock()
         table = tables.load(topic)
         self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
@@ -259,6 +258,5 @@ def open_archive(
         registry=registry,
         coercion=coercion,
         spill=spool,
-        cache=PlanCache.below(spool),
         ledger=ledger,
     )

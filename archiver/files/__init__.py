@@ -1,7 +1,7 @@
 """Writes data files: records become rows, rows become files of bounded size, files are uploaded.
 
 `Records` -> `translate` -> `TranslatedRows` -> `range_files` -> `WrittenRange` -> `upload` -> `TranslatedRange`. No
-module here imports Kafka's.
+module here imports Kafka's. `unapproved` keeps values raw that fit only a schema change that waits for approval.
 """
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "rotation",
     "row_partitions",
     "row_sums",
+    "unapproved",
     "upload",
 ]

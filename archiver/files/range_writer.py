@@ -14,7 +14,6 @@ import numpy as np
 from archiver.engine.worker_memory import give_memory_back
 from archiver.errors import ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.files.range_files import FileTarget, PartitionedFiles, RangeFiles, RangeStart, SingleFile
-from archiver.files.recognition import Recognizer
 from archiver.files.records import Records
 from archiver.files.rotation import Rotation
 from archiver.files.row_partitions import RowPartitions
@@ -39,18 +38,16 @@ class RangeWriter:
         self._partition = partition
         self._spool = spool
         self._uploader = uploader
-        recognizer = Recognizer(target.row)
-        self._summed = summed_by(recognizer)
         self._translator = Translator(
             target.row,
             topic=target.topic,
             partition=partition,
-            recognizer=recognizer,
             on_parse_error=target.on_parse_error,
             on_unrecognized=target.on_unrecognized,
             envelopes=EnvelopeReaders(key=target.key_envelope, value=target.value_envelope),
             waiting=target.waiting,
         )
+        self._summed = summed_by(self._translator.recognizer)
         self._room = spool_bytes // 2
         self._target_bytes = min(target.target_file_size, self._room)
         self._rotation = Rotation(partition_by=target.partition_by)

@@ -65,7 +65,7 @@ NO_ENVELOPES: Final = EnvelopeReaders()
 
 
 class Translator:
-    """Translates the records of one partition with the mapping of its `recognizer`.
+    """Translates the records of one partition with the mapping `row`.
 
     With `waiting`, a schema change that waits for approval, values that fit only the change are kept raw. They stop no
     topic. `schema_ids` are the ids and GUIDs of a schema registry in keys and values.
@@ -77,7 +77,6 @@ class Translator:
         *,
         topic: str,
         partition: int,
-        recognizer: Recognizer | None = None,
         on_parse_error: Literal["pass_through", "halt"],
         on_unrecognized: Literal["warn", "halt", "ignore"] = "warn",
         envelopes: EnvelopeReaders = NO_ENVELOPES,
@@ -90,7 +89,7 @@ class Translator:
         self._envelopes = envelopes
         self._halts = on_parse_error == "halt"
         self._halts_on_unknown = on_unrecognized == "halt"
-        self._recognizer = recognizer or Recognizer(row)
+        self.recognizer = Recognizer(row)
         self._unapproved = None if waiting is None else UnapprovedValues(row, waiting)
         self.schema_ids: dict[str, set[SchemaNumber]] = {"key": set(), "value": set()}
 
@@ -172,7 +171,7 @@ class Translator:
 
     def _refuse_unknown(self, records: pa.RecordBatch, **decoded: pa.StructArray) -> None:
         for part, rows in decoded.items():
-            unknown = self._recognizer.unknown(rows, part)
+            unknown = self.recognizer.unknown(rows, part)
             if unknown is None:
                 continue
             raise UnrecognizedHalted(

@@ -45,9 +45,10 @@ from archiver.ingest.events import (
 from archiver.ingest.job_servers import JobServers, server_of
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
-from archiver.ingest.topic.acceptance import Acceptance
+from archiver.ingest.topic.acceptance import AcceptedLosses
+from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import prefetch
-from archiver.ingest.topic.run import TopicMemory, TopicRun
+from archiver.ingest.topic.run import TopicRun
 from archiver.ingest.topic.target import target_of
 from archiver.ingest.waves import Waves
 from archiver.kafka.broker import BrokerClient
@@ -113,7 +114,7 @@ class ArchiveJob:
         self._observer = all_of(observer)
         self._engine = engine
         self._formats = formats
-        self._acceptance = Acceptance(gaps=accept_gaps, unreadable=accept_unreadable)
+        self._acceptance = AcceptedLosses(gaps=accept_gaps, unreadable=accept_unreadable)
         self._accept_raw = accept_raw
         self._read_schemas = read_schemas
         self._chores = ChoreRunner((TIDYING, *chores), chore_observer)

@@ -67,7 +67,7 @@ class TargetLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _RefusedRecords:
     partition: int
     offset: int
     what: int
@@ -81,8 +81,8 @@ class RefusalCheck:
     selection: Selection
     limits: TargetLimits
     codec: Codec
-    _too_large: list[_Refused] = field(default_factory=list)
-    _timed: _Refused | None = None
+    _too_large: list[_RefusedRecords] = field(default_factory=list)
+    _timed: _RefusedRecords | None = None
     _needed_bytes: int = 0
 
     def run(self, ranges: Iterable[RowRange]) -> None:
@@ -127,7 +127,7 @@ class RefusalCheck:
     def _note_times(self, partition: int, times: Any, offsets: Any) -> None:
         refused = np.flatnonzero(self.limits.refuses_times(times))
         if self._timed is None and refused.size:
-            self._timed = _Refused(partition, int(offsets[refused[0]]), int(times[refused[0]]))
+            self._timed = _RefusedRecords(partition, int(offsets[refused[0]]), int(times[refused[0]]))
 
     def _note_sizes(self, partition: int, records: pa.RecordBatch) -> None:
         sizes = sizes_of(records)
@@ -136,7 +136,7 @@ class RefusalCheck:
             size = len(alone.encode(_ANYBODY))
             self._needed_bytes = max(self._needed_bytes, int(sizes[row]) + BATCH_OVERHEAD)
             if size > self.limits.most_bytes:
-                self._too_large.append(_Refused(partition, int(alone.offsets[0]), size))
+                self._too_large.append(_RefusedRecords(partition, int(alone.offsets[0]), size))
 
     def _report(self) -> None:
         limits, reasons = self.limits, list[str]()

@@ -8,7 +8,7 @@ from typing import Final, Self, assert_never
 from archiver.terminal.amounts import counted, duration, share, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
-from archiver.terminal.fields import Field, fields_json, fields_listing
+from archiver.terminal.fields import ShownField, fields_json, fields_listing
 from archiver.terminal.json_lines import Line, error_json, finished_line
 from archiver.terminal.listing import NOTHING, Column
 from archiver.upkeep.compact.report import (
@@ -148,81 +148,81 @@ def _place_of(event: GroupFailed) -> str:
     return f"{place}: {event.paths[0]}{others}"
 
 
-_NAMES: Final[tuple[Field[TopicCompaction], ...]] = (
-    Field(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
-    Field(
+_NAMES: Final[tuple[ShownField[TopicCompaction], ...]] = (
+    ShownField(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
+    ShownField(
         name="table",
         value=lambda it: it.table,
         column=Column(heading="table", alone="in {}", kind="name", is_optional=True),
     ),
 )
-_PLANNED: Final[tuple[Field[TopicCompaction], ...]] = (
-    Field(value=lambda it: it.files, column=Column(heading="files", alone="files: {}")),
-    Field(name="files", value=lambda it: it.planned_files, column=Column(heading="chosen", alone="chosen: {}")),
-    Field(
+_PLANNED: Final[tuple[ShownField[TopicCompaction], ...]] = (
+    ShownField(value=lambda it: it.files, column=Column(heading="files", alone="files: {}")),
+    ShownField(name="files", value=lambda it: it.planned_files, column=Column(heading="chosen", alone="chosen: {}")),
+    ShownField(
         name="size_bytes",
         value=lambda it: it.planned_bytes,
         column=Column(heading="size", alone="with {}"),
         cell=lambda it: size(it.planned_bytes),
     ),
-    Field(
+    ShownField(
         name="expected_files",
         value=lambda it: it.expected_files,
         column=Column(heading="become", alone="become about {}"),
     ),
-    Field(name="groups", value=lambda it: len(it.planned)),
-    Field(
+    ShownField(name="groups", value=lambda it: len(it.planned)),
+    ShownField(
         name="reasons",
         value=lambda it: dict(sorted(it.reasons.items())),
         column=Column(heading="groups", alone="groups: {}", kind="text"),
         cell=lambda it: ", ".join(f"{number:,} {why}" for why, number in sorted(it.reasons.items())) or NOTHING,
     ),
-    Field(name="moved_files", value=lambda it: it.planned_moves),
+    ShownField(name="moved_files", value=lambda it: it.planned_moves),
 )
-_MERGED: Final[tuple[Field[Merged], ...]] = (
-    Field(name="files_before", value=lambda it: it.files_before),
-    Field(name="files_after", value=lambda it: it.files_after),
-    Field(name="bytes_before", value=lambda it: it.bytes_before),
-    Field(name="bytes_after", value=lambda it: it.bytes_after),
-    Field(name="records", value=lambda it: it.rows),
-    Field(name="removed_records", value=lambda it: it.removed),
-    Field(name="moved_files", value=lambda it: it.moved),
+_MERGED: Final[tuple[ShownField[Merged], ...]] = (
+    ShownField(name="files_before", value=lambda it: it.files_before),
+    ShownField(name="files_after", value=lambda it: it.files_after),
+    ShownField(name="bytes_before", value=lambda it: it.bytes_before),
+    ShownField(name="bytes_after", value=lambda it: it.bytes_after),
+    ShownField(name="records", value=lambda it: it.rows),
+    ShownField(name="removed_records", value=lambda it: it.removed),
+    ShownField(name="moved_files", value=lambda it: it.moved),
 )
-_DONE: Final[tuple[Field[TopicCompaction], ...]] = (
-    Field(
+_DONE: Final[tuple[ShownField[TopicCompaction], ...]] = (
+    ShownField(
         name="files",
         value=lambda it: it.files,
         column=Column(heading="files", alone="files: {}"),
         cell=lambda it: f"{it.done.files_before:,} of {it.files:,}",
     ),
-    Field(value=lambda it: it.done.files_after, column=Column(heading="became", alone="became {}")),
-    Field(
+    ShownField(value=lambda it: it.done.files_after, column=Column(heading="became", alone="became {}")),
+    ShownField(
         value=lambda it: it.done,
         column=Column(heading="size", alone="size: {}", kind="text"),
         cell=lambda it: f"{size(it.done.bytes_before)} to {size(it.done.bytes_after)}" if it.done.files_before else "-",
     ),
-    Field(value=lambda it: it.done.rows, column=Column(heading="records", alone="records: {}")),
-    Field(
+    ShownField(value=lambda it: it.done.rows, column=Column(heading="records", alone="records: {}")),
+    ShownField(
         value=lambda it: it.done.removed or None, column=Column(heading="deleted before", alone="deleted before: {}")
     ),
-    Field(
+    ShownField(
         name="commits",
         value=lambda it: list(it.commits),
         column=Column(heading="commits", alone="commits: {}"),
         cell=lambda it: f"{len(it.commits):,}",
     ),
-    Field(
+    ShownField(
         value=lambda it: len(it.failures) + (it.error is not None) or None,
         column=Column(heading="failed", alone="failed: {}"),
     ),
-    Field(name="planned", value=lambda it: fields_json(_PLANNED, it)),
-    Field(name="partitioned_by", value=lambda it: it.partitioned_by),
-    Field(name="small_files", value=lambda it: it.small_files),
-    Field(name="discarded_groups", value=lambda it: it.again),
-    Field(name="stopped", value=lambda it: it.stopped),
-    Field(
+    ShownField(name="planned", value=lambda it: fields_json(_PLANNED, it)),
+    ShownField(name="partitioned_by", value=lambda it: it.partitioned_by),
+    ShownField(name="small_files", value=lambda it: it.small_files),
+    ShownField(name="discarded_groups", value=lambda it: it.again),
+    ShownField(name="stopped", value=lambda it: it.stopped),
+    ShownField(
         name="failures",
         value=lambda it: [{"files": [*paths], "error": error_json(why)} for paths, why in sorted(it.failures.items())],
     ),
-    Field(name="error", value=lambda it: it.error),
+    ShownField(name="error", value=lambda it: it.error),
 )

@@ -9,7 +9,7 @@ from typing import Any, Final, Self, assert_never
 from archiver.terminal.amounts import counted, duration, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
-from archiver.terminal.fields import Field, fields_json, fields_listing
+from archiver.terminal.fields import ShownField, fields_json, fields_listing
 from archiver.terminal.json_lines import Line, failures_json, finished_line
 from archiver.terminal.listing import NOTHING, Column
 from archiver.terminal.owner_words import setting_words, snapshot_words
@@ -194,47 +194,47 @@ def purged_json(purged: Purged) -> dict[str, Any]:
     }
 
 
-_DELETED: Final[Field[TopicRetired]] = Field(
+_DELETED: Final[ShownField[TopicRetired]] = ShownField(
     value=lambda it: it.purged.deleted, column=Column(heading="deleted", alone="deleted from the store: {}")
 )
-_TOPIC: Final[tuple[Field[TopicRetired], ...]] = (
-    Field(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
-    Field(name="table", value=lambda it: it.table),
-    Field(name="has_limits", value=lambda it: it.has_limits),
-    Field(name="files", value=lambda it: it.files, column=Column(heading="files", alone="files: {}")),
-    Field(name="records", value=lambda it: it.rows, column=Column(heading="records", alone="records: {}")),
-    Field(
+_TOPIC: Final[tuple[ShownField[TopicRetired], ...]] = (
+    ShownField(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
+    ShownField(name="table", value=lambda it: it.table),
+    ShownField(name="has_limits", value=lambda it: it.has_limits),
+    ShownField(name="files", value=lambda it: it.files, column=Column(heading="files", alone="files: {}")),
+    ShownField(name="records", value=lambda it: it.rows, column=Column(heading="records", alone="records: {}")),
+    ShownField(
         name="size_bytes",
         value=lambda it: it.size_bytes,
         column=Column(heading="size", alone="with {}"),
         cell=lambda it: size(it.size_bytes),
     ),
-    Field(
+    ShownField(
         name="rewritten_files",
         value=lambda it: it.rewritten,
         column=Column(heading="rewritten", alone="rewritten: {}", is_optional=True),
         cell=lambda it: f"{it.rewritten:,}" if it.rewritten else NOTHING,
     ),
     _DELETED,
-    Field(
+    ShownField(
         name="first_offsets",
         value=lambda it: {str(partition): offset for partition, offset in sorted(it.first_offsets.items())},
         column=Column(heading="begins at", alone="begins at {}", kind="text"),
         cell=_beginnings,
     ),
-    Field(name="commits", value=lambda it: list(it.commits)),
-    Field(name="stopped", value=lambda it: it.stopped),
-    Field(name="needs_consent", value=lambda it: list(it.needs_consent)),
-    Field(
+    ShownField(name="commits", value=lambda it: list(it.commits)),
+    ShownField(name="stopped", value=lambda it: it.stopped),
+    ShownField(name="needs_consent", value=lambda it: list(it.needs_consent)),
+    ShownField(
         name="held_partitions",
         value=lambda it: {str(partition): hold for partition, hold in sorted(it.held.items())},
     ),
-    Field(
+    ShownField(
         name="kept_partitions",
         value=lambda it: {str(partition): path for partition, path in sorted(it.kept.items())},
     ),
-    Field(name="store", value=lambda it: purged_json(it.purged)),
-    Field(name="journal", value=lambda it: None if it.journal is None else asdict(it.journal)),
-    Field(name="failures", value=lambda it: failures_json(it.failures)),
-    Field(name="error", value=lambda it: it.error),
+    ShownField(name="store", value=lambda it: purged_json(it.purged)),
+    ShownField(name="journal", value=lambda it: None if it.journal is None else asdict(it.journal)),
+    ShownField(name="failures", value=lambda it: failures_json(it.failures)),
+    ShownField(name="error", value=lambda it: it.error),
 )

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field(Generic[T]):
+class ShownField(Generic[T]):
     """A value of a row. Without a name only people get it, without a column only machines."""
 
     value: Callable[[T], Any]
@@ -25,12 +25,12 @@ class Field(Generic[T]):
     """Makes the cell if the value itself doesn't read well. Counts get separators, no value a dash."""
 
 
-def fields_json(fields: Iterable[Field[T]], row: T) -> dict[str, Any]:
+def fields_json(fields: Iterable[ShownField[T]], row: T) -> dict[str, Any]:
     """Return a row as plain JSON values by name. Errors become objects."""
     return {field.name: _json(field.value(row)) for field in fields if field.name}
 
 
-def fields_listing(fields: Sequence[Field[T]], rows: Iterable[T]) -> Listing:
+def fields_listing(fields: Sequence[ShownField[T]], rows: Iterable[T]) -> Listing:
     """Return rows as a table for people."""
     shown = [(field, field.column) for field in fields if field.column is not None]
     listing = Listing(*(column for _, column in shown))
@@ -39,7 +39,7 @@ def fields_listing(fields: Sequence[Field[T]], rows: Iterable[T]) -> Listing:
     return listing
 
 
-def _cell(field: Field[T], row: T) -> str | Text:
+def _cell(field: ShownField[T], row: T) -> str | Text:
     if field.cell is not None:
         return field.cell(row)
     match field.value(row):

@@ -11,7 +11,7 @@ from rich.text import Text
 from archiver.archive.table_files import ValueBounds
 from archiver.records.listed_files import ListedFile, time_text
 from archiver.terminal.amounts import counted, size
-from archiver.terminal.fields import Field, fields_json, fields_listing
+from archiver.terminal.fields import ShownField, fields_json, fields_listing
 from archiver.terminal.listing import NOTHING, Column
 
 
@@ -37,40 +37,40 @@ def _place(file: ListedFile) -> list[Any]:
     return [value if isinstance(value, int | float | bool | None) else str(value) for value in file.place]
 
 
-_FILE: Final[tuple[Field[ListedFile], ...]] = (
-    Field(
+_FILE: Final[tuple[ShownField[ListedFile], ...]] = (
+    ShownField(
         value=lambda it: it.partitions,
         column=Column(heading="partition", alone="partition {}", kind="name"),
         cell=lambda it: _span(it.partitions),
     ),
-    Field(
+    ShownField(
         value=lambda it: it.offsets,
         column=Column(heading="offsets", alone="offsets {}", kind="text"),
         cell=lambda it: _span(it.offsets),
     ),
-    Field(name="records", value=lambda it: it.records, column=Column(heading="records", alone="{} records")),
-    Field(
+    ShownField(name="records", value=lambda it: it.records, column=Column(heading="records", alone="{} records")),
+    ShownField(
         name="size_bytes",
         value=lambda it: it.size_bytes,
         column=Column(heading="size", alone="{}"),
         cell=lambda it: size(it.size_bytes),
     ),
-    Field(
+    ShownField(
         name="earliest",
         value=lambda it: None if it.times is None else time_text(it.times.low),
         column=Column(heading="earliest record", alone="from {}", kind="text"),
         cell=lambda it: NOTHING if it.times is None else time_text(it.times.low),
     ),
-    Field(
+    ShownField(
         name="latest",
         value=lambda it: None if it.times is None else time_text(it.times.high),
         column=Column(heading="latest record", alone="to {}", kind="text"),
         cell=lambda it: NOTHING if it.times is None else time_text(it.times.high),
     ),
-    Field(name="path", value=lambda it: it.path, column=Column(heading="path", alone="{}", kind="text")),
-    Field(name="first_partition", value=lambda it: None if it.partitions is None else it.partitions.low),
-    Field(name="last_partition", value=lambda it: None if it.partitions is None else it.partitions.high),
-    Field(name="first_offset", value=lambda it: None if it.offsets is None else it.offsets.low),
-    Field(name="last_offset", value=lambda it: None if it.offsets is None else it.offsets.high),
-    Field(name="table_partition", value=_place),
+    ShownField(name="path", value=lambda it: it.path, column=Column(heading="path", alone="{}", kind="text")),
+    ShownField(name="first_partition", value=lambda it: None if it.partitions is None else it.partitions.low),
+    ShownField(name="last_partition", value=lambda it: None if it.partitions is None else it.partitions.high),
+    ShownField(name="first_offset", value=lambda it: None if it.offsets is None else it.offsets.low),
+    ShownField(name="last_offset", value=lambda it: None if it.offsets is None else it.offsets.high),
+    ShownField(name="table_partition", value=_place),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final, assert_never
 from archiver.terminal.amounts import counted, duration, size
 from archiver.terminal.bars import Bars
 from archiver.terminal.console import TextConsole
-from archiver.terminal.fields import Field, fields_json, fields_listing
+from archiver.terminal.fields import ShownField, fields_json, fields_listing
 from archiver.terminal.json_lines import Line, failures_json, finished_line
 from archiver.terminal.listing import Column
 from archiver.upkeep.orphans.report import (
@@ -109,38 +109,38 @@ def _objects(topic: TopicOrphans) -> list[dict[str, Any]]:
     ]
 
 
-_DELETED: Final[Field[TopicOrphans]] = Field(
+_DELETED: Final[ShownField[TopicOrphans]] = ShownField(
     value=lambda it: len(it.deleted), column=Column(heading="deleted", alone="deleted: {}")
 )
-_TOPIC: Final[tuple[Field[TopicOrphans], ...]] = (
-    Field(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
-    Field(
+_TOPIC: Final[tuple[ShownField[TopicOrphans], ...]] = (
+    ShownField(name="topic", value=lambda it: it.topic, column=Column(heading="topic", kind="name")),
+    ShownField(
         name="table",
         value=lambda it: it.table,
         column=Column(heading="table", alone="in {}", kind="name", is_optional=True),
     ),
-    Field(name="objects", value=lambda it: it.listed, column=Column(heading="objects", alone="objects: {}")),
-    Field(
+    ShownField(name="objects", value=lambda it: it.listed, column=Column(heading="objects", alone="objects: {}")),
+    ShownField(
         name="orphans",
         value=_objects,
         column=Column(heading="orphans", alone="orphans: {}"),
         cell=lambda it: f"{len(it.orphans):,}",
     ),
-    Field(
+    ShownField(
         value=lambda it: size(sum(orphan.size for orphan in it.orphans)), column=Column(heading="size", alone="with {}")
     ),
     _DELETED,
-    Field(
+    ShownField(
         name="kept",
         value=lambda it: {reason: number for reason, number in sorted(it.kept.items()) if number},
         column=Column(heading="kept", alone="kept: {}", kind="text"),
         cell=lambda it: ", ".join(f"{number:,} by {why}" for why, number in sorted(it.kept.items()) if number) or "-",
     ),
-    Field(
+    ShownField(
         value=lambda it: len(it.failures) + (it.error is not None) or None,
         column=Column(heading="failed", alone="failed: {}"),
     ),
-    Field(name="needed_again", value=lambda it: [orphan.path for orphan in it.needed_again]),
-    Field(name="failures", value=lambda it: failures_json(it.failures)),
-    Field(name="error", value=lambda it: it.error),
+    ShownField(name="needed_again", value=lambda it: [orphan.path for orphan in it.needed_again]),
+    ShownField(name="failures", value=lambda it: failures_json(it.failures)),
+    ShownField(name="error", value=lambda it: it.error),
 )

@@ -6,12 +6,14 @@ partitions, `state_reader` gives the `state` of topics, and `archived_state` the
 `continuity` says whether a log still is the archived one, with `divergence` and `archive_reader`. `shared_tables` names
 topics that would share a table. `owner_status` says what the table's owner keeps, `hidden_rows` what engines leave out,
 `engine_limits` which columns they don't take, and `catalog_upkeep` what the catalog does by itself. `catalog_pool` and
-`ledgers_ahead` read many topics together. Nothing here archives a record.
+`ledgers_ahead` read many topics together. `assigning` and `schema_choice` find the columns of the next records, and
+`schema_approval` approves changes that wait. Nothing here archives a record.
 """
 
 __all__ = [
     "archive_reader",
     "archived_state",
+    "assigning",
     "catalog_pool",
     "catalog_upkeep",
     "continuity",
@@ -26,8 +28,11 @@ __all__ = [
     "owner_status",
     "partition_inspector",
     "partitioning",
+    "schema_approval",
+    "schema_choice",
     "seen_partition",
     "shared_tables",
     "state",
     "state_reader",
+    "waiting_errors",
 ]

@@ -25,8 +25,9 @@ from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.topics.assigning import ColumnAssigner, NextVersion, waiting_mapping
 from archiver.topics.partitioning import check_partitioning, partition_source, unfit
-from archiver.topics.schema_choice import SchemaChoice, WaitingChange, waits_error
+from archiver.topics.schema_choice import SchemaChoice, WaitingChange
 from archiver.topics.table_identity import identified, may_adopt
+from archiver.topics.waiting_errors import waits_error
 from catalog.errors import CatalogRefused, CatalogUnreachable, NotOurTable, UnfitPartitioning
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.bloom_filters import BloomFilters

@@ -21,15 +21,13 @@ from archiver.kafka.broker import BrokerClient, TopicDescription
 from archiver.kafka.fetch import PartitionFetcher
 from archiver.kafka.losses import check_topic_id
 from archiver.kafka.open_transactions import open_transactions
-from archiver.kafka.sound_batches import is_readable
-from archiver.kafka.unreadable import unreadable
 from archiver.topics.archived_state import known_status, with_check
 from archiver.topics.catalog_pool import CatalogPool
 from archiver.topics.log_bounds import LogBounds, no_leaders
 from archiver.topics.partition_inspector import PartitionInspector
 from archiver.topics.partitioning import check_partitioning
-from archiver.topics.schema_choice import waiting_error
 from archiver.topics.seen_partition import check_continuity, furthest
+from archiver.topics.waiting_errors import waiting_error
 from catalog.errors import NotOurTable, RegistryBehind, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.iceberg_format import check_writable
@@ -265,6 +263,9 @@ class StatusReader:
 
     def _oldest(self, topic: str, partition: int, offset: int) -> tuple[float | None, ContextError | None]:
         """The age in seconds of the first batch from `offset` on, None if it has no time, and why it can't be read."""
+        from archiver.kafka.sound_batches import is_readable
+        from archiver.kafka.unreadable import unreadable
+
         log = PartitionFetcher(self._brokers, topic, None, partition)
         try:
             first = log.fetch(offset, max_bytes=1, committed=False).data

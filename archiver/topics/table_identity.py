@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from archiver.storage.journal import Journal
 from catalog.errors import NotOurTable
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TopicRow
 from catalog.registry import Registry
+
+if TYPE_CHECKING:
+    from archiver.storage.journal import Journal
 
 
 def identified(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> ArchiveTable | None:

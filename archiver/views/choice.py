@@ -24,7 +24,7 @@ from pyiceberg.types import (
 
 from archiver.errors import ConfigError
 from archiver.views.column_names import TOMBSTONE, column_names
-from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, Merged, ViewColumn
+from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, MergedColumn, ViewColumn
 from archiver.views.kinds import ByteForm
 from archiver.views.leaves import Leaf, leaves
 from schema_mapping import names
@@ -169,7 +169,7 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
         older = found.older(leaf)
         if older:
             doc = f"{column.doc} (with the older values of {', '.join('.'.join(number.path) for number in older)})"
-            source = Merged(leaf.path, tuple(number.path for number in older), leaf.type)
+            source = MergedColumn(leaf.path, tuple(number.path for number in older), leaf.type)
             column = replace(column, source=source, doc=doc)
         elif remark := found.remark(leaf):
             column = replace(column, doc=f"{column.doc}{remark}")

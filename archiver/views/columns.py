@@ -56,7 +56,7 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedColumn:
     """A value of a column, or else the value of an older column of another type, cast to `type`."""
 
     path: Path
@@ -64,7 +64,7 @@ class Merged:
     type: IcebergType
 
 
-Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull | Merged
+Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull | MergedColumn
 """What a view's column is made of."""
 
 

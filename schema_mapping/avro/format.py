@@ -51,7 +51,7 @@ class ReadAvroSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class AvroFormat:
+class AvroValueFormat:
     """The format of Avro values."""
 
     name: str = AVRO_FORMAT
@@ -73,4 +73,4 @@ class AvroFormat:
         from schema_mapping.avro.encode import encode  # noqa: F401
 
 
-AVRO: Final = AvroFormat()
+AVRO: Final = AvroValueFormat()

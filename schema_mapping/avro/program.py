@@ -19,7 +19,7 @@ from schema_mapping.avro.kernel.tables import Tables
 from schema_mapping.avro.mapped_writers import MappedWriters
 from schema_mapping.avro.outputs import OutputColumns, StructOutput
 from schema_mapping.avro.symbol_tables import SymbolTables
-from schema_mapping.avro.writer_nodes import NodeRow, WriterNodes
+from schema_mapping.avro.writer_nodes import NodeEntry, WriterNodes
 
 VALUE_MEMORY: Final = 1 << 30
 BLOCKS_100_SIZED: Final = "blocks_100_sized"
@@ -50,7 +50,7 @@ def compile_programs(writers: MappedWriters) -> WriterPrograms:
     outputs = OutputColumns()
     root = outputs.add_root(writers)
     symbols = SymbolTables()
-    nodes: list[NodeRow] = []
+    nodes: list[NodeEntry] = []
     programs = [WriterNodes(writers, number, nodes, symbols).add_root(root) for number in range(len(writers.types))]
     arrays = {
         "nodes": _nodes(nodes),
@@ -74,9 +74,9 @@ def form_texts(writers: int) -> tuple[str, ...]:
     return tuple(form for name in named for form in (name, "_".join(filter(None, (name, BLOCKS_100_SIZED)))))
 
 
-_NODE: Final = np.dtype([(name, np.int32) for name in NodeRow.__annotations__])
+_NODE: Final = np.dtype([(name, np.int32) for name in NodeEntry.__annotations__])
 _COLUMN: Final = np.dtype([(name, np.int32) for name in ("kind", "space", "width")])
 
 
-def _nodes(rows: Iterable[NodeRow]) -> npt.NDArray[Any]:
+def _nodes(rows: Iterable[NodeEntry]) -> npt.NDArray[Any]:
     return np.array([row.values for row in rows], dtype=_NODE)

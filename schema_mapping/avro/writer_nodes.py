@@ -48,7 +48,7 @@ _WIDER: Final = {("INT", ColumnType.LONG): "INT_AS_LONG", ("FLOAT", ColumnType.D
 
 
 @dataclass(slots=True, kw_only=True)
-class NodeRow:
+class NodeEntry:
     """A node of the tables; see `Node` in `kernel/tables.pxd`."""
 
     op: int
@@ -69,7 +69,7 @@ class NodeRow:
 class WriterNodes:
     """Adds the nodes of one writer to the nodes of all."""
 
-    def __init__(self, writers: MappedWriters, writer: int, nodes: list[NodeRow], symbols: SymbolTables) -> None:
+    def __init__(self, writers: MappedWriters, writer: int, nodes: list[NodeEntry], symbols: SymbolTables) -> None:
         self._columns = writers.columns
         self._renamed = writers.renamed
         self._types = writers.types[writer]
@@ -88,16 +88,16 @@ class WriterNodes:
         else:
             step = self._columns.steps[self._writer, NULL, WRAPPED].get(VALUE)
             child = self._checks(kind) if kind == NULL else self._field(kind, output, step)
-            row = NodeRow(op=OPS["RECORD"], first=self._block([child]), count=1)
+            row = NodeEntry(op=OPS["RECORD"], first=self._block([child]), count=1)
         row.out = NO_COLUMN
         return self._block([row])
 
-    def _block(self, rows: Sequence[NodeRow]) -> int:
+    def _block(self, rows: Sequence[NodeEntry]) -> int:
         first = len(self._nodes)
         self._nodes.extend(rows)
         return first
 
-    def _of(self, kind: AvroType, output: AnyOutput, at: str) -> NodeRow:
+    def _of(self, kind: AvroType, output: AnyOutput, at: str) -> NodeEntry:
         """The node of a type whose values have a column."""
         inner, null = without_null(kind)
         if isinstance(inner, UnionOf):
@@ -106,18 +106,18 @@ class WriterNodes:
         if null is None:
             return row
         present = row.space if row.op == OPS["CUT"] else row.out
-        return NodeRow(op=OPS["NULLABLE"], out=present, first=self._block([row]), count=null)
+        return NodeEntry(op=OPS["NULLABLE"], out=present, first=self._block([row]), count=null)
 
-    def _plain(self, kind: AvroType, output: AnyOutput, at: str) -> NodeRow:
+    def _plain(self, kind: AvroType, output: AnyOutput, at: str) -> NodeEntry:
         match kind, output:
             case RecordName(), StructOutput():
                 return self._record(kind, output)
             case ArrayOf(items), ListOutput():
                 item = self._of(items, output.element, f"{at}[]")
-                return NodeRow(op=OPS["ARRAY"], out=output.output, first=self._block([item]), space=output.space)
+                return NodeEntry(op=OPS["ARRAY"], out=output.output, first=self._block([item]), space=output.space)
             case MapOfValues(values), MapOutput():
                 value = self._of(values, output.value, f"{at}{{}}")
-                return NodeRow(
+                return NodeEntry(
                     op=OPS["MAP"],
                     out=output.output,
                     first=self._block([value]),
@@ -129,7 +129,7 @@ class WriterNodes:
             case _:
                 return self._aside(kind)
 
-    def _record(self, kind: RecordName, output: StructOutput) -> NodeRow:
+    def _record(self, kind: RecordName, output: StructOutput) -> NodeEntry:
         if output.whole is not None:
             return self._cut(kind, output)
         steps = self._columns.steps.get((self._writer, kind, output.struct), {})
@@ -138,15 +138,17 @@ class WriterNodes:
             for field in self._types.records[kind.name].fields
         ]
         is_empty = int(all(row.is_empty for row in rows))
-        return NodeRow(op=OPS["RECORD"], out=output.output, first=self._block(rows), count=len(rows), is_empty=is_empty)
+        return NodeEntry(
+            op=OPS["RECORD"], out=output.output, first=self._block(rows), count=len(rows), is_empty=is_empty
+        )
 
-    def _field(self, kind: AvroType, struct: StructOutput, step: str | None) -> NodeRow:
+    def _field(self, kind: AvroType, struct: StructOutput, step: str | None) -> NodeEntry:
         if step is None:
             return self._aside(kind)
         at = f"{struct.struct}{step}" if _is_union(struct) else f"{struct.struct}.{step}"
         return self._of(kind, struct.fields[self._renamed.get(struct.struct, {}).get(step, step)], at)
 
-    def _union(self, kind: AvroType, inner: UnionOf, output: AnyOutput, at: str) -> NodeRow:
+    def _union(self, kind: AvroType, inner: UnionOf, output: AnyOutput, at: str) -> NodeEntry:
         assert isinstance(kind, UnionOf)
         if isinstance(output, StructOutput) and output.whole is not None:
             return self._cut(kind, output)
@@ -162,29 +164,29 @@ class WriterNodes:
             else:
                 rows.append(self._aside(branch))
         out = output.output if _is_union(output) else NO_COLUMN
-        return NodeRow(op=OPS["UNION"], out=out, first=self._block(rows), count=len(rows))
+        return NodeEntry(op=OPS["UNION"], out=out, first=self._block(rows), count=len(rows))
 
-    def _member(self, kind: AvroType, output: AnyOutput) -> NodeRow:
+    def _member(self, kind: AvroType, output: AnyOutput) -> NodeEntry:
         """A type that isn't a union, in the struct of one."""
         assert isinstance(output, StructOutput)
         if output.whole is not None:
             return self._cut(kind, output)
         steps = self._columns.steps.get((self._writer, UnionOf((kind,)), output.struct), {})
         row = self._field(kind, output, steps.get(type_name(kind)))
-        return NodeRow(op=OPS["RECORD"], out=output.output, first=self._block([row]), count=1, is_empty=row.is_empty)
+        return NodeEntry(op=OPS["RECORD"], out=output.output, first=self._block([row]), count=1, is_empty=row.is_empty)
 
-    def _cut(self, kind: AvroType, output: StructOutput) -> NodeRow:
+    def _cut(self, kind: AvroType, output: StructOutput) -> NodeEntry:
         assert output.whole is not None
         row = self._checks(kind)
-        return NodeRow(
+        return NodeEntry(
             op=OPS["CUT"], out=output.whole, first=self._block([row]), space=output.output, is_empty=row.is_empty
         )
 
-    def _aside(self, kind: AvroType) -> NodeRow:
+    def _aside(self, kind: AvroType) -> NodeEntry:
         row = self._checks(kind)
-        return NodeRow(op=OPS["ASIDE"], first=self._block([row]), is_empty=row.is_empty)
+        return NodeEntry(op=OPS["ASIDE"], first=self._block([row]), is_empty=row.is_empty)
 
-    def _scalar(self, kind: AvroType, output: ScalarOutput) -> NodeRow:
+    def _scalar(self, kind: AvroType, output: ScalarOutput) -> NodeEntry:
         if kind == NULL:
             return self._checks(NULL)
         if joined_scalar(column_of(kind), output.column) != output.column:
@@ -205,33 +207,33 @@ class WriterNodes:
                 pass
         return row
 
-    def _checks(self, kind: AvroType) -> NodeRow:  # noqa: PLR0911 - a table of types
+    def _checks(self, kind: AvroType) -> NodeEntry:  # noqa: PLR0911 - a table of types
         """The node of a type whose values are only checked."""
         match kind:
             case PrimitiveType(name):
-                return NodeRow(op=OPS["NULL"], is_empty=1) if name == "null" else NodeRow(op=OPS[_OPS[name]])
+                return NodeEntry(op=OPS["NULL"], is_empty=1) if name == "null" else NodeEntry(op=OPS[_OPS[name]])
             case DecimalBytes():
-                return NodeRow(op=OPS["BYTES"])
+                return NodeEntry(op=OPS["BYTES"])
             case FixedBytes(size=size):
-                return NodeRow(op=OPS["FIXED"], space=size)
+                return NodeEntry(op=OPS["FIXED"], space=size)
             case EnumSymbols(symbols=symbols):
                 first, lookup, mask = self._symbols.add(symbols)
-                return NodeRow(op=OPS["ENUM"], first=first, count=len(symbols), extra=lookup, mask=mask)
+                return NodeEntry(op=OPS["ENUM"], first=first, count=len(symbols), extra=lookup, mask=mask)
             case ArrayOf(items):
-                return NodeRow(op=OPS["ARRAY"], first=self._block([self._checks(items)]))
+                return NodeEntry(op=OPS["ARRAY"], first=self._block([self._checks(items)]))
             case MapOfValues(values):
-                return NodeRow(op=OPS["MAP"], first=self._block([self._checks(values)]))
+                return NodeEntry(op=OPS["MAP"], first=self._block([self._checks(values)]))
             case UnionOf(branches):
                 rows = [self._checks(branch) for branch in branches]
-                return NodeRow(op=OPS["UNION"], first=self._block(rows), count=len(rows))
+                return NodeEntry(op=OPS["UNION"], first=self._block(rows), count=len(rows))
             case RecordName(name):
                 return self._checked_record(name)
 
-    def _checked_record(self, name: str) -> NodeRow:
+    def _checked_record(self, name: str) -> NodeEntry:
         fields = self._types.records[name].fields
         is_empty = 0
         if name not in self._checked:
-            first = self._block([NodeRow(op=OPS["NULL"])] * len(fields))
+            first = self._block([NodeEntry(op=OPS["NULL"])] * len(fields))
             self._checked[name] = first, len(fields)
             rows = [self._checks(field.type) for field in fields]
             self._nodes[first : first + len(fields)] = rows
@@ -239,7 +241,7 @@ class WriterNodes:
         else:
             first, count = self._checked[name]
             is_empty = int(all(row.is_empty for row in self._nodes[first : first + count]))
-        return NodeRow(op=OPS["RECORD"], first=first, count=len(fields), is_empty=is_empty)
+        return NodeEntry(op=OPS["RECORD"], first=first, count=len(fields), is_empty=is_empty)
 
 
 def _is_union(output: AnyOutput) -> bool:

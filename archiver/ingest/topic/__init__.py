@@ -6,4 +6,4 @@ offsets that a leader can't give, `target` says what tasks share, `kept_rows` ch
 was committed, and `report_builder` keeps the account.
 """
 
-__all__ = ["acceptance", "prefetch", "run", "target"]
+__all__ = ["acceptance", "memory", "prefetch", "run", "target"]

@@ -13,7 +13,7 @@ UNREADABLE: Final[tuple[type[ContextError], ...]] = (CorruptBatch, LeaderSilent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
+class AcceptedLosses:
     """`gaps` are offsets that a log lost before they were archived, `unreadable` offsets that a leader can't give."""
 
     gaps: bool = False
@@ -25,4 +25,4 @@ class Acceptance:
         return (DataLoss,) * self.gaps + UNREADABLE * self.unreadable
 
 
-NOTHING_ACCEPTED: Final = Acceptance()
+NOTHING_ACCEPTED: Final = AcceptedLosses()

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from archiver.commit.commit_staged import StagedTopic, commit_pending
@@ -16,14 +16,15 @@ from archiver.config.model import TopicConfig
 from archiver.errors import CorruptBatch, LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, PartitionsSeen, SchemaChanged, StepFinished, TaskFinished
-from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog, BytesPerOffset
+from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog
 from archiver.ingest.plan.ranges import PlannedRange, lost_ranges, plan_topic
-from archiver.ingest.plan.waiting import Waiting, WaitLimits
+from archiver.ingest.plan.waiting import WaitLimits
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task.values import TaskResult
-from archiver.ingest.topic.acceptance import NOTHING_ACCEPTED, Acceptance
+from archiver.ingest.topic.acceptance import NOTHING_ACCEPTED, AcceptedLosses
 from archiver.ingest.topic.finished_ranges import FinishedRanges
 from archiver.ingest.topic.kept_rows import KeptRows
+from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.report_builder import TopicReportBuilder
 from archiver.ingest.topic.unreadable_offsets import UnreadableOffsets
@@ -32,12 +33,7 @@ from archiver.observer import ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.topics.archive_reader import ArchiveReader
 from archiver.topics.continuity import UNPROVEN_EPOCHS, same_log
-from archiver.topics.inspection import (
-    ArchivedOffsets,
-    SeenTopic,
-    archived_offsets,
-    inspect_partitions,
-)
+from archiver.topics.inspection import ArchivedOffsets, SeenTopic, archived_offsets, inspect_partitions
 from archiver.topics.opening import OpenedTopic, for_records
 from archiver.topics.partition_inspector import PartitionInspector
 from catalog.errors import CatalogUnreachable, RolledBack
@@ -49,22 +45,6 @@ from catalog.registry.last_known import KnownSchemas
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicMemory:
-    """How much an offset takes, since when records wait, and the partitions that are held up by one of their records.
-
-    Such a record waits for the schema registry, or halts its topic. `proven` is what `Continuity` found out, `begun`
-    where partitions begin as far as the journal was told. `unproven` has the partitions whose leader proves no epochs.
-    """
-
-    sizes: BytesPerOffset = field(default_factory=BytesPerOffset)
-    waiting: Waiting = field(default_factory=Waiting)
-    held_up: set[int] = field(default_factory=set)
-    proven: dict[int, PartitionOffset] = field(default_factory=dict)
-    begun: dict[int, int] = field(default_factory=dict)
-    unproven: set[int] = field(default_factory=set)
 
 
 class TopicRun:
@@ -84,7 +64,7 @@ class TopicRun:
         observer: JobObserver,
         memory: TopicMemory,
         look_every: float | None = None,
-        acceptance: Acceptance = NOTHING_ACCEPTED,
+        acceptance: AcceptedLosses = NOTHING_ACCEPTED,
         formats: SegmentFormats = FORMATS,
         after_commit: Callable[[StagedTopic], None] = ignore,
     ) -> None:

@@ -60,7 +60,7 @@ class ImportLine(Span):
 
 
 @dataclass(frozen=True, slots=True)
-class _Token(Span):
+class _ProtoToken(Span):
     text: bytes = b""
 
 
@@ -136,11 +136,11 @@ class _Reader:
     def __init__(self, target: ProtoText) -> None:
         self._target = target
         matches = _TOKENS.finditer(target.text)
-        self._tokens = [_Token(m.start(), m.end(), m["token"]) for m in matches if m["token"] is not None]
+        self._tokens = [_ProtoToken(m.start(), m.end(), m["token"]) for m in matches if m["token"] is not None]
 
     def read(self) -> None:
         tokens, target = self._tokens, self._target
-        statement: list[_Token] = []
+        statement: list[_ProtoToken] = []
         open_bodies: list[tuple[bool, int]] = []
         at = 0
         while at < len(tokens):
@@ -165,7 +165,7 @@ class _Reader:
             statement = [] if token.text in _ENDS else [*statement, token]
             at += 1
 
-    def _read_import(self, statement: list[_Token], semicolon: _Token) -> None:
+    def _read_import(self, statement: list[_ProtoToken], semicolon: _ProtoToken) -> None:
         if len(statement) > 1 and statement[0].text == b"import" and statement[-1].text[:1] in {b'"', b"'"}:
             path = statement[-1].text[1:-1].decode(errors="replace")
             self._target.imports.append(ImportLine(statement[0].start, semicolon.end, path))

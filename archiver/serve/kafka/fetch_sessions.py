@@ -82,7 +82,7 @@ class SessionFetch:
 
 
 @dataclass(slots=True)
-class _Slot:
+class _SessionSlot:
     owner: FetchSessions
     partitions: int
     used_at: float
@@ -100,7 +100,7 @@ class SessionSlots:
     ) -> None:
         self._most, self._most_partitions = slots, partitions
         self._clock = clock
-        self._slots: OrderedDict[int, _Slot] = OrderedDict()
+        self._slots: OrderedDict[int, _SessionSlot] = OrderedDict()
         self._taken: Counter[str] = Counter()
         self._partitions: Counter[str] = Counter()
         self.partitions = 0
@@ -125,7 +125,7 @@ class SessionSlots:
             return False
         if mine > self._most_partitions // _SHARE:
             return False
-        self._slots[session.number] = _Slot(owner, size, now)
+        self._slots[session.number] = _SessionSlot(owner, size, now)
         self._taken[owner.payer] += 1
         self._partitions[owner.payer] = mine
         self.partitions += size

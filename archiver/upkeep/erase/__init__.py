@@ -3,7 +3,8 @@
 Their offsets stay known as erased. What they were is kept nowhere.
 
 `job` is the way in. `topic` is what the erasures of a topic work with, `removing` takes their rows out of the table,
-and `finishing` has every object and copy deleted that had them.
+and `finishing` deletes every object and copy that had them. `plan` erases in several topics, and `certificate` proves
+it.
 """
 
-__all__ = ["job", "offset_list", "report", "shown_records"]
+__all__ = ["certificate", "job", "offset_list", "plan", "report", "shown_records"]

@@ -29,7 +29,7 @@ READERS: Final = 8
 
 
 @dataclass(slots=True)
-class RowBounds:
+class BoundsOfRows:
     """The bounds of rows by file. A file is read once in a run: its rows never change.
 
     `failures` are the files that can't be read, by path: they stay without bounds.

@@ -16,7 +16,7 @@ from archiver.upkeep.archived_topic import ArchivedTopic
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.places import places_of
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult, RemovalTask, remove_rows
-from archiver.upkeep.removal.row_bounds import RowBounds, lacks_bounds
+from archiver.upkeep.removal.row_bounds import BoundsOfRows, lacks_bounds
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TopicRow
 
@@ -29,7 +29,7 @@ class RemovalWork(TableWork):
     archived: ArchivedTopic
     engine: Callable[[int], Engine]
     formats: SegmentFormats = FORMATS
-    row_bounds: RowBounds = field(default_factory=RowBounds)
+    row_bounds: BoundsOfRows = field(default_factory=BoundsOfRows)
 
     @property
     def topic(self) -> TopicRow:

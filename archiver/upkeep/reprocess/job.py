@@ -28,7 +28,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.topics.assigning import ColumnAssigner
-from archiver.topics.schema_choice import waits_error
+from archiver.topics.waiting_errors import waits_error
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, Merged, Path, Source
+from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, MergedColumn, Path, Source
 from archiver.views.dialects.dialect import Dialect, Place
 from archiver.views.kinds import Rows
 from archiver.views.view import View
@@ -72,7 +72,7 @@ def _sql(source: Source, dialect: Dialect) -> str:
             return dialect.header_map(_field(source.path, dialect), source.form)
         case Instant():
             return dialect.instant(_field(source.path, dialect))
-        case Merged():
+        case MergedColumn():
             older = [dialect.cast(_field(path, dialect), source.type) for path in source.older]
             return f"coalesce({', '.join((_field(source.path, dialect), *older))})"
         case IsNull():

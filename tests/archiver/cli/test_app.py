@@ -93,6 +93,7 @@ MUST_SAY = {
     ("groups", "describe"): ("readers",),
     ("groups", "delete"): ("readers", "--yes"),
     ("users", "remove"): ("--yes",),
+    ("schema", "approve"): ("--yes",),
     ("groups", "reset"): ("--to-earliest",),
 }
 """Options without which a command can't tell what is asked of it."""

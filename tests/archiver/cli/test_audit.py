@@ -114,7 +114,7 @@ def test_a_checkpoint_kept_elsewhere_has_to_be_about_a_trail_that_is_there(tmp_p
 
 def test_entries_are_shown_and_selected(tmp_path: Path, written: Written) -> None:
     shown = run(tmp_path, "show", "orders", "--act", "append", "--limit", "2", "--from", "2020-01-01")
-    assert [json.loads(line)["seq"] for line in shown.stdout.splitlines()] == [6, 7]
+    assert [json.loads(line)["entry"]["seq"] for line in shown.stdout.splitlines()] == [6, 7]
     assert run(tmp_path, "show", "orders", "--to", "2020-01-01").stdout == ""
     told = run(tmp_path, "show", "orders", json=False)
     assert "ops@example.com on one" in " ".join(told.stdout.split())

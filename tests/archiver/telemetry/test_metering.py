@@ -161,6 +161,7 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
         "schema_registry_down",
         "table_noted",
         "schema_changed",
+        "schema_change_waiting",
         "looked",
         "failed",
         "wave_planned",
@@ -170,14 +171,15 @@ def test_json_events_are_lines_with_times_offsets_and_durations() -> None:
         "committed",
         "step_finished",
         "schema_doubted",
+        "archived",
         "finished",
     ]
     assert all("time" in event for event in events)
     assert (events[0]["on"], events[2]["error"]["message"]) == ("Kafka", "nobody answers")
     assert (events[4]["version"], events[4]["changes"][0]["column"]) == (2, "val.note")
-    assert (events[-2]["doubt"], events[-2]["counts"]["unknown"]) == ("unknown", 60)
-    assert events[-1]["topics"][0]["recognition"]["value"]["unknown_bytes"] == 300
-    assert events[5]["behind"] == [
+    assert (events[-3]["doubt"], events[-3]["counts"]["unknown"]) == ("unknown", 60)
+    assert events[-2]["recognition"]["value"]["unknown_bytes"] == 300
+    assert events[6]["behind"] == [
         {"partition": 0, "next_offset": 10, "last_stable": 200},
         {"partition": 1, "next_offset": 10, "last_stable": 60},
     ]

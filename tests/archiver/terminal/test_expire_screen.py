@@ -68,5 +68,6 @@ def test_machines_get_a_line_for_each_topic(capsys: pytest.CaptureFixture[str]) 
     topic, finished = map(json.loads, capsys.readouterr().out.splitlines())
     assert (topic["held_partitions"], topic["kept_partitions"]) == ({"0": "01H"}, {"2": "s3://b/2"})
     (failure,) = topic["failures"]
-    assert (failure["file"], failure["kind"], failure["context"]) == ("s3://b/1", "BadSegment", {"partitions": "[1]"})
+    error = failure["error"]
+    assert (failure["file"], error["kind"], error["context"]) == ("s3://b/1", "BadSegment", {"partitions": "[1]"})
     assert finished["succeeded"] is False

@@ -35,4 +35,4 @@ def test_offsets_are_counted(started: Callable[[TextConsole], Bars]) -> None:
     written = io.StringIO()
     with started(TextConsole(file=written, width=WIDTH, force_terminal=True)):
         shown = seen(written.getvalue(), WIDTH)
-    assert "0 of 10 offsets " in shown
+    assert "10 offsets to do" in shown

@@ -15,6 +15,7 @@ from archiver.ingest.events import (
     RangesCommitted,
     RunFinished,
     SchemaChanged,
+    SchemaChangeWaiting,
     SchemaDoubted,
     SchemaRegistryDown,
     StepFinished,
@@ -62,6 +63,7 @@ def run() -> Iterator[JobEvent]:
     yield TableNoted(topic="orders", notes=("BigQuery takes at most 15 levels of nested records",))
     added = Change(kind=ChangeKind.ADDED, root="val", path=(7,), field_id=107, column="val.note", after="string")
     yield SchemaChanged(topic="orders", version=2, changes=(added,))
+    yield SchemaChangeWaiting(topic="orders", changes=(replace(added, kind=ChangeKind.REMOVED),))
     known = PartitionOffset(next_offset=10)
     seen = (
         SeenPartition(partition=0, log_start=0, last_stable=200, known=known),

@@ -6,7 +6,7 @@ import pytest
 
 from archiver.errors import BrokerUnavailable, CorruptBatch, DataLoss, NoProgress, TaskInterrupted
 from archiver.ingest.events import Failed, JobEvent
-from archiver.ingest.topic.acceptance import Acceptance
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.ingest.topic.report_builder import TRIES, TopicReportBuilder
 from archiver.observer import ignore
 from catalog.errors import PartitionAhead
@@ -69,7 +69,7 @@ def test_a_stop_is_no_error(builder: TopicReportBuilder) -> None:
 
 @pytest.mark.parametrize(("gaps", "given_up"), [(False, (0,)), (True, ())])
 def test_a_loss_that_will_be_accepted_is_tried_again(gaps: bool, given_up: tuple[int, ...]) -> None:
-    builder = TopicReportBuilder("orders", "kafka.orders", ignore, acceptable=Acceptance(gaps=gaps).errors)
+    builder = TopicReportBuilder("orders", "kafka.orders", ignore, acceptable=AcceptedLosses(gaps=gaps).errors)
     builder.begin_wave()
     builder.judge(0, DataLoss("gone"))
     assert builder.given_up == given_up

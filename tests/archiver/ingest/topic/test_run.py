@@ -27,8 +27,9 @@ from archiver.ingest.job import ArchiveJob
 from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult
 from archiver.ingest.topic import run as running
+from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import Prefetched
-from archiver.ingest.topic.run import TopicMemory, TopicRun
+from archiver.ingest.topic.run import TopicRun
 from archiver.storage.journal import TableJournal
 from archiver.topics.inspection import ArchivedOffsets, SeenTopic
 from archiver.topics.opening import OpenedTopic

@@ -16,7 +16,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.removal.components import Component
-from archiver.upkeep.removal.row_bounds import RowBounds, lacks_bounds
+from archiver.upkeep.removal.row_bounds import BoundsOfRows, lacks_bounds
 from archiver.upkeep.retire.plan import retirement
 from catalog.registry.removable import RemovableRange
 from tests.support.archive.archived_rows import rows_of
@@ -51,7 +51,7 @@ def files(archive: Any) -> TopicFiles:
 def test_rows_give_the_bounds(archive: Any, files: TopicFiles, tmp_path: Path) -> None:
     first, second = (written(archive, tmp_path / name, [7, 3, 12]) for name in ("a.parquet", "b.parquet"))
     stated = replace(second, partitions=ValueBounds(0, 0), offsets=ValueBounds(3, 12))
-    bounds = RowBounds()
+    bounds = BoundsOfRows()
     bounded = bounds.of([first, stated], files)
     assert list(bounded) == [first.path]
     file = bounded[first.path]
@@ -66,7 +66,7 @@ def test_rows_give_the_bounds(archive: Any, files: TopicFiles, tmp_path: Path) -
 
 def test_a_file_is_read_once_and_keeps_its_newest_deletes(archive: Any, files: TopicFiles, tmp_path: Path) -> None:
     file = written(archive, tmp_path / "a.parquet", [3, 4])
-    bounds = RowBounds()
+    bounds = BoundsOfRows()
     bounds.of([file], files)
     (tmp_path / "a.parquet").unlink()
     later = replace(file, spec_id=4)
@@ -76,7 +76,7 @@ def test_a_file_is_read_once_and_keeps_its_newest_deletes(archive: Any, files: T
 def test_a_file_that_cannot_be_read_has_no_bounds(archive: Any, files: TopicFiles, tmp_path: Path) -> None:
     file = written(archive, tmp_path / "a.parquet", [3, 4])
     (tmp_path / "a.parquet").write_bytes(b"PAR1" * 20)
-    bounds = RowBounds()
+    bounds = BoundsOfRows()
     assert bounds.of([file], files) == {}
     (failure,) = bounds.failures.values()
     assert isinstance(failure, BadSegment)

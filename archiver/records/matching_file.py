@@ -1,0 +1,105 @@
+"""Reads the matching records of one open file.
+
+Conditions on columns are evaluated on the table's rows. Blocks whose statistics prove that no row matches aren't read,
+and of the remaining blocks only the columns of the condition, until a row may match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.archive.assemble import Assembler
+from archiver.archive.offset_order import sorted_by_offset
+from archiver.archive.open_file import OpenFile
+from archiver.archive.records import KAFKA_IDS
+from archiver.records.column_answers import answer, is_absent
+from archiver.records.table_columns import TableColumn
+from archiver.records.unjudged import UnjudgedRecords
+from archiver.records.where import Answer, Answers, Where
+from archiver.records.where_syntax import ColumnIs
+from archiver.storage.segment import Block, RowRange, SegmentReader
+from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
+
+_NO = np.zeros(1, np.bool_)
+_YES = np.ones(1, np.bool_)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchingFile:
+    """An open file that gives only the records that a condition holds for.
+
+    `judged` assembles records in the shape that conditions are evaluated on.
+    """
+
+    file: OpenFile
+    path: str
+    judged: Assembler
+    where: Where
+    columns: Mapping[ColumnIs, TableColumn]
+    unjudged: UnjudgedRecords
+
+    @property
+    def reader(self) -> SegmentReader:
+        """The reader of the file."""
+        return self.file.reader
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        """Assemble the matching records of a block in a range. Batches are sorted and never empty."""
+        self.unjudged.forget(self.path, block)
+        if self.columns and (self._is_ruled_out(block) or not self._may_match(block, wanted)):
+            return
+        assembler = self.file.assembler
+        ids = assembler.field_ids | self.judged.field_ids | self._column_ids
+        for rows, kafka in self.file.rows(block, wanted, ids):
+            answers = self._answers(rows)
+            possible = self.where.may_hold(rows.num_rows, answers)
+            if not possible.any():
+                continue
+            rows, kafka = rows.filter(pa.array(possible)), kafka.filter(pa.array(possible))  # noqa: PLW2901 - narrowed
+            answers = {column: Answer(it.holds[possible], it.unknown[possible]) for column, it in answers.items()}
+            records = self.judged.records(rows, kafka)
+            chosen = self.where.rows(records, answers)
+            doubtful = self.where.rows(records, answers, unknown=True) & ~chosen
+            self.unjudged.note(self.path, block, records.filter(pa.array(doubtful)))
+            if not chosen.any():
+                continue
+            mask = pa.array(chosen)
+            if assembler.shape is self.judged.shape:
+                yield sorted_by_offset(records.filter(mask))
+            else:
+                yield sorted_by_offset(assembler.records(rows.filter(mask), kafka.filter(mask)))
+
+    @property
+    def _column_ids(self) -> frozenset[int]:
+        found = {KEY_ID for column in self.columns.values() if column.part_id == KEY_ID}
+        for column in self.columns.values():
+            found.update((column.field_id, *column.unrecognized, *column.former, *filter(None, [column.errors])))
+        return frozenset(found) | {SCHEMA_VERSION_ID}
+
+    def _answers(self, rows: pa.RecordBatch) -> Answers:
+        mappings = self.judged.mappings
+        return {asked: answer(column, rows, mappings) for asked, column in self.columns.items()}
+
+    def _is_ruled_out(self, block: Block) -> bool:
+        """Whether the file's statistics prove that no row of the block matches, or is in doubt."""
+        answers = {
+            asked: Answer(_NO, _NO if is_absent(column, block, self.reader, self.judged.mappings) else _YES)
+            for asked, column in self.columns.items()
+        }
+        return not self.where.may_hold(1, answers).any()
+
+    def _may_match(self, block: Block, wanted: RowRange) -> bool:
+        """Whether a row of the block may match, by the columns of the condition alone."""
+        ids = KAFKA_IDS | self._column_ids
+        return any(
+            self.where.may_hold(rows.num_rows, self._answers(rows)).any()
+            for rows, _ in self.file.rows(block, wanted, ids)
+        )

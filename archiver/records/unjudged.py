@@ -1,0 +1,47 @@
+"""Counts records that a condition can't judge: what they have isn't in the columns that it names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from archiver.archive.offset_order import offsets_of
+from archiver.storage.segment import Block
+
+
+@dataclass(slots=True)
+class UnjudgedRecords:
+    """Counts the records that the condition's columns say nothing about: they may match, and are left out."""
+
+    _counts: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
+
+    def note(self, path: str, block: Block, records: pa.RecordBatch) -> None:
+        """Add records of a block. A block that is read again is counted once."""
+        if not records.num_rows:
+            return
+        offsets = offsets_of(records)
+        partition = int(records.column("partition")[0].as_py())
+        count, _, first = self._counts.get((path, block.index), (0, partition, int(offsets.min())))
+        self._counts[path, block.index] = (count + records.num_rows, partition, min(first, int(offsets.min())))
+
+    def forget(self, path: str, block: Block) -> None:
+        """Forget a block that is about to be read again."""
+        self._counts.pop((path, block.index), None)
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        return sum(count for count, _, _ in self._counts.values())
+
+    def text(self, topic: str) -> str | None:
+        """Say how many records can't be judged, where the first is, and what to do. None if there are none."""
+        if not self._counts:
+            return None
+        partition, first = min((partition, first) for _, partition, first in self._counts.values())
+        noun = "record" if self.count == 1 else "records"
+        return (
+            f"{self.count:,} {noun} can't be judged by the condition's columns and may match: what they have isn't in"
+            f" these columns. They are left out. The first is at partition {partition}, offset {first:,}. Decode them"
+            f" (`archiver reprocess {topic} --all`), or select them by their offsets"
+        )
