@@ -207,7 +207,7 @@ def test_a_rolling_restart_amid_transactions_and_fetches(brokers: Brokers) -> No
         producer = transactional(stack)
         for node in NODES:
             begin(producer, topic, 60, partitions=3)
-            assert local(brokers, "down", f"kafka-{node}") == {"stopped": [f"kafka-{node}"]}
+            assert local(brokers, "down", f"kafka-{node}")["stopped"] == [f"kafka-{node}"]
             for number in range(60):
                 producer.produce(topic, b"%d" % number, partition=number % 3)
             if node == 2:

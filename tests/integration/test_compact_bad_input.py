@@ -43,10 +43,10 @@ def test_a_damaged_file_is_named_and_its_neighbours_go_on(
         done = topics.run(*COMPACT, monkeypatch=monkeypatch)
         assert done.code == 1
         (failure,) = done.of(topics.bad)["failures"]
-        assert (failure["files"], failure["kind"]) == ([path], kind)
-        assert (failure["context"]["topic"], failure["context"]["partition"]) == (topics.bad, "1")
-        assert failure["context"]["file"] == path
-        assert advice in failure["message"]
+        assert (failure["files"], failure["error"]["kind"]) == ([path], kind)
+        assert (failure["error"]["context"]["topic"], failure["error"]["context"]["partition"]) == (topics.bad, "1")
+        assert failure["error"]["context"]["file"] == path
+        assert advice in failure["error"]["message"]
         assert done.of(topics.good)["failures"] == []
         assert done.lines[-1]["succeeded"] is False
         assert sorted(topics.files(topics.good)) == [(0, 0), (1, 0)], "the other topic goes on"
@@ -78,8 +78,9 @@ def test_a_file_that_somebody_added_is_named_and_stays(
     done = topics.run(*COMPACT, monkeypatch=monkeypatch)
     assert done.code == 1
     (failure,) = done.of(topics.bad)["failures"]
-    assert (failure["files"], failure["kind"], failure["context"]["topic"]) == ([path], kind, topics.bad)
-    assert told in failure["message"] + str(failure["context"])
+    error = failure["error"]
+    assert (failure["files"], error["kind"], error["context"]["topic"]) == ([path], kind, topics.bad)
+    assert told in failure["error"]["message"] + str(failure["error"]["context"])
     assert sorted(topics.files(topics.bad)) == [(-1, -1), (0, 0), (1, 0)], "it stays, and the others are put together"
     assert sorted(topics.files(topics.good)) == [(0, 0), (1, 0)]
     assert topics.exists(path)
@@ -95,8 +96,9 @@ def test_a_delete_file_that_is_gone_keeps_only_its_own_file(topics: TwoTopics, m
         done = topics.run(*COMPACT, monkeypatch=monkeypatch)
         assert done.code == 1
         (failure,) = done.of(topics.bad)["failures"]
-        assert (failure["files"], failure["kind"], failure["context"]["file"]) == ([path], "ObjectMissing", deletes)
-        assert (failure["context"]["topic"], failure["context"]["partition"]) == (topics.bad, "1")
+        error = failure["error"]
+        assert (failure["files"], error["kind"], error["context"]["file"]) == ([path], "ObjectMissing", deletes)
+        assert (failure["error"]["context"]["topic"], failure["error"]["context"]["partition"]) == (topics.bad, "1")
         assert sorted(topics.files(topics.bad)) == [(0, 0), (1, 0), (1, EACH), (1, 2 * EACH)]
         assert sorted(topics.files(topics.good)) == [(0, 0), (1, 0)]
     done = topics.run(*COMPACT, monkeypatch=monkeypatch)

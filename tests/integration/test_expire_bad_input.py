@@ -47,9 +47,10 @@ def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
             done = topics.run(*edge, monkeypatch=monkeypatch)
             assert done.code == 1
             (failure,) = done.of(topics.bad)["failures"]
-            assert (failure["file"], failure["kind"]) == (path, kind)
-            assert (failure["context"]["topic"], failure["context"]["partitions"]) == (topics.bad, "[1]")
-            assert advice in failure["message"]
+            assert (failure["file"], failure["error"]["kind"]) == (path, kind)
+            context = failure["error"]["context"]
+            assert (context["topic"], context["partitions"]) == (topics.bad, "[1]")
+            assert advice in failure["error"]["message"]
             assert done.of(topics.bad)["first_offsets"] == {"0": begins, "1": low}
             assert done.of(topics.good)["first_offsets"] == {"0": begins, "1": begins}
             assert done.lines[-1]["succeeded"] is False
@@ -75,8 +76,8 @@ def test_a_file_whose_times_cannot_be_read_is_young(topics: TwoTopics, monkeypat
             assert (dry.code, [each["file"] for each in dry.of(topics.bad)["failures"]]) == (1, [path])
             done = topics.run(*edge, monkeypatch=monkeypatch)
             (failure,) = done.of(topics.bad)["failures"]
-            assert (done.code, failure["file"], failure["kind"]) == (1, path, kind)
-            assert failure["context"]["partition"] == "1"
+            assert (done.code, failure["file"], failure["error"]["kind"]) == (1, path, kind)
+            assert failure["error"]["context"]["partition"] == "1"
             assert done.of(topics.bad)["first_offsets"] == {"0": low, "1": low}
             assert done.of(topics.good)["first_offsets"] == {"0": low, "1": low}
         assert begin(topics, topics.bad) == [low, low]

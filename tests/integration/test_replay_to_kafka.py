@@ -34,9 +34,9 @@ def moved(config: Path, topic: str, target: str, *arguments: object) -> dict[str
     """The report of a transfer that succeeded."""
     result = replay(config, topic, "--to-kafka", target, "--progress-topic", f"progress-of-{target}", *arguments)
     assert result.exit_code == 0, result.output
-    report: dict[str, Any] = json.loads(result.stdout.splitlines()[-2])
+    report, finished = map(json.loads, result.stdout.splitlines()[-2:])
     assert report["event"] == "transferred"
-    return report
+    return {**report, "seconds": finished["seconds"]}
 
 
 def refused(config: Path, topic: str, *arguments: object) -> str:

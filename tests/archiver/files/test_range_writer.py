@@ -116,7 +116,11 @@ def content_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_records_of_a_range_come_back_from_its_file(tmp_path: Path) -> None:
-    pieces = records(CONTENT[:1], start=5, times=[3 * DAY]), records(CONTENT[1:], start=8, rows=[1, 2], end=20)
+    times = [3 * DAY, 3 * DAY - 300_000]
+    pieces = (
+        records(CONTENT[:1], start=5, times=times[:1]),
+        records(CONTENT[1:], start=8, rows=[1, 2], times=times, end=20),
+    )
     (done,) = written(target(tmp_path), tmp_path, *pieces)
     assert (done.topic, done.partition, done.start_offset, done.end_offset) == ("sensors", 2, 5, 20)
     assert (done.schema_version, done.leader_epoch, done.rows) == (3, -1, 4)

@@ -36,7 +36,7 @@ def as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise AssertionError("rows were cast")
 
-    monkeypatch.setattr(encode_module, "_as_mapped", refused)
+    monkeypatch.setattr(encode_module, "as_mapped", refused)
 
 
 def texts(draw: random.Random) -> str:

@@ -132,7 +132,14 @@ STEPS = (
     ),
     Step(command="archiver schema history orders"),
     Step(
-        words="## The end\n\nStop the servers. Their data stays, and the next `up` continues with it.",
+        words="A change that adds a column is applied by itself, with the first record that has it. Renaming or "
+        "removing a field, or changing its type, breaks queries, so it waits: records are archived with "
+        "version 2 until `archiver schema approve orders`, and values that fit only the new schema are kept "
+        "raw. `archiver schema diff orders` shows the change before and after you save the file, `archiver "
+        "status` reports that it waits, and `archiver reprocess orders` gives the kept values their columns "
+        "after the approval. [Schema evolution](schema-evolution.md#changes-that-wait-for-approval) describes "
+        "each step.\n\n"
+        "## The end\n\nStop the servers. Their data stays, and the next `up` continues with it.",
         command="archiver local down --dir stack",
     ),
 )

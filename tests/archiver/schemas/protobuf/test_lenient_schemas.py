@@ -210,7 +210,7 @@ def test_descriptors_with_built_in_imports(registry: FakeRegistry) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('import "acme/c.proto"; message M { acme.C c = 1 [(lvl) = "HIGH"]; }', r"acme/c\.proto: File not schema"),
+        ('import "acme/c.proto"; message M { acme.C c = 1 [(lvl) = "HIGH"]; }', r"acme/c\.proto: File not found"),
         ('import "acme/c.proto"; message M { acme.C c = 1; }', r"without its missing imports either \(acme/c\.proto\)"),
         ("message M { Nope n = 1; }", '"Nope" is not defined'),
         ("message M { int32 n = 1 [default = x]; }", "default"),

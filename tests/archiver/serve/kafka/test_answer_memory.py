@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from archiver.serve.kafka.connection import Connection, ConnectionLimits
+from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
 from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
 from archiver.serve.kafka.request_memory import SMALL, RequestMemory
 
@@ -54,11 +54,13 @@ def connection(writer: Writer, answers: RequestMemory, *, bytes_per_second: int 
         stream,
         client,
         service=anything,
-        limits=ConnectionLimits(
-            most_request_bytes=1, idle_seconds=1.0, answer_seconds=0.2, answer_bytes_per_second=bytes_per_second
+        resources=ConnectionResources(
+            limits=ConnectionLimits(
+                most_request_bytes=1, idle_seconds=1.0, answer_seconds=0.2, answer_bytes_per_second=bytes_per_second
+            ),
+            memory=RequestMemory(1),
+            answers=answers,
         ),
-        memory=RequestMemory(1),
-        answers=answers,
     )
 
 

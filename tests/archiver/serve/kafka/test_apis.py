@@ -74,7 +74,7 @@ def test_only_group_requests_pass_the_group_layer(key: ApiKey, monkeypatch: pyte
     async def coordinated(*_: Any) -> Any:
         return {"coordinated": True}
 
-    monkeypatch.setattr(coordination, "answered", coordinated)
+    monkeypatch.setattr(coordination, "coordinated", coordinated)
     request: Any = SimpleNamespace(client=SimpleNamespace(login=SimpleNamespace(access=None)))
     answer = asyncio.run(apis._found(SimpleNamespace(), replace(APIS[key], handler=handler), request))  # type: ignore[arg-type]
     assert answer == {"answered": True}

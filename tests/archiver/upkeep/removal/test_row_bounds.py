@@ -27,7 +27,7 @@ INGESTED_MICROS = 1_700_000_000_000_000
 def written(archive: Any, path: Path, offsets: list[int]) -> TableFile:
     """A file with these offsets of partition 0 that the manifest says nothing of."""
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=99)
-    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of(archive.rows, archive.properties))
+    writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, offsets)))
     writer.close(origin=origin, path="x", partition_value=0)
     return TableFile(
