@@ -6,14 +6,15 @@ and the waiting mapping does better. `archiver reprocess` gives these values col
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.errors import SchemaRegistryError
 from archiver.files.recognition import UNAPPROVED_SCHEMA, Mask, Sizes, UnknownFields
 from archiver.schemas import EnvelopeReader
 from archiver.schemas.decode import decode_values, has_errors
@@ -22,7 +23,7 @@ from schema_mapping import names
 from schema_mapping.row import RowMapping
 
 if TYPE_CHECKING:
-    from catalog.model import SchemaNumber
+    from catalog.model import SchemaIdentity, SchemaNumber
     from schema_mapping.value_format import ValueMapping
 
 
@@ -33,6 +34,11 @@ class WaitingMapping:
     row: RowMapping
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
+
+    def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
+        """The mapping with more of the schema registry's schemas known."""
+        key, value = (reader and reader.with_schemas(schemas) for reader in (self.key_envelope, self.value_envelope))
+        return replace(self, key_envelope=key, value_envelope=value)
 
     def part(self, part: str) -> tuple[ValueMapping, EnvelopeReader | None]:
         """Return the mapping and the reader of `key` or `value`."""
@@ -64,13 +70,12 @@ class UnapprovedValues:
         if not len(misfits):
             return rows
         chosen = pa.array(misfits)
-        again = decode_values(
-            mapping,
-            records.column(part).take(chosen),
-            envelope,
-            headers=records.column("headers").take(chosen),
-            seen=seen,
-        )
+        values, headers = records.column(part).take(chosen), records.column("headers").take(chosen)
+        try:
+            again = decode_values(mapping, values, envelope, headers=headers, seen=seen)
+        except SchemaRegistryError as error:
+            row = int(misfits[int(str(error.context["row"]))])
+            raise type(error)(error.message, **{**error.context, "row": row}) from error
         fewer = _unknown_bytes(self._unknown_then[part], again) < unknown[misfits]
         better = ~_failed(again) & (failed[misfits] | fewer)
         if not better.any():

@@ -6,13 +6,8 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from archiver.wire import DecodeLimits
 from archiver.wire.batch_header import CHECKSUM_START, MESSAGE_CHECKSUM_START
 from archiver.wire.checksum import checksum
-from archiver.wire.find_batches import find_batches
-from archiver.wire.inflate import Inflater
 
 _FAR: Final = (1 << 63) - 1
 _LENGTH_END: Final = 12
@@ -52,7 +47,16 @@ def sound_batch(data: memoryview, position: int = 0) -> SoundBatch | None:
 
 
 def _message_set(data: memoryview, position: int) -> SoundBatch | None:
-    """An outer message. A compressed set names its last offset only: its first one is inside."""
+    """An outer message. A compressed set names its last offset only: its first one is inside.
+
+    The imports are late: `archiver status` checks batches of today's format without numpy.
+    """
+    import numpy as np
+
+    from archiver.wire import DecodeLimits
+    from archiver.wire.find_batches import find_batches
+    from archiver.wire.inflate import Inflater
+
     headers = find_batches(np.frombuffer(data, np.uint8), _FAR, Inflater(limit=DecodeLimits().batch)).headers
     if not len(headers):
         return None

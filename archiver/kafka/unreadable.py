@@ -15,7 +15,6 @@ from kafka import errors as kafka
 from archiver.errors import CorruptBatch, LeaderSilent
 from archiver.kafka.fetch import FETCHES
 from archiver.kafka.fetched import Fetched
-from archiver.kafka.protocol_errors import is_transient
 from archiver.kafka.sound_batches import SoundBatch, is_readable, sound_batch, without_corrupt_head
 
 MOST_OFFSETS: Final = 1 << 17
@@ -23,6 +22,9 @@ MOST_OFFSETS: Final = 1 << 17
 
 MOST_SILENT: Final = 4_096
 """How many of these requests may get no records. Each waits `fetch.wait.max.ms`: the records may only be slow."""
+
+_NO_REPLICA_READS: Final = (kafka.NotLeaderForPartitionError, kafka.UnsupportedVersionError)
+"""The errors of services that allow no reads from replicas."""
 
 _LENGTH_END: Final = 12
 _MAGIC_AT: Final = 16
@@ -59,11 +61,11 @@ def unreadable(log: LogAccess, offset: int) -> str | None:
         if number == FETCHES:
             log.reconnect()
         try:
-            fetched = log.fetch(offset, max_bytes=1, committed=False)
+            fetched = log.fetch(offset, max_bytes=_PROBE_BYTES, committed=False)
         except CorruptBatch as error:
             reason = error.message
             continue
-        if is_readable(fetched.data, offset):
+        if is_readable(without_corrupt_head(fetched.data, offset), offset):
             return None
         reason = "the batch is corrupt" if fetched.data else "the leader answers with no records"
     return reason
@@ -72,8 +74,8 @@ def unreadable(log: LogAccess, offset: int) -> str | None:
 def next_readable(log: LogAccess, offset: int, **where: object) -> int:
     """The offset at which the log can be read again, after an offset that is `unreadable`.
 
-    Raises CorruptBatch or LeaderSilent if a replica has the records, if a replica doesn't answer, or if the leader
-    gives no sound batch after the offset. Then nothing may be recorded as lost.
+    Raises CorruptBatch or LeaderSilent if a replica has the records, if a replica doesn't answer, if the leader gives
+    the records after all, or if it gives no sound batch after the offset. Then nothing may be recorded as lost.
     """
     _refuse_if_elsewhere(log, offset, where)
     seen_end, silent, doubtful = offset + 1, 0, set[int]()
@@ -82,6 +84,10 @@ def next_readable(log: LogAccess, offset: int, **where: object) -> int:
             fetched = log.fetch(probe, max_bytes=None if probe == offset else _PROBE_BYTES)
         except CorruptBatch:
             continue
+        if _has(fetched.data, offset):
+            raise LeaderSilent(
+                "The leader gives the records again. Nothing is recorded as lost: run again", **where, offset=offset
+            )
         seen_end = fetched.last_stable_offset
         silent += not fetched.data
         if probe == offset and not fetched.data and offset < (log.local_start() or 0):
@@ -94,7 +100,7 @@ def next_readable(log: LogAccess, offset: int, **where: object) -> int:
         if probe >= seen_end or silent > MOST_SILENT:
             break
         batches = _later_batches(fetched.data, after=offset, before=seen_end)
-        given = next((batch for batch in batches if _is_given(log, batch.base_offset)), None)
+        given = next((batch for batch in batches if _is_given(log, batch, fetched.data)), None)
         if given is None:
             doubtful |= {batch.base_offset for batch in batches}
             continue
@@ -122,15 +128,16 @@ def _refuse_if_elsewhere(log: LogAccess, offset: int, where: dict[str, object]) 
         try:
             data = log.fetch_from(replica, offset, max_bytes=1)
         except kafka.KafkaError as error:
-            if is_transient(error) and not isinstance(error, kafka.NotLeaderForPartitionError):
-                raise LeaderSilent(
-                    f"Another replica may have the unreadable records, and doesn't answer: {error}. Start that broker,"
-                    " or reassign the partition if the broker is gone for good",
-                    **where,
-                    offset=offset,
-                    replica=replica,
-                ) from error
-            continue  # this service allows no reads from replicas
+            if isinstance(error, _NO_REPLICA_READS):
+                continue
+            raise LeaderSilent(
+                f"Another replica may have the unreadable records, and doesn't give them: {error}. Start that broker,"
+                " let it catch up, and allow this principal to read from it; or reassign the partition if the broker is"
+                " gone for good",
+                **where,
+                offset=offset,
+                replica=replica,
+            ) from error
         if is_readable(data, offset):
             raise CorruptBatch(
                 "Another replica has the records that the leader can't give. Elect that replica"
@@ -141,17 +148,22 @@ def _refuse_if_elsewhere(log: LogAccess, offset: int, where: dict[str, object]) 
             )
 
 
-def _is_given(log: LogAccess, base: int) -> bool:
-    """Whether the leader gives this batch for a fetch of the batch's offset.
+def _has(data: bytes, offset: int) -> bool:
+    """Whether the first batch, or the batch behind a corrupt one, is sound and has the offset."""
+    first = sound_batch(memoryview(without_corrupt_head(data, offset)))
+    return first is not None and first.base_offset <= offset <= first.last_offset
 
-    Bytes of a record may look like a batch. Only real ones are found by their offset.
+
+def _is_given(log: LogAccess, batch: SoundBatch, data: bytes) -> bool:
+    """Whether the leader gives the same bytes for a fetch of the batch's offset.
+
+    Bytes of a record may look like a batch, even like one of this log. Only real ones are found by their offset.
     """
     try:
-        data = log.fetch(base).data
+        given = without_corrupt_head(log.fetch(batch.base_offset).data, batch.base_offset)
     except CorruptBatch:
         return False
-    first = sound_batch(memoryview(without_corrupt_head(data, base)))
-    return first is not None and first.base_offset == base
+    return given[: batch.size] == data[batch.position : batch.position + batch.size]
 
 
 def _later_batches(data: bytes, *, after: int, before: int) -> list[SoundBatch]:

@@ -5,10 +5,10 @@ A file whose bounds aren't stated is listed. So is a file between whose bounds a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Self
+from typing import Final, Self
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
 from pyiceberg.table import Table
@@ -19,6 +19,8 @@ from archiver.archive.table_files import ValueBounds
 from archiver.errors import ConfigError
 from archiver.records.selection import AtOffset, AtTime, Latest, Point, Selection
 from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
+
+_FAR: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,8 @@ class ListedFile:
 
 def listed_files(table: Table, selection: Selection) -> list[ListedFile]:
     """Return the files that may hold selected records, by partition and offset. Raises subclasses of StorageError."""
-    files = [file for file in _files(table) if _may_hold(file, selection)]
+    every = list(_files(table))
+    files = [file for file in every if _may_hold(file, selection, every)]
     return sorted(files, key=lambda file: (_low(file.partitions), _low(file.offsets), file.path))
 
 
@@ -88,34 +91,57 @@ def _files(table: Table) -> Iterator[ListedFile]:
                 yield ListedFile.of(entry.data_file)
 
 
-def _may_hold(file: ListedFile, selection: Selection) -> bool:
+def _may_hold(file: ListedFile, selection: Selection, every: Sequence[ListedFile]) -> bool:
     if selection.partitions and file.partitions is not None:
         held = file.partitions
         if not any(held.low <= partition <= held.high for partition in selection.partitions):
             return False
-    return not (_is_before(file, selection.start) or _is_from(file, selection.end))
+    return not (_is_before(file, selection.start, every) or _is_from(file, selection.end, every))
 
 
-def _is_before(file: ListedFile, start: Point) -> bool:
-    """Whether all records of a file come before the start."""
+def _is_before(file: ListedFile, start: Point, every: Sequence[ListedFile]) -> bool:
+    """Whether all records of a file come before the start. A time means the first offset at or after it."""
     match start:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.high < offset
         case AtTime(timestamp):
-            return file.times is not None and file.times.high < timestamp
+            lowest = min((_low(other.offsets) for other in _reaching(file, timestamp, every)), default=None)
+            return _is_of_one_partition(file) and (lowest is None or _high(file) < lowest)
         case _:
             return False
 
 
-def _is_from(file: ListedFile, end: Point) -> bool:
-    """Whether all records of a file come at or after the end."""
+def _is_from(file: ListedFile, end: Point, every: Sequence[ListedFile]) -> bool:
+    """Whether all records of a file come at or after the end. A time means the first offset at or after it."""
     match end:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.low >= offset
         case AtTime(timestamp):
-            return file.times is not None and file.times.low >= timestamp
+            reaching = [other for other in _reaching(file, timestamp, every) if other.times is not None]
+            highest = min((_high(other) for other in reaching if _is_of_one_partition(other)), default=None)
+            return _is_of_one_partition(file) and highest is not None and _low(file.offsets) > highest
         case _:
             return False
+
+
+def _reaching(file: ListedFile, timestamp: int, every: Sequence[ListedFile]) -> Iterator[ListedFile]:
+    """The files with records of the file's partition, whose times are unknown or reach the timestamp."""
+    for other in every:
+        if _may_share_a_partition(file, other) and (other.times is None or other.times.high >= timestamp):
+            yield other
+
+
+def _may_share_a_partition(file: ListedFile, other: ListedFile) -> bool:
+    mine, theirs = file.partitions, other.partitions
+    return mine is None or theirs is None or (mine.low <= theirs.high and theirs.low <= mine.high)
+
+
+def _is_of_one_partition(file: ListedFile) -> bool:
+    return file.offsets is not None and file.partitions is not None and file.partitions.low == file.partitions.high
+
+
+def _high(file: ListedFile) -> int:
+    return _FAR if file.offsets is None else file.offsets.high
 
 
 def _bounds(low: int | None, high: int | None) -> ValueBounds | None:

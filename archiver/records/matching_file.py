@@ -6,7 +6,7 @@ and of the remaining blocks only the columns of the condition, until a row may m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from archiver.records.table_columns import TableColumn
 from archiver.records.unjudged import UnjudgedRecords
 from archiver.records.where import Answer, Answers, Where
 from archiver.records.where_syntax import ColumnIs
+from archiver.storage.row_columns import field_id
 from archiver.storage.segment import Block, RowRange, SegmentReader
 from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
 
@@ -84,6 +85,15 @@ class MatchingFile:
             found.update((column.field_id, *column.unrecognized, *column.former, *filter(None, [column.errors])))
         return frozenset(found) | {SCHEMA_VERSION_ID}
 
+    @property
+    def _lacks_a_column(self) -> bool:
+        """Whether the file says nothing about a column: its values were kept raw, with another schema or none."""
+        there = frozenset(_field_ids(self.reader.schema))
+        return any(
+            there.isdisjoint((column.field_id, *column.unrecognized, *column.former))
+            for column in self.columns.values()
+        )
+
     def _answers(self, rows: pa.RecordBatch) -> Answers:
         mappings = self.judged.mappings
         return {asked: answer(column, rows, mappings) for asked, column in self.columns.items()}
@@ -98,8 +108,18 @@ class MatchingFile:
 
     def _may_match(self, block: Block, wanted: RowRange) -> bool:
         """Whether a row of the block may match, by the columns of the condition alone."""
+        if self._lacks_a_column:
+            return True
         ids = KAFKA_IDS | self._column_ids
         return any(
             self.where.may_hold(rows.num_rows, self._answers(rows)).any()
             for rows, _ in self.file.rows(block, wanted, ids)
         )
+
+
+def _field_ids(fields: Iterable[pa.Field]) -> Iterator[int]:
+    for field in fields:
+        if (identifier := field_id(field)) is not None:
+            yield identifier
+        if pa.types.is_nested(field.type):
+            yield from _field_ids(field.type.field(index) for index in range(field.type.num_fields))

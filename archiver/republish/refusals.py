@@ -23,6 +23,7 @@ from archiver.archive.topic_archive import TopicArchive
 from archiver.codecs import Codec
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.kafka.transactional_writer import ProducerIdentity
+from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.republish.batches import ProducedRecords
 from archiver.storage.row_columns import NO_TIMESTAMP, record_timestamps
@@ -104,10 +105,9 @@ class RefusalCheck:
         return self.limits.lowest > -FOREVER // 2 or file.latest is None or file.latest > self.limits.highest
 
     def _look(self, selected: RowRange, *, reads_sizes: bool) -> None:
-        stream = self.archive.records(selected.partition, selected.start_offset, selected.end_offset)
+        stream = SelectedRecords.of(self.archive, self.selection).read(selected)
         with closing(stream) as batches:
-            for batch in batches:
-                records = self.selection.filter(batch)
+            for records, _ in batches:
                 self._note_times(selected.partition, records.column("timestamp").to_numpy(), offsets_of(records))
                 if reads_sizes:
                     self._note_sizes(selected.partition, records)

@@ -106,7 +106,7 @@ class ColumnAssigner:
             state,
             candidate,
             policy=self.policy,
-            has_records=bool(table.offsets),
+            has_records=bool(table.offsets) or bool(self.registry.files.accepted_ends(self.topic)),
             approved=self.registry.schema_changes.of_topics([self.topic])[self.topic.id],
         )
 

@@ -158,9 +158,10 @@ class Continuity:
         result = differences(
             self._log(partition, start, end), read, partition=partition, start_offset=start, end_offset=end
         )
-        is_gone_only = not (result.only_in_log or result.other)
-        if result.first is None or (is_gone_only and self._epochs.is_compacted(self._topic) is not False):
-            return seen  # compaction takes records away, and never brings other ones
+        # Erased, retired and lost records may still be in the log. Compaction takes records away, and brings no others.
+        is_gone = result.only_archived and self._epochs.is_compacted(self._topic) is False
+        if not (result.other or is_gone):
+            return seen
         return replace(seen, epoch_end=result.first, differs=result.text)
 
     def _newest_start(self, partition: int, least: int, end: int) -> int:

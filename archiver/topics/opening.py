@@ -71,7 +71,8 @@ class OpenedTopic:
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         """The topic with more of the schema registry's schemas known."""
         key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
-        return replace(self, key_envelope=key, value_envelope=value)
+        waiting = self.waiting_mapping and self.waiting_mapping.knowing(schemas)
+        return replace(self, key_envelope=key, value_envelope=value, waiting_mapping=waiting)
 
 
 def open_topic(
@@ -175,10 +176,11 @@ def _readers_in_force(
     if choice.waiting is None:
         return schemas.key_envelope, schemas.value_envelope
     try:
-        return schemas.readers_of(choice.in_force.row)
+        key, value = schemas.readers_of(choice.in_force.row)
     except ConfigError as error:
         what = f"{error.message}: nothing is archived until this is approved."
         raise waits_error(schemas.config.name, choice.waiting.changes, what=what) from error
+    return key and key.beside(schemas.key_envelope), value and value.beside(schemas.value_envelope)
 
 
 def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:

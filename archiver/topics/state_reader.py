@@ -264,7 +264,6 @@ class StatusReader:
     def _oldest(self, topic: str, partition: int, offset: int) -> tuple[float | None, ContextError | None]:
         """The age in seconds of the first batch from `offset` on, None if it has no time, and why it can't be read."""
         from archiver.kafka.sound_batches import is_readable
-        from archiver.kafka.unreadable import unreadable
 
         log = PartitionFetcher(self._brokers, topic, None, partition)
         try:
@@ -277,6 +276,8 @@ class StatusReader:
         if is_sound:
             time_ms = first_time(first)
             return None if time_ms is None else max(0.0, time.time() - time_ms / 1000), None
+        from archiver.kafka.unreadable import unreadable
+
         try:
             reason = unreadable(log, offset)
         except SourceError as error:

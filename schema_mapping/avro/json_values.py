@@ -48,7 +48,7 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a table of types
     match value:
         case dict():
             return {name: plain(part) for name, part in value.items() if name != names.UNRECOGNIZED or part is not None}
-        case [(str(), _), *_]:
+        case [tuple(), *_]:  # the entries of a map
             return {key: plain(part) for key, part in value}
         case list():
             return [plain(part) for part in value]

@@ -54,11 +54,13 @@ def read_types(text: str, references: Iterable[str] = ()) -> AvroTypes:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        parsed = json.loads(text)
+        json.dumps(parsed, ensure_ascii=False).encode()
+    except ValueError as error:  # UnicodeError too: names have to be written to files
         if text.strip() in PRIMITIVES:
             return text.strip()
-        raise DescriptorError(f"the Avro schema isn't JSON: {error}") from error
+        raise DescriptorError(f"the Avro schema isn't JSON that can be kept: {error}") from error
+    return parsed
 
 
 class _UndefinedName(Exception):

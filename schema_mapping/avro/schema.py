@@ -62,7 +62,10 @@ def distinct(writers: tuple[str, ...]) -> tuple[str, ...]:
 def complete_text(text: str, references: tuple[str, ...] = ()) -> str:
     """The text of a schema that needs no references: itself if there are none."""
     types = read_types(text, references)
-    return normal_text(types) if references else text
+    try:
+        return normal_text(types) if references else text
+    except RecursionError:
+        raise DescriptorError("the Avro schema is nested too deeply with its references") from None
 
 
 def message_names(writers: tuple[str, ...]) -> tuple[str, ...]:

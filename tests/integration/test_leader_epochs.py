@@ -183,7 +183,7 @@ def test_a_corrupt_batch_is_recorded_as_lost_with_consent(elected: Elected) -> N
     assert (shown.exit_code, "CorruptBatch" in shown.stdout) == (1, True)
     problem = problem_of(config)
     assert problem is not None
-    assert (problem["kind"], problem["context"]["offset"]) == ("CorruptBatch", 10)
+    assert (problem["kind"], problem["context"]["offset"]) == ("CorruptBatch", "10")
 
     assert ArchiveJob(load_config(config), accept_unreadable=True, engine=InlineEngine()).run_once().succeeded
     assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 50))]

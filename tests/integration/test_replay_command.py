@@ -60,7 +60,7 @@ def test_a_file_and_its_summary(archived: tuple[Path, str], tmp_path: Path) -> N
     assert len(lines) == 400
     summary = json.loads(done.stdout)
     assert (summary["event"], summary["records"], summary["file"]) == ("replayed", 400, str(file))
-    assert summary["bytes"] == file.stat().st_size
+    assert summary["size_bytes"] == file.stat().st_size
     assert "400 records" in replay(config, topic, "-o", file, "--no-json").stdout
     assert [*tmp_path.iterdir()] == [file]
 
@@ -136,7 +136,7 @@ def test_a_terminal_gets_a_line_at_the_end(archived: tuple[Path, str], tmp_path:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
     with subprocess.Popen(
-        [str(ARCHIVER), "replay", topic, "--config", str(config), "-o", str(file)],
+        [str(ARCHIVER), "replay", topic, "--config", str(config), "--no-json", "-o", str(file)],
         stdout=theirs,
         stderr=theirs,
         env=environment,

@@ -186,7 +186,7 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
         assert len(found[group]["members"][0]["partitions"]) == PARTITIONS
         assert [each["lag"] for each in found[group]["partitions"]] == [RECORDS - 100] + [None] * (PARTITIONS - 1)
         refused = ours(served, "reset", group, "--to-latest")
-        assert "stop its consumers" in refused["message"]
+        assert "stop its consumers" in refused["error"]["message"]
         assert "stop its consumers" in ours(served, "delete", group, "--yes")["message"]
     for each in readers:
         each.close()

@@ -137,7 +137,7 @@ def test_an_empty_table_is_taken_over(stack: Stack) -> None:
         stack.produce(source, {"value": b"x"})
     config = stack.config({topic: {}, other: {}})
     name, model = (load_config(config).topic(source).table for source in (topic, other))
-    ddl = CliRunner().invoke(app, ["schema", "show", topic, "--ddl", "--config", str(config)])
+    ddl = CliRunner().invoke(app, ["schema", "show", topic, "--ddl", "--no-json", "--config", str(config)])
     assert (ddl.exit_code, ddl.stdout.replace("`", "").startswith(f"CREATE TABLE {name} (")) == (0, True), ddl.stdout
     assert run(config, other).succeeded
     catalog = stack.catalog()

@@ -18,6 +18,7 @@ from archiver.schemas.registry.envelope import (
     HEAD,
     UNKNOWN_SCHEMA_GUID,
     UNKNOWN_SCHEMA_ID,
+    BodyChoice,
     Verdict,
     head_bytes,
 )
@@ -43,6 +44,7 @@ class WriterChoice:
     registry: RegistryIds[WriterSchema]
     subject: str
     numbered: tuple[tuple[SchemaNumber, str], ...] = ()
+    unapproved: tuple[str, ...] = ()
 
     @property
     def min_bytes(self) -> int:
@@ -63,6 +65,11 @@ class WriterChoice:
         numbers = dict(self.numbered) | more
         return replace(self, numbered=tuple((number, numbers[number]) for number in sorted(numbers, key=str)))
 
+    def beside(self, waiting: BodyChoice) -> WriterChoice:
+        """A copy that gives values of writers that wait for approval an error, instead of raising NewerSchema."""
+        more = waiting.fingerprints if isinstance(waiting, WriterChoice) else ()
+        return replace(self, unapproved=tuple(more))
+
     def _verdict(self, schema_id: SchemaNumber) -> Verdict:
         length = head_bytes(schema_id)
         try:
@@ -73,7 +80,7 @@ class WriterChoice:
             return Verdict(length, UNKNOWN_SCHEMA_ID if length == HEAD else UNKNOWN_SCHEMA_GUID)
         if fingerprint in self.fingerprints:
             return Verdict(length, None, self.fingerprints.index(fingerprint))
-        if fingerprint in self._of_subject():
+        if fingerprint not in self.unapproved and fingerprint in self._of_subject():
             raise NewerSchema(
                 "a record has a schema that its subject got after the topic was opened; the next run opens the topic"
                 " with it",

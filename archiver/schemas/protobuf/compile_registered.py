@@ -82,6 +82,8 @@ class RegisteredFiles:
                 places = _places(error.message, files.texts)
             less = dict(_without_options(files.texts, places))
             if less == files.texts:
+                less = dict(_allowing(files.texts, places))
+            if less == files.texts:
                 if places.keys() <= widened:
                     break
                 less = dict(_widened(files.texts, places, files.ready))
@@ -174,16 +176,24 @@ def _without_options(texts: Mapping[str, bytes], places: Mapping[str, list[int]]
         yield name, parsed.without(refused) if refused else text
 
 
+def _allowing(texts: Mapping[str, bytes], places: Mapping[str, list[int]]) -> Iterator[tuple[str, bytes]]:
+    """The texts with names allowed that are equal in JSON, if protoc complains of them.
+
+    Nothing else changes with it: further imports could give a type's name another meaning.
+    """
+    for name, text in texts.items():
+        yield name, ProtoText(text).allowing_json_conflicts(places[name]) if name in places else text
+
+
 def _widened(
     texts: Mapping[str, bytes], places: Mapping[str, list[int]], ready: Mapping[str, FileDescriptorProto]
 ) -> Iterator[tuple[str, bytes]]:
-    """The texts with all further files imported, and with names allowed that are equal in JSON, if protoc complains."""
+    """The texts with all further files imported, if protoc complains of them."""
     imported = {name: {line.path for line in ProtoText(text).imports} for name, text in texts.items()}
     imported |= {name: set(file.dependency) for name, file in ready.items()}
     for name in texts:
         text = texts[name]
         if name in places:
-            text = ProtoText(text).allowing_json_conflicts(places[name])
             text = ProtoText(text).with_imports(_import_more(name, imported))
         yield name, text
 

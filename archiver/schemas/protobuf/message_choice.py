@@ -25,6 +25,7 @@ from archiver.schemas.registry.envelope import (
     UNKNOWN_SCHEMA_GUID,
     UNKNOWN_SCHEMA_ID,
     WITHOUT_MEANING,
+    BodyChoice,
     Verdict,
     head_bytes,
     write_id,
@@ -59,6 +60,10 @@ class MessageChoice:
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         """The schemas of those ids that had to be asked of the schema registry."""
         return self.ids.learned(schema_ids)
+
+    def beside(self, waiting: BodyChoice) -> Self:  # noqa: ARG002 - the message decides, not the schema's version
+        """The same choice: values of any version of the message are decoded with the version in force."""
+        return self
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         """A copy that knows these schemas."""

@@ -77,6 +77,9 @@ class BodyChoice(Protocol):
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         """A copy that knows these schemas and needn't ask for them."""
 
+    def beside(self, waiting: BodyChoice) -> Self:
+        """A copy that knows that the schemas of `waiting` wait for approval: their values get an error."""
+
 
 @dataclass(frozen=True, slots=True)
 class Envelopes:
@@ -132,6 +135,10 @@ class EnvelopeReader:
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         """A copy of the reader that knows these schemas; see `BodyChoice.learned`."""
         return replace(self, choice=self.choice.with_schemas(schemas))
+
+    def beside(self, waiting: EnvelopeReader | None) -> Self:
+        """A copy of the reader for the time that a schema change waits for approval; `waiting` reads it."""
+        return self if waiting is None else replace(self, choice=self.choice.beside(waiting.choice))
 
 
 class _Reading:

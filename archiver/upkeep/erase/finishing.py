@@ -41,7 +41,9 @@ def finish(
         erased = work.registry.erasures.offsets(work.topic)
         again = AtOffsets({each: tuple(those) for each, those in erased.items()})
         first = min(waiting)
+        own = report.offsets, report.spans, report.rows
         erase_rows(work, again, report, erasure=first, value=waiting[first])
+        report.offsets, report.spans, report.rows = own  # rows of other erasures aren't this one's
     report.rewriters = _rewriters(work, waiting, is_anew=len(report.commits) > commits)
     standing = Standing.of(waiting)
     report.unsearched = standing.unsearched

@@ -55,7 +55,8 @@ def erase_rows(
         found, known = _search(work, condition, report, erasure, claims, dry_run=dry_run)
         spans = [each for result in found for each in result.removed]
         if spans:
-            report.offsets, report.spans = counted(spans), in_order(spans)
+            report.spans = in_order([*report.spans, *spans])  # files of an earlier attempt may have landed
+            report.offsets = counted(report.spans)
         holds = holds_in_force(work.topic, work.journal, work.registry, recalls=not dry_run)
         refuse_held(work.topic, (*of_config(hold=work.archived.config.hold), *holds), spans, command=REASON)
         if dry_run:

@@ -219,7 +219,7 @@ def test_a_replica_that_has_the_records_is_named() -> None:
         next_readable(even_log(replicas={1: bad, 2: sound}), 10)
     assert caught.value.context["replica"] == 2
     away = kafka.KafkaConnectionError("refused")
-    with pytest.raises(LeaderSilent, match="doesn't answer") as caught_away:
+    with pytest.raises(LeaderSilent, match="doesn't give them") as caught_away:
         next_readable(even_log(replicas={1: bad, 2: away}), 10)
     assert caught_away.value.context["replica"] == 2
     log = even_log(replicas={1: bad, 2: kafka.NotLeaderForPartitionError()})

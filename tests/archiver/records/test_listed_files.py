@@ -42,10 +42,10 @@ def add(lake: Lake, archive: Any, partition: int, start: int, time: int) -> None
     ("options", "places"),
     [
         ({}, [(0, 0), (0, 10), (0, 20), (0, 30), (0, 40), (1, 0)]),
-        ({"start": "2026-11-03", "end": "2026-11-04"}, [(0, 20), (1, 0)]),
-        ({"start": "2026-11-03", "end": "2026-11-04", "partitions": (0,)}, [(0, 20)]),
+        ({"start": "2026-11-03", "end": "2026-11-04"}, [(0, 20), (0, 30), (1, 0)]),
+        ({"start": "2026-11-03", "end": "2026-11-04", "partitions": (0,)}, [(0, 20), (0, 30)]),
         ({"start": "25", "end": "31", "partitions": (0,)}, [(0, 20), (0, 30)]),
-        ({"start": "2026-11-03T00:00:10Z", "end": "2026-11-04"}, []),
+        ({"start": "2026-11-03T00:00:10Z", "end": "2026-11-04"}, [(0, 30)]),
         ({"partitions": (7,)}, []),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_command_prints_files(tmp_path: Path, lake: Lake, monkeypatch: pytes
     machine = CliRunner().invoke(app, [*words, "--json"])
     assert machine.exit_code == 0, machine.output
     line = json.loads(machine.stdout)
-    assert (line["event"], line["table"], len(line["files"])) == ("files", "kafka.orders", 2)
+    assert (line["event"], line["table"], len(line["files"])) == ("files", "kafka.orders", 3)
     first = line["files"][0]
     assert (first["first_offset"], first["last_offset"], first["records"]) == (20, 29, 10)
     assert (first["earliest"], first["latest"]) == ("2026-11-03T00:00:00.000Z", "2026-11-03T00:00:09.000Z")

@@ -111,7 +111,7 @@ def waits_beyond_the_end_and_repeats_nothing(resume: Resuming, folder: Path, epo
             resume, _at(endpoint), "ahead", ahead, epoch=epoch, count=end - ahead, seconds=SECONDS, reset="earliest"
         )
 
-        _until(lambda: reading.done() or endpoint.topics.open[0]._ahead.get(0) == ahead)
+        _until(lambda: reading.done() or endpoint.topics.open[0].was_ahead(0, ahead))
         archive_more(lake, b"".join(log[:3]), start=END, end=middle)
         lake.set(**{"archiver.offsets": f'{{"0":[{middle},{epoch}]}}'})
         archive_more(lake, b"".join(log[3:]), start=middle, end=end)
