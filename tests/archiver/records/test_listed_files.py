@@ -82,4 +82,4 @@ def test_the_command_prints_files(tmp_path: Path, lake: Lake, monkeypatch: pytes
     text = CliRunner().invoke(app, [*words, "--no-json"])
     assert "20 to 29" in text.stdout
     assert first["path"] in text.stdout
-    assert "orders in kafka.orders: 2 files, 20 records, " in text.stdout
+    assert "orders in kafka.orders: 3 files, 30 records, " in text.stdout
