@@ -187,7 +187,7 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
         assert [each["lag"] for each in found[group]["partitions"]] == [RECORDS - 100] + [None] * (PARTITIONS - 1)
         refused = ours(served, "reset", group, "--to-latest")
         assert "stop its consumers" in refused["error"]["message"]
-        assert "stop its consumers" in ours(served, "delete", group, "--yes")["message"]
+        assert "stop its consumers" in ours(served, "delete", group, "--yes")["error"]["message"]
     for each in readers:
         each.close()
 
@@ -207,7 +207,7 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
         (described,) = ours(served, "describe", group)["groups"]
         assert [each["committed"] for each in described["partitions"]] == [0, 7, 7, 7, 7, RECORDS]
     assert ours(served, "delete", classic, consumer, "--yes")["groups"] == [classic, consumer]
-    assert "no such group" in ours(served, "describe", classic)["message"]
+    assert "no such group" in ours(served, "describe", classic)["error"]["message"]
 
 
 def test_kafkas_console_consumer_reads_with_the_new_protocol(served: Served) -> None:
