@@ -61,8 +61,8 @@ class ListedFile:
 
 def listed_files(table: Table, selection: Selection) -> list[ListedFile]:
     """Return the files that may hold selected records, by partition and offset. Raises subclasses of StorageError."""
-    every = list(_files(table))
-    files = [file for file in every if _may_hold(file, selection, every)]
+    table_files = list(_files(table))
+    files = [file for file in table_files if _may_hold(file, selection, table_files)]
     return sorted(files, key=lambda file: (_low(file.partitions), _low(file.offsets), file.path))
 
 
@@ -91,49 +91,53 @@ def _files(table: Table) -> Iterator[ListedFile]:
                 yield ListedFile.of(entry.data_file)
 
 
-def _may_hold(file: ListedFile, selection: Selection, every: Sequence[ListedFile]) -> bool:
+def _may_hold(file: ListedFile, selection: Selection, table_files: Sequence[ListedFile]) -> bool:
     if selection.partitions and file.partitions is not None:
-        held = file.partitions
-        if not any(held.low <= partition <= held.high for partition in selection.partitions):
+        bounds = file.partitions
+        if not any(bounds.low <= partition <= bounds.high for partition in selection.partitions):
             return False
-    return not (_is_before(file, selection.start, every) or _is_from(file, selection.end, every))
+    return not (_is_before(file, selection.start, table_files) or _is_from(file, selection.end, table_files))
 
 
-def _is_before(file: ListedFile, start: Point, every: Sequence[ListedFile]) -> bool:
+def _is_before(file: ListedFile, start: Point, table_files: Sequence[ListedFile]) -> bool:
     """Whether all records of a file come before the start. A time means the first offset at or after it."""
     match start:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.high < offset
         case AtTime(timestamp):
-            lowest = min((_low(other.offsets) for other in _reaching(file, timestamp, every)), default=None)
+            lowest = min(
+                (_low(neighbour.offsets) for neighbour in _reaching(file, timestamp, table_files)), default=None
+            )
             return _is_of_one_partition(file) and (lowest is None or _high(file) < lowest)
         case _:
             return False
 
 
-def _is_from(file: ListedFile, end: Point, every: Sequence[ListedFile]) -> bool:
+def _is_from(file: ListedFile, end: Point, table_files: Sequence[ListedFile]) -> bool:
     """Whether all records of a file come at or after the end. A time means the first offset at or after it."""
     match end:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.low >= offset
         case AtTime(timestamp):
-            reaching = [other for other in _reaching(file, timestamp, every) if other.times is not None]
-            highest = min((_high(other) for other in reaching if _is_of_one_partition(other)), default=None)
+            reaching = [
+                neighbour for neighbour in _reaching(file, timestamp, table_files) if neighbour.times is not None
+            ]
+            highest = min((_high(neighbour) for neighbour in reaching if _is_of_one_partition(neighbour)), default=None)
             return _is_of_one_partition(file) and highest is not None and _low(file.offsets) > highest
         case _:
             return False
 
 
-def _reaching(file: ListedFile, timestamp: int, every: Sequence[ListedFile]) -> Iterator[ListedFile]:
+def _reaching(file: ListedFile, timestamp: int, table_files: Sequence[ListedFile]) -> Iterator[ListedFile]:
     """The files with records of the file's partition, whose times are unknown or reach the timestamp."""
-    for other in every:
-        if _may_share_a_partition(file, other) and (other.times is None or other.times.high >= timestamp):
-            yield other
+    for neighbour in table_files:
+        if _may_share_a_partition(file, neighbour) and (neighbour.times is None or neighbour.times.high >= timestamp):
+            yield neighbour
 
 
-def _may_share_a_partition(file: ListedFile, other: ListedFile) -> bool:
-    mine, theirs = file.partitions, other.partitions
-    return mine is None or theirs is None or (mine.low <= theirs.high and theirs.low <= mine.high)
+def _may_share_a_partition(file: ListedFile, neighbour: ListedFile) -> bool:
+    ours, next_to = file.partitions, neighbour.partitions
+    return ours is None or next_to is None or (ours.low <= next_to.high and next_to.low <= ours.high)
 
 
 def _is_of_one_partition(file: ListedFile) -> bool:

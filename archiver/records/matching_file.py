@@ -80,10 +80,10 @@ class MatchingFile:
 
     @property
     def _column_ids(self) -> frozenset[int]:
-        found = {KEY_ID for column in self.columns.values() if column.part_id == KEY_ID}
+        ids = {KEY_ID for column in self.columns.values() if column.part_id == KEY_ID}
         for column in self.columns.values():
-            found.update((column.field_id, *column.unrecognized, *column.former, *filter(None, [column.errors])))
-        return frozenset(found) | {SCHEMA_VERSION_ID}
+            ids.update((column.field_id, *column.unrecognized, *column.former, *filter(None, [column.errors])))
+        return frozenset(ids) | {SCHEMA_VERSION_ID}
 
     @property
     def _lacks_a_column(self) -> bool:

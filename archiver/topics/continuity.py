@@ -158,7 +158,7 @@ class Continuity:
         result = differences(
             self._log(partition, start, end), read, partition=partition, start_offset=start, end_offset=end
         )
-        # Erased, retired and lost records may still be in the log. Compaction takes records away, and brings no others.
+        # Erased, retired and lost records may be in the log. Compaction takes records away, and brings no new ones.
         is_gone = result.only_archived and self._epochs.is_compacted(self._topic) is False
         if not (result.other or is_gone):
             return seen
