@@ -78,7 +78,7 @@ def test_breaking_change_waits_for_approval(stack: Stack, topic: tuple[Path, str
     with pytest.raises(SchemaChangeWaits):
         Reprocess(load_config(config), name, engine=InlineEngine()).run()
 
-    assert command(config, "schema", "approve", name, code=2)["error"] == "ConsentMissing"
+    assert command(config, "schema", "approve", name, code=2)["error"]["kind"] == "ConsentMissing"
     approved = command(config, "schema", "approve", name, "--yes")
     assert approved["approved"]
     assert [change["kind"] for change in approved["breaking"]] == ["replaced"]
