@@ -18,7 +18,6 @@ MOST_COLUMNS: Final = 8
 
 _TERM: Final = re.compile(r"\s*(?P<function>[a-z]+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<source>[^\s(),]+)\s*\)\s*")
 _PATH: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_WRITTEN: Final = re.compile(r"(?P<transform>[a-z]+(?:\[\d+\])?)\((?P<source>\d+)\)")
 _WITH_WIDTH: Final = ("bucket", "truncate")
 _ROOTS: Final = ("key.", "val.", "kafka.", "ingest_timestamp")
 _EXAMPLES: Final = (
@@ -120,21 +119,12 @@ class Partitioning:
         return column.source_id in self.ingest_ids and column.transform in TIMES
 
 
-def written_columns(by: str) -> tuple[tuple[str, int], ...]:
-    """The transforms and source ids of a text that `Partitioning.by` made."""
-    return tuple((each["transform"], int(each["source"])) for each in _WRITTEN.finditer(by))
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionTuple:
     """The partition that a file belongs to: what it is partitioned `by`, and a value for each column, None for null."""
 
     by: str
     values: tuple[bytes | None, ...]
-
-    def values_json(self) -> list[str | None]:
-        """The values as plain JSON values."""
-        return values_to_json(self.values)
 
 
 def values_to_json(values: tuple[bytes | None, ...]) -> list[str | None]:

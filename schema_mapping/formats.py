@@ -1,4 +1,4 @@
-"""The known formats of keys and values, by name: Avro, Protobuf (two), raw bytes, and those that others register.
+"""The known formats of keys and values, by name: Avro, Protobuf (two), raw bytes, and registered ones.
 
 Formats of this package are imported when the first one asks for them: topics without schemas need no Protobuf.
 """

@@ -239,7 +239,7 @@ class AuditTrail:
         return [item for item in ranges if item.id in left]
 
     def _settle_intents(self, table: ArchiveTable, *, has_lease: bool) -> None:
-        """Record the commits that are in the table, and forget those that never will be."""
+        """Record the commits that are in the table, and forget commits that never landed."""
         for intent in self.registry.audit.intents(self.topic):
             draft = Draft.from_json(intent.entry)
             if draft.kind == RepartitionedAct.kind:

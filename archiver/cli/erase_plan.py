@@ -45,15 +45,16 @@ def run_plan(
 
 
 def _key(loaded: Config, certificate: Path) -> SigningKey:
+    from archiver.audit.documents import check_place
     from archiver.audit.signing import MAKE_KEY, SigningKey
-    from archiver.upkeep.erase.certificate import check_place
+    from archiver.upkeep.erase.certificate import CERTIFICATE
 
     if loaded.audit.signing_key is None:
         raise ConfigError(
             f"a certificate is signed: make a key with `{MAKE_KEY}`, and set `signing_key` in [audit]",
             key="audit.signing_key",
         )
-    check_place(certificate)
+    check_place(certificate, CERTIFICATE)
     return SigningKey.load(loaded.audit.signing_key)
 
 

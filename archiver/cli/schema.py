@@ -222,7 +222,7 @@ class _Compared:
     """A comparison: of what, as JSON; what came of it, in a line and as a whole."""
 
     subject: dict[str, str]
-    told: str
+    headline: str
     diff: SchemaDiff
     schema_registry_down: SchemaRegistryError | None = None
 
@@ -235,7 +235,7 @@ def _diff_screen(compared: _Compared, verdict: Sequence[Text]) -> RenderableType
         error = error_text(compared.schema_registry_down)
         down.append(Text.assemble(("By the schemas last known: ", "yellow"), error))
     cuts = (Text(f"  cut: {cut}") for cut in compared.diff.cuts)
-    return Group(*down, Text(compared.told), *changes_lines(compared.diff.changes), *cuts, *verdict)
+    return Group(*down, Text(compared.headline), *changes_lines(compared.diff.changes), *cuts, *verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +315,7 @@ def _proposed(
             difference = compare_since(state, base, proposed, settings)
         return _Compared(
             subject={"topic": topic, "table": row.table},
-            told=f"{topic} in {row.table}: {difference.summary}",
+            headline=f"{topic} in {row.table}: {difference.summary}",
             diff=difference,
             schema_registry_down=down,
         )
@@ -335,10 +335,10 @@ def _files(
     if message is None:
         raise ConfigError("Name the message that the files describe with --message, such as shop.Order")
     found = compare_files(old, new, message=message, imports=imports)
-    told = summary(found.changes) if found.is_new else "the same schema"
+    headline = summary(found.changes) if found.is_new else "the same schema"
     return _Compared(
         subject={"from": str(old), "to": str(new), "message": message},
-        told=f"{message}, from {old} to {new}: {told}",
+        headline=f"{message}, from {old} to {new}: {headline}",
         diff=found,
     )
 

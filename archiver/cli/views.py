@@ -156,7 +156,7 @@ def views(
             choice=choice,
             by_present_names=present_names,
         )
-        told: dict[str, Any] = {"topic": topic, "table": ".".join(path)}
+        values: dict[str, Any] = {"topic": topic, "table": ".".join(path)}
         if apply:
             done = apply_view(
                 loaded.catalog,
@@ -167,8 +167,8 @@ def views(
                 name=name,
                 trino_catalog=catalog,
             )
-            told |= {"view": ".".join(done.name), "applied": str(done.put), "columns": _columns(done.view)}
-            text = f"{done.put.capitalize()} view {told['view']} with {len(done.view.columns):,} columns."
+            values |= {"view": ".".join(done.name), "applied": str(done.put), "columns": _columns(done.view)}
+            text = f"{done.put.capitalize()} view {values['view']} with {len(done.view.columns):,} columns."
         else:
             view, dialect = make(), dialect_of(engine)
             there = Place(
@@ -178,9 +178,9 @@ def views(
                 temporary=temporary,
             )
             sql = statement(view, dialect, there)
-            told |= {"view": there.name, "engine": str(engine), "columns": _columns(view), "sql": sql}
+            values |= {"view": there.name, "engine": str(engine), "columns": _columns(view), "sql": sql}
             text = f"{sql};"
-    print_answer("view", told, lambda: text, as_json=as_json, soft_wrap=True)
+    print_answer("view", values, lambda: text, as_json=as_json, soft_wrap=True)
 
 
 def _columns(view: View) -> list[dict[str, Any]]:

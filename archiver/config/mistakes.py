@@ -245,7 +245,7 @@ def _without_unit(mistake: ErrorDetails, place: _MistakePlace) -> str | None:
 def _likely_quantity(number: float, field: FieldInfo | None) -> str | None:
     """The quantity that a plain number was probably meant to be. None for seconds or bytes.
 
-    Limits without a default and those of a day and more are read as days; sizes as MiB, or GiB for large limits.
+    Limits without a default, and limits of a day and more, are read as days; sizes as MiB, or GiB for large limits.
     """
     default = None if field is None else field.get_default(call_default_factory=True)
     if number >= _THOUGHT_OF_IN_LARGER_UNITS:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from archiver.audit.trail import author
 from archiver.config import load_config
 from archiver.demo import compare, produce, settings
 from archiver.demo.flights import FLIGHTS, events, read_flights
@@ -22,8 +23,12 @@ from archiver.local import Endpoints, LocalStack
 from archiver.local.fetch import fetch_iceberg
 from archiver.local.screen import followed
 from archiver.replay import ReplayConsumer
+from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.terminal.console import TextConsole
+from archiver.topics.schema_approval import approve_change
+from archiver.upkeep.archived_topic import known_topics
 from catalog.digests import add_digests
+from catalog.registry import Registry
 
 _SPLIT = FLIGHTS // 2
 
@@ -50,6 +55,7 @@ class Demo:
         with engine:
             reports = [self._archive(config, engine, "Archive the first half of the year")]
             self._produce_second_half(endpoints)
+            self._approve(config)
             reports.append(self._archive(config, engine, "Archive the rest, with the new schema"))
             self._ask(engine)
         records = self._compare(endpoints, config)
@@ -73,6 +79,16 @@ class Demo:
     def _produce_second_half(self, endpoints: Endpoints) -> None:
         message = settings.deploy_schema(self._folder, 2)
         self._produce(endpoints, read_flights().slice(_SPLIT), message, "Produce the rest: one field renamed, one new")
+
+    def _approve(self, config: Path) -> None:
+        """Approve the renamed field, as `archiver schema approve` does: a change that breaks queries waits for that."""
+        loaded = load_config(config)
+        with self._stages.step("Approve the renamed field"), Registry(loaded.registry.dsn, connections=1) as registry:
+            (row,) = known_topics(loaded, (settings.TOPIC,), registry)
+            schemas = TopicSchemas.read_or_recall(
+                loaded.topic(settings.TOPIC), loaded.schema_registry, known=row, registry=registry
+            )
+            approve_change(row, schemas, registry, consent=lambda _: True, by=author(loaded.audit).principal)
 
     def _produce(self, endpoints: Endpoints, flights: pa.Table, message: type, title: str) -> None:
         with self._stages.step(title, total=flights.num_rows) as advance:

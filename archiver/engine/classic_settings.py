@@ -61,7 +61,7 @@ def master_of(options: Mapping[str, str]) -> str:
 
 
 def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1) -> dict[str, str]:
-    """All settings of a classic session: the defaults, then `options`, then those of workers on this machine."""
+    """All settings of a classic session: the defaults, then `options`, then the settings of workers on this machine."""
     master = master_of(options)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):

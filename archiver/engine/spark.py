@@ -50,7 +50,8 @@ class SparkEngine:
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
         """Start or join the session that `options` (the configuration's `[spark]`) describe.
 
-        Arguments and errors are those of `start_session`. `heaps` is one more than the threads that decode at a time.
+        It takes the arguments of `start_session` and raises the same errors.
+        `heaps` is one more than the threads that decode at a time.
         """
         session, owned = start_session(options, preloaded, heaps)
         return cls(session, owned=owned)

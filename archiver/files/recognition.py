@@ -28,7 +28,7 @@ _RECORD_PARTS: Final = {names.KEY: "key", names.VAL: "value"}
 
 @dataclass(frozen=True, slots=True)
 class UnknownFields:
-    """The columns of a struct that hold unknown fields: its own, and those of nested structs.
+    """The columns of unknown fields in a struct and in its nested structs.
 
     `own` is None if it has none. `below` is keyed by the index of each field that is or contains such a struct.
     """
@@ -152,7 +152,7 @@ class _PartColumns:
         return int(blank.sum())
 
     def _whole_values(self, rows: pa.StructArray) -> Iterator[pa.Array]:
-        """The columns that can hold all fields of a value: the root's, or those of the value's possible types."""
+        """The columns that can hold all fields of a value: of the root, or of the value's possible types."""
         assert self.unknown is not None
         if self.unknown.own is not None:
             yield rows.field(self.unknown.own)

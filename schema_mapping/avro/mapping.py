@@ -134,7 +134,7 @@ class AvroMapping:
 
         `which` gives the writer of each value, NOT_ONE for a value that has none: its row is null. Without it, all have
         the newest. `prefix_lengths` gives the length of each value's envelope: these bytes are kept as `__prefix__`.
-        Raises KernelError if the values aren't binary, or are so many that a column would exceed Arrow's 2 GiB.
+        Raises KernelError if the values aren't binary, or if a column would exceed Arrow's 2 GiB.
         """
         from schema_mapping.avro.decode import decode
 

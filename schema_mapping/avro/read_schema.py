@@ -36,6 +36,8 @@ from schema_mapping.errors import DescriptorError
 UUID_BYTES: Final = 16
 MOST_BYTES: Final = 2**31 - 1
 RECORDS: Final = ("record", "error")
+MOST_NESTED: Final = 40
+"""How many arrays and maps may lie in each other. Parquet's readers refuse files with more than 100 levels."""
 
 
 def read_types(text: str, references: Iterable[str] = ()) -> AvroTypes:
@@ -69,6 +71,7 @@ class _UndefinedName(Exception):
 
 class _SchemaText:
     def __init__(self) -> None:
+        self._nested = 0
         self.records: dict[str, RecordType] = {}
         self._named: dict[str, AvroType] = {}
 
@@ -131,13 +134,23 @@ class _SchemaText:
             return _primitive(PrimitiveType(kind), schema)
         match kind:
             case "array":
-                return ArrayOf(self._type(_member(schema, "items"), namespace))
+                return ArrayOf(self._inner(_member(schema, "items"), namespace))
             case "map":
-                return MapOfValues(self._type(_member(schema, "values"), namespace))
+                return MapOfValues(self._inner(_member(schema, "values"), namespace))
             case "enum" | "fixed" | "record" | "error":
                 return self._define(kind, schema, namespace)
             case _:
                 return self._by_name(kind, namespace)
+
+    def _inner(self, schema: Any, namespace: str) -> AvroType:
+        """The type of items or values. DescriptorError if columns would be nested deeper than Parquet readers allow."""
+        self._nested += 1
+        try:
+            if self._nested > MOST_NESTED:
+                raise DescriptorError("the Avro schema nests too many arrays and maps in each other", most=MOST_NESTED)
+            return self._type(schema, namespace)
+        finally:
+            self._nested -= 1
 
     def _define(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
         name = _name_of(schema, namespace)

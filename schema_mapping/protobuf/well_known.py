@@ -1,6 +1,6 @@
 """Chooses the fields that get one scalar column instead of a struct: well-known types and unsigned 64-bit numbers.
 
-A message is well known if its facts are those of `google/protobuf` under its name. A root stays a struct.
+A message is well known if its facts equal the ones of `google/protobuf` under its name. A root stays a struct.
 """
 
 from __future__ import annotations

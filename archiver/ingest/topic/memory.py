@@ -14,7 +14,7 @@ class TopicMemory:
     """How much an offset takes, since when records wait, and the partitions that are held up by one of their records.
 
     Such a record waits for the schema registry, or halts its topic. `proven` is what `Continuity` found out, `begun`
-    where partitions begin as far as the journal was told. `unproven` has the partitions whose leader proves no epochs.
+    where partitions begin as far as the journal knows. `unproven` has the partitions whose leader proves no epochs.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)

@@ -1,4 +1,4 @@
-"""Reads Parquet files of archived rows, also those that other engines have rewritten.
+"""Reads Parquet files of archived rows, also files that other engines have rewritten.
 
 Columns are found by field id, never by name or position.
 """
@@ -141,7 +141,7 @@ class ParquetSegmentReader:
     ) -> Iterator[pa.RecordBatch]:
         """All rows of a row group in batches, after the values of all pages were counted.
 
-        `options` are those of pyarrow's `iter_batches`, for the columns `leaves`.
+        `options` go to pyarrow's `iter_batches`, for the columns `leaves`.
         """
         spans = self._groups.spans(block.index, leaves)
         pages, rows = self._pages(), 0

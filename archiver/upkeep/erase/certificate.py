@@ -6,7 +6,6 @@ It names no condition and no salt: the condition may be a person's name, and the
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -14,9 +13,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from archiver.audit.documents import put_document
 from archiver.audit.entry import Author
 from archiver.audit.signing import SigningKey
-from archiver.errors import ConfigError
+from archiver.html_page import html_page
 from archiver.upkeep.erase.plan import PlanReport
 from archiver.upkeep.erase.report import EraseReport
 from schema_mapping.errors import ContextError
@@ -24,22 +24,10 @@ from schema_mapping.errors import ContextError
 FORMAT: Final = 1
 KIND: Final = "archiver erase"
 PAGE: Final = ".html"
+CERTIFICATE: Final = "certificate"
+"""What errors call the document."""
 _SHOWN: Final = 200
 """The page lists at most this many spans of a topic. The JSON has all."""
-
-_STYLE: Final = (
-    "body{font-family:sans-serif;max-width:60em;margin:2em auto}td,th{text-align:left;padding:.2em 1em .2em 0}"
-)
-
-
-def check_place(path: Path) -> None:
-    """Raise ConfigError if the certificate can't be written there."""
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ConfigError(
-            "The certificate can't be written there: name a file in a folder that this user may write to",
-            file=str(path),
-        )
 
 
 def document_of(report: PlanReport, author: Author) -> dict[str, Any]:
@@ -64,14 +52,14 @@ def write_certificate(report: PlanReport, path: Path, key: SigningKey, author: A
     document = document_of(report, author)
     signed = {"certificate": document, "signature": key.sign(document).to_json()}
     page = path.with_name(path.name + PAGE)
-    _put(path, json.dumps(signed, indent=1, ensure_ascii=False) + "\n")
-    _put(page, page_of(document, key.id))
+    put_document(path, json.dumps(signed, indent=1, ensure_ascii=False) + "\n", CERTIFICATE)
+    put_document(page, page_of(document, key.id), CERTIFICATE)
     return str(path), str(page)
 
 
 def page_of(document: Mapping[str, Any], key_id: str) -> str:
     """Return the page of a certificate that is signed by this key."""
-    return "\n".join(_lines(document, key_id)) + "\n"
+    return html_page("Certificate of erasure", "\n".join(_lines(document, key_id)))
 
 
 def _topic_json(report: EraseReport) -> dict[str, Any]:
@@ -97,9 +85,10 @@ def _topic_json(report: EraseReport) -> dict[str, Any]:
 
 def _lines(document: Mapping[str, Any], key_id: str) -> Iterator[str]:
     made = datetime.fromtimestamp(document["made_ms"] / 1000, UTC).isoformat(timespec="seconds")
-    yield f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Erasure</title><style>{_STYLE}</style>'
-    yield "</head><body><h1>Certificate of erasure</h1>"
-    if document["succeeded"]:
+    yield "<h1>Certificate of erasure</h1>"
+    if document["succeeded"] and not document["records"]:
+        yield "<p><strong>The search found no such records: nothing was erased now.</strong></p>"
+    elif document["succeeded"]:
         yield "<p><strong>No object of the archive has the records any more.</strong></p>"
     else:
         yield "<p><strong>The erasure is not finished: see below what is left.</strong></p>"
@@ -114,7 +103,7 @@ def _lines(document: Mapping[str, Any], key_id: str) -> Iterator[str]:
         yield from _topic(topic)
     for failed in document["failed"]:
         yield f"<h2>{escape(failed['topic'])}</h2><p><strong>Not erased.</strong> {escape(failed['error'])}</p>"
-    yield "<p>Records in Kafka, in backups and in exports are not part of this certificate.</p></body></html>"
+    yield "<p>Records in Kafka, in backups and in exports are not part of this certificate.</p>"
 
 
 def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
@@ -149,15 +138,6 @@ def _table(facts: Mapping[str, str]) -> Iterator[str]:
     yield "<table>"
     yield from (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts.items() if text)
     yield "</table>"
-
-
-def _put(path: Path, text: str) -> None:
-    fresh = path.with_name(f"{path.name}.tmp")
-    try:
-        fresh.write_text(text, "utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        raise ConfigError("The certificate can't be written", file=str(path), cause=str(error)) from error
 
 
 def _text(error: ContextError) -> str:

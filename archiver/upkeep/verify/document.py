@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import time
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from archiver.audit.documents import put_document
 from archiver.audit.signing import PublicKey, Signature, SigningKey
 from archiver.errors import ConfigError, SignatureInvalid
 from archiver.html_page import page_from_markdown
@@ -23,6 +23,8 @@ FORMAT: Final = 1
 KIND: Final = "archiver verify"
 PAGE: Final = ".md"
 HTML: Final = ".html"
+REPORT: Final = "report"
+"""What errors call the document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,24 +81,15 @@ def topic_json(topic: TopicReport) -> dict[str, Any]:
     }
 
 
-def check_writable(path: Path) -> None:
-    """Raise ConfigError where the report couldn't be written."""
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ConfigError(
-            "The report can't be written there: name a file in a folder that this user may write to", file=str(path)
-        )
-
-
 def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tuple[str, ...]:
     """Write the JSON, and the page as Markdown and HTML; return their paths. Each is there whole or not at all."""
     document = document_of(report)
     signed: dict[str, Any] = {"report": document, "signature": key.sign(document).to_json() if key else None}
     page, html = (path.with_name(path.name + suffix) for suffix in (PAGE, HTML))
     text = page_of(document, key.id if key else None)
-    _put(path, json.dumps(signed, indent=1, ensure_ascii=False) + "\n")
-    _put(page, text)
-    _put(html, page_from_markdown("Verification of archived topics", text))
+    put_document(path, json.dumps(signed, indent=1, ensure_ascii=False) + "\n", REPORT)
+    put_document(page, text, REPORT)
+    put_document(html, page_from_markdown("Verification of archived topics", text), REPORT)
     return str(path), str(page), str(html)
 
 
@@ -150,15 +143,6 @@ def _partition_json(one: PartitionReport) -> dict[str, Any]:
         "proven": [each.to_json() for each in one.proven],
         "gaps": [each.to_json() for each in one.gaps],
     }
-
-
-def _put(path: Path, text: str) -> None:
-    fresh = path.with_name(f"{path.name}.tmp")
-    try:
-        fresh.write_text(text, "utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        raise ConfigError("The report can't be written", file=str(path), cause=str(error)) from error
 
 
 def _text(error: Exception) -> str:

@@ -86,14 +86,6 @@ class GapKind(StrEnum):
     NOT_READ = "not read"
     """Outside of the sample."""
 
-    @property
-    def is_fault(self) -> bool:
-        """Whether records are missing that should be there."""
-        return self in _FAULTS
-
-
-_FAULTS = {GapKind.DELETED, GapKind.REWRITTEN, GapKind.DAMAGED, GapKind.MISSING_FILE, GapKind.UNACCOUNTED}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:

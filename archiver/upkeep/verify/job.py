@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from archiver.audit.documents import check_place
 from archiver.audit.signing import SigningKey
 from archiver.config import Config
 from archiver.engine.choice import EngineChoice
@@ -19,7 +20,7 @@ from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.upkeep.verify.choice import Choice
-from archiver.upkeep.verify.document import check_writable, write_report
+from archiver.upkeep.verify.document import REPORT, write_report
 from archiver.upkeep.verify.file import AT_ONCE
 from archiver.upkeep.verify.report import (
     TopicFailed,
@@ -141,6 +142,6 @@ class Verify:
             raise ConfigError("--metadata is of one topic's table: name that topic")
         engines.check()
         if self._path is not None:
-            check_writable(self._path)
+            check_place(self._path, REPORT)
         key = self._config.audit.signing_key
         return None if key is None else SigningKey.load(key)

@@ -35,6 +35,7 @@ cdef class GrowingColumns:
 
 cdef bint make_ready(void* owner, Growing* column, int64_t row) noexcept nogil
 cdef bint make_data_room(void* owner, Growing* column, int64_t size) noexcept nogil
+cdef void note_too_large(void* owner) noexcept nogil
 cdef void take_back(Growing* column, int64_t rows) noexcept nogil
 
 

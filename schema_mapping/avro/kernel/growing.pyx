@@ -47,6 +47,9 @@ cdef bint make_room(GrowingColumns owner, Growing* column, int64_t row) noexcept
     cdef int64_t first = FIRST_ROWS if column.width <= 16 else 1 + 16 * FIRST_ROWS // column.width
     cdef int64_t room = max(first, 2 * column.room, row + 1)
     cdef int64_t before = value_bytes(column, column.room) if column.values != NULL else 0
+    if value_bytes(column, row + 1) > INT32_MAX:
+        owner.trouble = COLUMN_TOO_LARGE  # fewer values at a time take less: list items may be many for few bytes
+        return False
     if column.bits != NULL:
         column.bits = grown(owner, column, BITS, (room + 7) >> 3, (column.room + 7) >> 3)
         if column.bits == NULL:
@@ -98,6 +101,12 @@ cdef bint fill(GrowingColumns owner, Growing* column, int64_t row) noexcept:
 cdef bint make_data_room(void* owner, Growing* column, int64_t size) noexcept nogil:
     with gil:
         return more_data(<GrowingColumns>owner, column, size)
+
+
+cdef void note_too_large(void* owner) noexcept nogil:
+    # A list has more items than its offsets can say: fewer values at a time have fewer.
+    with gil:
+        (<GrowingColumns>owner).trouble = COLUMN_TOO_LARGE
 
 
 cdef bint more_data(GrowingColumns owner, Growing* column, int64_t size) noexcept:

@@ -9,7 +9,7 @@ from libc.stdint cimport INT32_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
-from schema_mapping.avro.kernel.growing cimport Growing, mark, ready
+from schema_mapping.avro.kernel.growing cimport Growing, mark, note_too_large, ready
 from schema_mapping.avro.kernel.map_keys cimport find_replaced
 from schema_mapping.avro.kernel.puts cimport put32, put64, put_boolean, put_present, put_text, put_wide, row_of
 from schema_mapping.avro.kernel.scalars cimport (
@@ -288,7 +288,8 @@ cdef const uint8_t* read_list(Reading* r, const Node* node, const uint8_t* p, in
     if p == NULL:
         return NULL
     if r.counts[node.space] >= INT32_MAX:
-        return fail(r, TOO_LARGE, p)
+        note_too_large(r.owner)
+        return fail(r, STOPPED, p)
     (<int32_t*>column.values)[row + 1] = <int32_t>r.counts[node.space]
     column.data_size = r.counts[node.space]
     mark(column, row)

@@ -258,3 +258,38 @@ def test_no_readable_record_is_skipped(counts: list[int], data: st.DataObject) -
     except CorruptBatch:
         return  # nothing is recorded as lost
     assert base == bases[number + 1]
+
+
+def test_records_that_come_back_between_two_looks_are_no_loss() -> None:
+    log = even_log(silent=range(10, 11))
+    assert unreadable(log, 10) == "the leader answers with no records"
+    log.silent = range(0)
+    with pytest.raises(LeaderSilent, match="gives the records again"):
+        next_readable(log, 10)
+
+
+def test_a_batch_behind_a_corrupt_head_is_readable() -> None:
+    log = even_log()
+    struct.pack_into(">i", log.data, size_of(log) + 23, 109)  # the second batch claims offsets up to 119
+    log.index = log.index[:2]
+    assert unreadable(log, 20) is None
+    with pytest.raises(LeaderSilent, match="gives the records again"):
+        next_readable(log, 20)
+
+
+def test_a_replica_that_refuses_may_have_the_records() -> None:
+    for refusal in (kafka.TopicAuthorizationFailedError(), kafka.SaslAuthenticationFailedError()):
+        log = even_log(replicas={1: refusal})
+        log.data[size_of(log) * 2 - 1] ^= 1
+        with pytest.raises(LeaderSilent, match="allow this principal"):
+            next_readable(log, 10)
+
+
+def test_bytes_of_a_record_that_imitate_a_batch_of_this_log() -> None:
+    imitation = build([Record(value=b"imitated")] * 10, base_offset=40)
+    batches = [build([Record(value=b"x" * 400)] * 10, base_offset=base) for base in (0, 10, 20, 30, 40)]
+    batches[1] = build([Record(value=imitation)] * 10, base_offset=10)
+    log = log_of(*batches, bases=(0, 10, 20, 30, 40), end=50)
+    at = len(batches[0]) + len(batches[1]) - 1
+    log.data[at] ^= 1
+    assert next_readable(log, 10) == 20

@@ -141,3 +141,18 @@ def test_without_a_registry_columns_are_refused(tmp_path: Path, archive: Any) ->
     shop = Shop(tmp_path, archive)
     with pytest.raises(ReplayError, match="need the registry"):
         SelectedRecords.of(shop.lake.archive(), Selection.parse(where="val.id = 1"))
+
+
+def test_files_archived_raw_before_a_schema_are_reported(tmp_path: Path, archive: Any) -> None:
+    raw = assign(LedgerState(), value=None, key=None)
+    made = assign(raw.state, value=compile_text(SECOND))
+    lake = Lake(tmp_path / "lake", raw.row)
+    values: list[bytes | None] = [value(n) for n in range(2 * FILE_ROWS)]
+    lake.add(raw.row, batch(archive, raw, 0, values[:FILE_ROWS]), 0, FILE_ROWS)
+    lake.evolve(schema_of(made.row))
+    lake.add(made.row, batch(archive, made, FILE_ROWS, values[FILE_ROWS:]), FILE_ROWS, 2 * FILE_ROWS)
+    opened = lake.archive(ledger=lambda *_: made.state)
+    selected = SelectedRecords.of(opened, Selection.parse(where="val.id = 17"))
+    batches = [chosen for chosen, _ in selected.read(RowRange(partition=0)) if chosen.num_rows]
+    assert [chosen.column("offset").to_pylist() for chosen in batches] == [[17]]
+    assert selected.unjudged.count == FILE_ROWS, "their bytes may hold the value"

@@ -148,3 +148,11 @@ def test_one_record_is_compared_at_least() -> None:
     with pytest.raises(DataLoss, match=r"\[2, 3\)"):
         check_continuity("orders", judge(log, archived, end=3, newest=1))
     assert log.spans == [(2, 3)]
+
+
+def test_records_that_the_archive_left_out_are_no_divergence() -> None:
+    """They were erased, retired, or accepted as lost; the log may still have them."""
+    log, archived = archived_log()
+    log.append(records=1)
+    kept = {offset: record for offset, record in archived.records.items() if not 1_985 <= offset < 1_990}
+    assert judge(log, ArchivedLog(kept)).epoch_end is None

@@ -255,3 +255,30 @@ def test_mapping_without_ids_of_its_columns_is_refused() -> None:
     foreign = compile_avro(AvroSchema.of(json.dumps(NODE)), {}, mapping.ids, mapping.options, keep_raw=False)
     with pytest.raises(DescriptorError, match="ids given lack a column"):
         _ = foreign.programs
+
+
+@pytest.mark.parametrize(("bits", "is_raw"), [("0100807f", True), ("0000a0ff", True), ("0000c07f", False)])
+def test_signaling_nan_is_kept_raw(bits: str, is_raw: bool) -> None:
+    value = bytes.fromhex(bits)
+    rows = rows_of(mapping_of({"type": "record", "name": "R", "fields": [{"name": "a", "type": "float"}]}), [value])
+    assert rows.field("__raw__").is_valid().to_pylist() == [is_raw], "a wider column would change its bits"
+
+
+def test_records_without_bytes_take_linear_time() -> None:
+    inner: Any = {"type": "record", "name": "Z0", "fields": []}
+    for number in range(1, 40):
+        fields = [{"name": "a", "type": inner}, {"name": "b", "type": f"Z{number - 1}"}]
+        inner = {"type": "record", "name": f"Z{number}", "fields": fields}
+    mapping = mapping_of(inner)
+    started = time.process_time()
+    rows_of(mapping, [b""] * 10)
+    assert time.process_time() - started < 2.0
+
+
+def test_lists_of_lists_are_shown_as_lists() -> None:
+    nested = {"type": "array", "items": {"type": "array", "items": "string"}}
+    mapping = mapping_of({"type": "record", "name": "R", "fields": [{"name": "a", "type": nested}]})
+    values = pa.array([b"\2\4\2a\2b\0\0", b"\4\4\2a\2b\0\2\2a\0\0"], pa.binary())
+    shown = mapping.shown(values, mapping.decode(values))
+    texts = [json.loads(row["json"]) for row in shown.to_pylist()]
+    assert texts == [{"a": [["a", "b"]]}, {"a": [["a", "b"], ["a"]]}]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from schema_mapping.avro.normal_text import normal_text
 from schema_mapping.avro.read_schema import read_types
-from schema_mapping.avro.schema import AvroSchema, writer_fingerprint
+from schema_mapping.avro.schema import AvroSchema, complete_text, writer_fingerprint
 from schema_mapping.avro.types import NULL, ArrayOf, FixedBytes, PrimitiveType, RecordName, UnionOf
 from schema_mapping.errors import DescriptorError
 
@@ -77,8 +78,11 @@ def test_logical_type_that_does_not_fit_is_ignored(logical: dict[str, Any]) -> N
         ('[["string"]]', "branches of different types"),
         ('{"type": "record", "name": "string", "fields": []}', "the name of a primitive"),
         ('["null", ' * 5_000 + '"int"' + "]" * 5_000, "nested too deeply"),
+        ('{"type": "array", "items": ' * 41 + '"int"' + "}" * 41, "too many arrays and maps"),
+        ('{"type": "string", "size": ' + "9" * 5_000 + "}", "isn't JSON"),
+        (r'{"type": "enum", "name": "E", "symbols": ["\ud800"]}', "isn't JSON"),
     ],
-    ids=range(18),
+    ids=range(21),
 )
 def test_text_that_is_no_schema_is_refused(text: str, message: str) -> None:
     with pytest.raises(DescriptorError, match=message):
@@ -127,3 +131,10 @@ def test_writers_that_mean_the_same_are_one() -> None:
     assert len(schema.writers) == 2
     assert schema.messages[0] == "R"
     assert schema.messages[1].startswith("R@")
+
+
+def test_long_chain_of_references_is_refused() -> None:
+    names = [f"R{number}" for number in range(400)]
+    chain = [record({"name": "x", "type": after}, name=name) for name, after in pairwise(names)]
+    with pytest.raises(DescriptorError, match="nested too deeply with its references"):
+        complete_text(chain[0], (*chain[1:], record(name=names[-1])))

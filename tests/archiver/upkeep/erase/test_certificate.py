@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from archiver.audit.documents import check_place
 from archiver.audit.entry import Author
 from archiver.audit.signing import PublicKey, Signature, SigningKey
 from archiver.errors import ConfigError, SignatureInvalid, UpkeepError
 from archiver.records.where import Where
-from archiver.upkeep.erase.certificate import check_place, write_certificate
+from archiver.upkeep.erase.certificate import CERTIFICATE, write_certificate
 from archiver.upkeep.erase.plan import ErasurePlan, PlannedErasure, PlanReport
 from archiver.upkeep.erase.report import EraseReport
 
@@ -70,4 +72,13 @@ def test_unfinished_erasure_says_so(tmp_path: Path) -> None:
 def test_place_is_checked_before_work(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none" / "erased.json"):
         with pytest.raises(ConfigError):
-            check_place(path)
+            check_place(path, CERTIFICATE)
+
+
+def test_erasure_of_nothing_claims_nothing(tmp_path: Path) -> None:
+    key = SigningKey.generate(tmp_path / "key.pem", tmp_path / "public.pem")
+    (done,) = report().reports
+    nothing = replace(report(), reports=(replace(done, rows=0, spans=(), erasure=None),))
+    page = Path(write_certificate(nothing, tmp_path / "erased.json", key, AUTHOR)[1]).read_text()
+    assert "The search found no such records" in page
+    assert "No object of the archive" not in page

@@ -9,9 +9,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from archiver.audit.documents import check_place
 from archiver.audit.signing import SigningKey
 from archiver.errors import ConfigError, SignatureInvalid
-from archiver.upkeep.verify.document import check_report, check_writable, write_report
+from archiver.upkeep.verify.document import REPORT, check_report, write_report
 from archiver.upkeep.verify.findings import Fault, FaultKind, Gap, GapKind, Proof, Proven
 from archiver.upkeep.verify.report import TopicReport, VerifyReport, partitions_of
 
@@ -102,6 +103,6 @@ def test_what_is_no_report_or_isnt_signed_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         check_report(tmp_path / "none.json", None)
     with pytest.raises(ConfigError, match="can't be written"):
-        check_writable(tmp_path / "no" / "report.json")
+        check_place(tmp_path / "no" / "report.json", REPORT)
     with pytest.raises(ConfigError, match="can't be written"):
-        check_writable(tmp_path)
+        check_place(tmp_path, REPORT)
