@@ -8,8 +8,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes
 WORKERS ?= 2
 # A time limit can't end a test that waits again while it cleans up: then its worker's stacks are told, and all ends.
 ENDS := --max-worker-restart 0 -o faulthandler_timeout=1500 -o faulthandler_exit_on_timeout=true
-UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ENDS) -m "not integration and not slow and not interop" \
-	--ignore tests/integration --ignore tests/interop
+UNITS := $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ENDS) --ignore tests/integration --ignore tests/interop
+UNITS_MARKED := not integration and not slow and not interop
 REAL := $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ENDS) -m "integration and not slow and not interop" --timeout 600 \
 	tests/chaos tests/integration tests/fault
 LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -37,7 +37,8 @@ demo: setup  ## Real flights from Kafka to Iceberg to Spark SQL and back, byte f
 test: unit integration  ## All tests but the slow ones, on the real stack, in WORKERS (2) processes
 
 unit: setup  ## The tests that need no server
-	$(UNITS)
+	$(UNITS) -m "$(UNITS_MARKED) and not timed"
+	$(PY) -m pytest -m "$(UNITS_MARKED) and timed" tests/archiver/serve/kafka
 
 integration: setup  ## The tests on real Kafka, Postgres, S3, catalog and Spark
 	$(REAL)

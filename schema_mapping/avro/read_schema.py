@@ -36,6 +36,8 @@ from schema_mapping.errors import DescriptorError
 UUID_BYTES: Final = 16
 MOST_BYTES: Final = 2**31 - 1
 RECORDS: Final = ("record", "error")
+MOST_DEPTH: Final = 100
+"""How many types may lie in each other. Recursion over a schema that was read stays far from Python's limit."""
 MOST_NESTED: Final = 40
 """How many arrays and maps may lie in each other. Parquet's readers refuse files with more than 100 levels."""
 
@@ -50,7 +52,7 @@ def read_types(text: str, references: Iterable[str] = ()) -> AvroTypes:
         reading.define(references)
         root = reading.type(_parsed(text), "")
     except RecursionError:
-        raise DescriptorError("the Avro schema is nested too deeply to be read") from None
+        raise DescriptorError("the Avro schema is nested too deeply", most=MOST_DEPTH) from None
     return AvroTypes(root=root, records=_reached(root, reading.records))
 
 
@@ -71,6 +73,7 @@ class _UndefinedName(Exception):
 
 class _SchemaText:
     def __init__(self) -> None:
+        self._depth = 0
         self._nested = 0
         self.records: dict[str, RecordType] = {}
         self._named: dict[str, AvroType] = {}
@@ -100,6 +103,15 @@ class _SchemaText:
             ) from None
 
     def _type(self, schema: Any, namespace: str) -> AvroType:
+        self._depth += 1
+        try:
+            if self._depth > MOST_DEPTH:
+                raise DescriptorError("the Avro schema is nested too deeply", most=MOST_DEPTH)
+            return self._matched(schema, namespace)
+        finally:
+            self._depth -= 1
+
+    def _matched(self, schema: Any, namespace: str) -> AvroType:
         match schema:
             case str():
                 return self._by_name(schema, namespace)

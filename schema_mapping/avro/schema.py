@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final, Self
 
 from schema_mapping.avro.normal_text import fingerprint_of, normal_text
-from schema_mapping.avro.read_schema import read_types
+from schema_mapping.avro.read_schema import MOST_DEPTH, read_types
 from schema_mapping.avro.types import AvroTypes
 from schema_mapping.errors import DescriptorError
 
@@ -62,10 +62,14 @@ def distinct(writers: tuple[str, ...]) -> tuple[str, ...]:
 def complete_text(text: str, references: tuple[str, ...] = ()) -> str:
     """The text of a schema that needs no references: itself if there are none."""
     types = read_types(text, references)
+    if not references:
+        return text
     try:
-        return normal_text(types) if references else text
+        complete = normal_text(types)
     except RecursionError:
-        raise DescriptorError("the Avro schema is nested too deeply with its references") from None
+        raise DescriptorError("the Avro schema is nested too deeply with its references", most=MOST_DEPTH) from None
+    read_types(complete)
+    return complete
 
 
 def message_names(writers: tuple[str, ...]) -> tuple[str, ...]:

@@ -136,5 +136,17 @@ def test_writers_that_mean_the_same_are_one() -> None:
 def test_long_chain_of_references_is_refused() -> None:
     names = [f"R{number}" for number in range(400)]
     chain = [record({"name": "x", "type": after}, name=name) for name, after in pairwise(names)]
-    with pytest.raises(DescriptorError, match="nested too deeply with its references"):
+    with pytest.raises(DescriptorError, match="nested too deeply"):
         complete_text(chain[0], (*chain[1:], record(name=names[-1])))
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(49, True), (60, False)])
+def test_depth_of_types_is_limited(depth: int, is_read: bool) -> None:
+    text = record({"name": "x", "type": "int"}, name="R0")
+    for number in range(1, depth):
+        text = record({"name": "x", "type": ["null", json.loads(text)]}, name=f"R{number}")
+    if is_read:
+        assert AvroSchema.of(text, record({"name": "y", "type": "int"}, name=f"R{depth - 1}")).messages
+    else:
+        with pytest.raises(DescriptorError, match="nested too deeply"):
+            read_types(text)

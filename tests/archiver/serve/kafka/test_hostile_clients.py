@@ -23,6 +23,8 @@ from tests.support.servers.guarded_door import GuardedDoor, come_in
 from tests.support.servers.hostile import attacked, memory_within
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request
 
+pytestmark = pytest.mark.timed
+
 MOST_SECONDS = 0.5
 MOST_WORK_SECONDS = 0.5
 ROUNDS = 20
