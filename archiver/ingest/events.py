@@ -21,7 +21,7 @@ Step: TypeAlias = Literal["stage", "commit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class JobWaiting:
     """A job that repeats can't begin yet, and tries again by itself.
 
     `on` says what it waits for ("Kafka", "Postgres", "topics"), `error` why. It is told once for each reason.
@@ -155,7 +155,7 @@ class RunFinished:
 SchemaEvent: TypeAlias = SchemaRegistryDown | SchemaChanged | SchemaChangeWaiting | SchemaDoubted | TableNoted
 
 JobEvent: TypeAlias = (
-    Waiting
+    JobWaiting
     | TopicsOpened
     | SchemaEvent
     | PartitionsSeen

@@ -50,7 +50,7 @@ class BytesAre:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class NullTest:
     """A key, value or header is there, and null."""
 
     field: BytesField | Header
@@ -105,7 +105,7 @@ class AnyOf:
     terms: tuple[Condition, ...]
 
 
-Condition: TypeAlias = NumberIs | BytesAre | IsNull | Exists | ColumnIs | Not | AllOf | AnyOf
+Condition: TypeAlias = NumberIs | BytesAre | NullTest | Exists | ColumnIs | Not | AllOf | AnyOf
 
 _TOKENS: Final = re.compile(
     r"""\s*(?:
@@ -275,7 +275,7 @@ class _Parser:
             negated = self._is("not")
             if not self._is("null"):
                 raise self._wrong("expected `null`")
-            return Not(IsNull(field)) if negated else IsNull(field)
+            return Not(NullTest(field)) if negated else NullTest(field)
         negated = self._is("not")
         found: Condition | None = None
         if self._is("in"):

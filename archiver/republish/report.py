@@ -10,7 +10,7 @@ from schema_mapping.errors import ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReport:
+class PartitionTransfer:
     """What a transfer has moved of a partition in all its runs: offsets of the source, `next_offset` not included."""
 
     partition: int
@@ -53,7 +53,7 @@ class TransferReport:
     size_bytes: int
     transactions: int
     seconds: float
-    partitions: tuple[PartitionReport, ...]
+    partitions: tuple[PartitionTransfer, ...]
     groups: tuple[GroupReport, ...] = ()
     offset_map: Path | None = None
     resumed: bool = False

@@ -23,7 +23,7 @@ class PieceLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StreamPiece:
     """Records to send; None if none of them was wanted. `next_offset` is where the source goes on after them."""
 
     records: ProducedRecords | None
@@ -35,11 +35,11 @@ class Piece:
         return 0 if self.records is None else int(self.records.records.nbytes)
 
 
-def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
+def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[StreamPiece, None, None]:
     """Give the selected records of a range. The last piece brings the source to the end of the range."""
     with closing(selected.read(wanted)) as batches:
         for chosen, read_to in batches:
             for part in split_by_size(chosen, most_bytes=limits.most_bytes, most_rows=limits.most_rows):
-                yield Piece(ProducedRecords(part, limits.codec), int(offsets_of(part)[-1]) + 1)
-            yield Piece(None, read_to)
-    yield Piece(None, wanted.end_offset)
+                yield StreamPiece(ProducedRecords(part, limits.codec), int(offsets_of(part)[-1]) + 1)
+            yield StreamPiece(None, read_to)
+    yield StreamPiece(None, wanted.end_offset)

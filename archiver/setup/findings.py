@@ -13,7 +13,7 @@ from archiver.errors import CheckFailed
 from schema_mapping.errors import ContextError
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """What a check says of its subject. A warning leaves the exit code as it is."""
 
     OK = "ok"
@@ -31,7 +31,7 @@ class Finding:
 
     part: str
     subject: str = ""
-    outcome: Outcome = Outcome.OK
+    outcome: CheckOutcome = CheckOutcome.OK
     detail: str = ""
     error: ContextError | None = None
     seconds: float = 0.0
@@ -39,12 +39,12 @@ class Finding:
     @property
     def failed(self) -> bool:
         """Whether the archiver can't work like this."""
-        return self.outcome is Outcome.FAILED
+        return self.outcome is CheckOutcome.FAILED
 
 
 def failure(part: str, error: ContextError, subject: str = "") -> Finding:
     """The finding that an error makes."""
-    return Finding(part=part, subject=subject, outcome=Outcome.FAILED, error=error)
+    return Finding(part=part, subject=subject, outcome=CheckOutcome.FAILED, error=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

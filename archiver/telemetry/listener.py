@@ -34,14 +34,14 @@ _REQUEST_BYTES: Final = 16 << 10
 _END: Final = b"\r\n\r\n"
 
 
-class Health(Protocol):
+class HealthSource(Protocol):
     """Says how a process is."""
 
     def report(self) -> Report:
         """How it is at this moment."""
 
 
-class Instruments(Protocol):
+class MetricsSource(Protocol):
     """The metrics of a process."""
 
     def text(self) -> bytes:
@@ -56,8 +56,8 @@ class Listener:
         host: str,
         port: int,
         *,
-        instruments: Instruments,
-        health: Health,
+        instruments: MetricsSource,
+        health: HealthSource,
         request_seconds: float = REQUEST_SECONDS,
         key: str = "metrics.listen",
     ) -> None:
@@ -93,7 +93,7 @@ class _Server(HTTPServer):
     request_queue_size = 32
 
     def __init__(
-        self, address: tuple[str, int], instruments: Instruments, health: Health, request_seconds: float
+        self, address: tuple[str, int], instruments: MetricsSource, health: HealthSource, request_seconds: float
     ) -> None:
         self.instruments = instruments
         self.health = health

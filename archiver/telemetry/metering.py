@@ -11,6 +11,7 @@ from archiver.errors import ConsentMissing, TaskInterrupted
 from archiver.ingest.events import (
     Failed,
     JobEvent,
+    JobWaiting,
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
@@ -23,7 +24,6 @@ from archiver.ingest.events import (
     TableNoted,
     TaskFinished,
     TopicsOpened,
-    Waiting,
     WavePlanned,
 )
 from archiver.ingest.report import JobReport
@@ -50,7 +50,7 @@ class Metering:
         """Count an event. Every event is progress."""
         self._health.progressed()
         match event:
-            case Waiting():
+            case JobWaiting():
                 self._health.ended((f"Waiting for {event.on}: {event.error}",))
             case TopicsOpened():
                 self._health.began()

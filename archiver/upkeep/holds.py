@@ -49,7 +49,7 @@ class TopicHolds:
     holds: tuple[Hold, ...]
 
 
-class Holds:
+class HoldKeeper:
     """The legal holds of archived topics."""
 
     def __init__(self, config: Config) -> None:

@@ -44,7 +44,7 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class StructIsNull:
     """Whether a struct is null.
 
     `scalars` and `collections` (lists and maps) are all that is in it: engines that know no null structs ask them.
@@ -64,7 +64,7 @@ class MergedColumn:
     type: IcebergType
 
 
-Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull | MergedColumn
+Source: TypeAlias = Field | Instant | Bytes | HeaderMap | StructIsNull | MergedColumn
 """What a view's column is made of."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Engine(StrEnum):
+class QueryEngine(StrEnum):
     """An engine that views are written for."""
 
     SPARK = "spark"

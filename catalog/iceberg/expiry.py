@@ -30,7 +30,7 @@ SNAPSHOT_BYTES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class SnapshotRetention:
     """How long snapshots stay: the newest `keep`, and all that are younger than `seconds`.
 
     The snapshots that stay never take more than `most_bytes` in the table's metadata, which every commit reads and
@@ -46,7 +46,7 @@ class Retention:
     """A commit is spent only on this many expirable snapshots, or on a quarter of `most_bytes` of them."""
 
 
-def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> tuple[Snapshot, ...]:
+def expirable(metadata: TableMetadata, retention: SnapshotRetention, *, now_ms: int) -> tuple[Snapshot, ...]:
     """The snapshots that may be removed, oldest first."""
     needed = _needed(metadata) | OwnerRetention.of(metadata).kept(metadata, now_ms=now_ms)
     oldest_ms = now_ms - int(retention.seconds * 1_000)
@@ -65,7 +65,7 @@ def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> 
     return tuple(reversed(going))
 
 
-def is_worth_a_commit(going: Sequence[Snapshot], retention: Retention) -> bool:
+def is_worth_a_commit(going: Sequence[Snapshot], retention: SnapshotRetention) -> bool:
     """Whether there are enough snapshots to remove."""
     return len(going) >= retention.batch or sum(map(_size, going)) >= retention.most_bytes // 4
 

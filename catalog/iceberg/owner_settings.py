@@ -14,7 +14,7 @@ from catalog.iceberg.properties import DELETE_OLD_METADATA
 
 if TYPE_CHECKING:
     from catalog.iceberg.archive_table import ArchiveTable
-    from catalog.iceberg.expiry import Retention
+    from catalog.iceberg.expiry import SnapshotRetention
 
 OBJECT_STORAGE: Final = "write.object-storage.enabled"
 _FORMER_PATHS: Final = ("write.folder-storage.path", "write.object-storage.path")
@@ -25,12 +25,12 @@ _SAID: Final[set[str]] = set()
 """What this process has logged."""
 
 
-def owner_remarks(table: ArchiveTable, retention: Retention) -> tuple[str, ...]:
+def owner_remarks(table: ArchiveTable, retention: SnapshotRetention) -> tuple[str, ...]:
     """Say which properties of the owner contradict the archiver's settings, and which of the two counts."""
     return (*_of_files(table.properties), *_of_snapshots(table, retention), *_of_paths(table))
 
 
-def warn_once(table: ArchiveTable, retention: Retention) -> None:
+def warn_once(table: ArchiveTable, retention: SnapshotRetention) -> None:
     """Log what `owner_remarks` says of a table, each remark once in a process."""
     for remark in owner_remarks(table, retention):
         if (said := f"{table.topic.table}: {remark}") not in _SAID:
@@ -56,7 +56,7 @@ def _of_files(properties: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _of_snapshots(table: ArchiveTable, retention: Retention) -> Iterator[str]:
+def _of_snapshots(table: ArchiveTable, retention: SnapshotRetention) -> Iterator[str]:
     owner = OwnerRetention.of(table.iceberg.metadata)
     for key, value in owner.unreadable.items():
         yield f"`{key}` is {value!r}, which is no number: no snapshot expires until it is one"

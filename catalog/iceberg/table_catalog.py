@@ -29,7 +29,7 @@ from catalog.iceberg.commit import Backoff, CommitOutcome
 from catalog.iceberg.commit_answer import CommitAnswer
 from catalog.iceberg.creation import NewTable
 from catalog.iceberg.deletion_gate import TableObjects, delete_all
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.housekeeping import expire, housekeep
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
@@ -245,7 +245,7 @@ class TableCatalog:
                 backoff=self._backoff,
             )
 
-    def housekeep(self, known: ArchiveTable, retention: Retention) -> int:
+    def housekeep(self, known: ArchiveTable, retention: SnapshotRetention) -> int:
         """Expire our snapshots that are too old or too many, if it is worth a commit; return how many.
 
         `known` is the table as it was loaded a short time ago. Failures are logged, not raised. What the table's owner

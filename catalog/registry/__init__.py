@@ -4,7 +4,7 @@
 belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
 """
 
-from catalog.registry.group_coordinators import Claimed, GroupClaim, OffsetBudget
+from catalog.registry.group_coordinators import ClaimOutcome, GroupClaim, OffsetBudget
 from catalog.registry.group_offsets import GroupOffset
 from catalog.registry.parts import Part, in_transaction
 from catalog.registry.registry import KnownFiles, MissingObjects, Registry, RegistryReader
@@ -12,7 +12,7 @@ from catalog.registry.serve_nodes import ServeNode, ServeView
 from catalog.registry.served_users import EveryUser, ScramKeys
 
 __all__ = [
-    "Claimed",
+    "ClaimOutcome",
     "EveryUser",
     "GroupClaim",
     "GroupOffset",

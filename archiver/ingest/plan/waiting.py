@@ -29,7 +29,7 @@ class _Look:
     end: int
 
 
-class Waiting:
+class WaitingSince:
     """Remembers since when records of a topic's partitions wait. `clock` counts seconds."""
 
     __slots__ = ("_all_archived_at", "_clock", "_last")

@@ -15,7 +15,7 @@ from archiver.replay.consumer.confluent_types import PartitionId
 from archiver.replay.consumer.partition_reader import PartitionReader
 
 
-class Assignment:
+class AssignedReaders:
     """The readers of the assigned partitions, in the order of their turns."""
 
     def __init__(self, executor: Executor, parallelism: int) -> None:

@@ -42,7 +42,7 @@ WITHOUT_MEANING: Final = (UNKNOWN_SCHEMA_ID, UNKNOWN_SCHEMA_GUID, BAD_SCHEMA)
 _NOT_ASKED: Final = (*WITHOUT_MEANING, BAD_ENVELOPE)
 
 
-class Verdict(NamedTuple):
+class EnvelopeVerdict(NamedTuple):
     """What an envelope says: its length, and an error or else the place of its message in `BodyChoice.messages`."""
 
     length: int
@@ -65,7 +65,9 @@ class BodyChoice(Protocol):
     def min_bytes(self) -> int:
         """The smallest number of bytes that an envelope has after the id."""
 
-    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+    def verdicts(
+        self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads
+    ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         """The verdicts on these rows, whose envelopes all have this id or GUID. Rows with one verdict come together.
 
         Raises the subclasses of SchemaRegistryError if the schema registry can't say what the id means.
@@ -117,7 +119,7 @@ class EnvelopeReader:
         `headers` are those of the same records. Raises the subclasses of SchemaRegistryError if the schema registry
         can't say what an id means, with the `row` of the first such value and its `schema_id` or `schema_guid`.
         """
-        reading = _Reading(self.choice, len(values))
+        reading = _EnvelopeReading(self.choice, len(values))
         valid = np.array(values.is_valid())
         named = None if headers is None else header_ids(headers, self.header)
         if named is not None:
@@ -141,7 +143,7 @@ class EnvelopeReader:
         return self if waiting is None else replace(self, choice=self.choice.beside(waiting.choice))
 
 
-class _Reading:
+class _EnvelopeReading:
     """What the envelopes of a column say, as they are read. `which` has the places of messages."""
 
     def __init__(self, choice: BodyChoice, count: int) -> None:
@@ -176,7 +178,7 @@ class _Reading:
             raise _first(self._waiting)
         return Envelopes(self._lengths, self.which, self._refused.by_code(), bare, frozenset(self._meant))
 
-    def _settle(self, verdict: Verdict, rows: Numbers, owners: Numbers | None) -> None:
+    def _settle(self, verdict: EnvelopeVerdict, rows: Numbers, owners: Numbers | None) -> None:
         if verdict.error is not None:
             self._refuse(verdict.error, rows, owners)
         elif owners is None:

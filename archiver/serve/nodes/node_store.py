@@ -7,7 +7,7 @@ from collections.abc import Collection
 from threading import Lock
 from typing import Protocol
 
-from catalog.registry import Claimed, GroupClaim, Registry, ServeNode, ServeView
+from catalog.registry import ClaimOutcome, GroupClaim, Registry, ServeNode, ServeView
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class NodeStore(Protocol):
     def who_is_there(self) -> ServeView:
         """The nodes, and the view that each knows."""
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | ClaimOutcome:
         """Take a group over; why that can't be otherwise. Without `makes`, a group that isn't known isn't begun."""
 
     def release(self, groups: Collection[str], *, node_id: int) -> None:
@@ -89,11 +89,11 @@ class RegistryNodes:
         """The nodes, and the view that each knows."""
         return self._opened().serve_nodes.view(self._cluster_id)
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | ClaimOutcome:
         """Take a group over."""
         claim = GroupClaim(cluster_id=self._cluster_id, node_id=node_id, epoch=epoch)
         owner = self._opened().group_offsets.claim(group_id, claim, makes=makes)
-        return claim if owner is Claimed.TAKEN else owner
+        return claim if owner is ClaimOutcome.TAKEN else owner
 
     def release(self, groups: Collection[str], *, node_id: int) -> None:
         """Give up claims on groups that have no offsets."""

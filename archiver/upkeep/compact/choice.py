@@ -81,7 +81,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CompactLimits:
     """What is chosen. `target_bytes` is the size that files should have.
 
     At least `min_files` small files are put together. With `saves_work`, a file that is larger than all others of its
@@ -155,7 +155,7 @@ class FileGroup:
         return tuple(each.file.path for each in self.files)
 
 
-def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
+def choose(files: Iterable[SourceFile], limits: CompactLimits) -> list[FileGroup]:
     """The groups of files to put together, each file in one group at most. Those that hide rows come first."""
     places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
     moving: dict[int | None, list[SourceFile]] = defaultdict(list)
@@ -175,12 +175,12 @@ def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
     return sorted(found, key=lambda group: Reason.NAN not in group.reasons)
 
 
-def _is_asked_for(each: SourceFile, limits: Limits) -> bool:
+def _is_asked_for(each: SourceFile, limits: CompactLimits) -> bool:
     held = each.file.partitions
     return not limits.partitions or held is None or any(held.low <= one <= held.high for one in limits.partitions)
 
 
-def _mixed_groups(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
+def _mixed_groups(files: list[SourceFile], limits: CompactLimits) -> Iterator[FileGroup]:
     for part in _by_writer(each for each in files if not limits.leaves(each)):
         for some in _portions(_each(part), limits.most_bytes):
             if _pays(some, limits):
@@ -193,7 +193,7 @@ Atom: TypeAlias = tuple[SourceFile, ...]
 """Files whose offsets overlap, directly or through others: they can only be rewritten together."""
 
 
-def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> Iterator[FileGroup]:
+def _moves(files: list[SourceFile], staying: Sequence[int], limits: CompactLimits) -> Iterator[FileGroup]:
     """Groups of files of other specs, of any table partition. `staying` are the lowest offsets of files that stay.
 
     None of those lies between the files of a group: its new files would overlap it.
@@ -210,7 +210,7 @@ def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> I
         yield from _moved(run, limits)
 
 
-def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
+def _movable(files: list[SourceFile], limits: CompactLimits) -> Iterator[Atom]:
     """Atoms over all table partitions. One that is too much for a task becomes those of each table partition."""
     if files[0].partition is None:
         yield from _each(files)
@@ -226,13 +226,13 @@ def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
             yield from _atoms(those)
 
 
-def _moved(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
+def _moved(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
     for some in _portions(run, MOVED * limits.target_bytes):
         reasons = _reasons(some) & {Reason.MIXED, Reason.DELETES, Reason.NAN} | {Reason.SPEC}
         yield FileGroup(files=tuple(each for atom in some for each in atom), reasons=reasons, is_cut=True)
 
 
-def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
+def _neighbours(files: list[SourceFile], limits: CompactLimits) -> Iterator[FileGroup]:
     """Groups of one Kafka partition. No file that stays lies between the files of a group."""
     run: list[Atom] = []
     for atom in _atoms(files):
@@ -251,7 +251,7 @@ def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
     yield from _of_run(run, limits)
 
 
-def _of_run(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
+def _of_run(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
     for some in _portions(run, limits.most_bytes):
         if _pays(some, limits):
             yield FileGroup(
@@ -302,13 +302,13 @@ def _portions(atoms: list[Atom], most_bytes: int) -> Iterator[list[Atom]]:
         yield some
 
 
-def _is_good(atom: Atom, limits: Limits) -> bool:
+def _is_good(atom: Atom, limits: CompactLimits) -> bool:
     (first, *others) = atom
     is_right = not (first.has_deletes or first.file.has_nan_bounds)
     return not others and is_right and first.file.size_bytes >= limits.small_below
 
 
-def _pays(some: list[Atom], limits: Limits) -> bool:
+def _pays(some: list[Atom], limits: CompactLimits) -> bool:
     size, count = sum(map(_size, some)), len(some)
     reasons = _reasons(some)
     if reasons - {Reason.SMALL, Reason.MIXED}:

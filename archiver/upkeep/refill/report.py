@@ -25,7 +25,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class MendedHole:
     """A hole and the fate of `rows` of its rows.
 
     `reason` says why rows are left missing, or why it is not proven that those which came back are the archived
@@ -49,10 +49,10 @@ class RefillReport:
     table: str
     dry_run: bool
     was_back: bool = False
-    mended: tuple[Mended, ...] = ()
+    mended: tuple[MendedHole, ...] = ()
     commit_id: str | None = None
 
-    def of(self, *fates: Fate) -> tuple[Mended, ...]:
+    def of(self, *fates: Fate) -> tuple[MendedHole, ...]:
         """The holes with these fates."""
         return tuple(each for each in self.mended if each.fate in fates)
 
@@ -66,6 +66,6 @@ class RefillReport:
         return not self.of(Fate.LEFT)
 
 
-def rows_of(mended: Iterable[Mended]) -> int:
+def rows_of(mended: Iterable[MendedHole]) -> int:
     """The sum of their rows."""
     return sum(each.rows for each in mended)

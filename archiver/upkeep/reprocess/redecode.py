@@ -53,7 +53,7 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class RedecodedRows:
     """Rows in the columns of the new file, what is no longer poor in them, and how well the schema fits them."""
 
     rows: pa.RecordBatch
@@ -80,7 +80,7 @@ class Redecoder:
         }
         self._recognizer = Recognizer(decoding.row, schema)
 
-    def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[Mended]:
+    def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[RedecodedRows]:
         """The rows for the new file, in order. `kafka` and `records` (of ASSEMBLED) belong to `rows`.
 
         There is more than one piece where their columns would exceed 2 GiB together. Raises the leaves of
@@ -95,7 +95,7 @@ class Redecoder:
             first = self.pieces(rows.slice(0, half), kafka.slice(0, half), records.slice(0, half))
             return first + self.pieces(rows.slice(half), kafka.slice(half), records.slice(half))
 
-    def _mend(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> Mended:
+    def _mend(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> RedecodedRows:
         wide = pa.RecordBatch.from_struct_array(self._widen(rows.to_struct_array()))
         wide = pa.RecordBatch.from_arrays(wide.columns, schema=self._schema)
         poor = self._misfits.find(wide, kafka)
@@ -109,7 +109,7 @@ class Redecoder:
                 gone = np.zeros(len(where), np.bool_)
                 gone[places] = again.taken & again.better.get(kind[0], again.taken)
                 mended[kind] = where & gone
-        return Mended(rows=wide, mended=count_kinds(mended), recognition=self._recognizer.count(wide, records))
+        return RedecodedRows(rows=wide, mended=count_kinds(mended), recognition=self._recognizer.count(wide, records))
 
     def _decode(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> _Again:
         """Decode all of the rows, and decide which of them to replace."""

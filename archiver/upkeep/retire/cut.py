@@ -19,7 +19,7 @@ END: int = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RetireLimits:
     """What may be retired: records before `time_ms` or `offset`, and the oldest ones beyond `size_bytes`.
 
     The size is counted for each partition, as Kafka does. None is no limit. No `partitions` means all.
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class RetireCut:
     """The offset at which a partition would begin: no record from there on may be retired by the limits."""
 
     partition: int
@@ -45,7 +45,7 @@ class Cut:
 
 
 def whole_file_cuts(
-    limits: Limits, files: Collection[TableFile], offsets: Mapping[int, PartitionOffset]
+    limits: RetireLimits, files: Collection[TableFile], offsets: Mapping[int, PartitionOffset]
 ) -> dict[int, int]:
     """The first offset of each partition, as far as whole files can be retired. A file without bounds keeps all."""
     chosen = {

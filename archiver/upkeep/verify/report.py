@@ -15,7 +15,7 @@ from catalog.digests import DIGEST_ALGORITHM, digest_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReport:
+class VerifiedPartition:
     """A partition: proven spans, and gaps. Proven spans that follow each other are one. Offsets are half open."""
 
     partition: int
@@ -30,7 +30,7 @@ class PartitionReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicReport:
+class VerifiedTopic:
     """What was found of a topic. `sources` says what was asked, `notes` what else the reader should know.
 
     `resumed_files` were read by an earlier run that didn't end. `moved_rows` are proven records in files that others
@@ -44,7 +44,7 @@ class TopicReport:
     table_uuid: str
     snapshot_id: int | None
     sources: Mapping[str, str]
-    partitions: tuple[PartitionReport, ...]
+    partitions: tuple[VerifiedPartition, ...]
     faults: tuple[Fault, ...]
     notes: tuple[str, ...] = ()
     files: int = 0
@@ -95,7 +95,7 @@ class TopicFailed:
 class VerifyReport:
     """The topics that were verified, and the errors of those that couldn't be."""
 
-    topics: tuple[TopicReport, ...]
+    topics: tuple[VerifiedTopic, ...]
     failed: tuple[TopicFailed, ...] = ()
     seconds: float = 0.0
 
@@ -125,7 +125,7 @@ def root_of(
 
 def partitions_of(
     ends: Mapping[int, int], proven: Iterable[Proven], gaps: Iterable[Gap]
-) -> tuple[PartitionReport, ...]:
+) -> tuple[VerifiedPartition, ...]:
     """What was decided, by partition, with neighbours joined."""
     by_partition: dict[int, tuple[list[Proven], list[Gap]]] = {partition: ([], []) for partition in ends}
     for each in proven:
@@ -133,7 +133,7 @@ def partitions_of(
     for gap in gaps:
         by_partition.setdefault(gap.partition, ([], []))[1].append(gap)
     return tuple(
-        PartitionReport(
+        VerifiedPartition(
             partition=partition,
             end_offset=ends.get(partition, 0),
             proven=tuple(_joined_proven(those)),
@@ -187,7 +187,7 @@ def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesPlanned:
+class VerifyPlanned:
     """`files` files of a topic are to be read, with so many bytes; `resumed` more were proven by an earlier run."""
 
     topic: str
@@ -226,7 +226,7 @@ class KafkaCompared:
 class TopicVerified:
     """A topic is done."""
 
-    report: TopicReport
+    report: VerifiedTopic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ class VerifyFinished:
 
 
 VerifyEvent: TypeAlias = (
-    FilesPlanned | FilesVerified | FaultFound | KafkaCompared | TopicVerified | TopicFailed | VerifyFinished
+    VerifyPlanned | FilesVerified | FaultFound | KafkaCompared | TopicVerified | TopicFailed | VerifyFinished
 )
 
 VerifyObserver: TypeAlias = Observer[VerifyEvent]

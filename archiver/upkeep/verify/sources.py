@@ -46,7 +46,7 @@ class RegistryState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class VerifySources:
     """What is known of a topic at one time. `registry` is None where it couldn't be asked.
 
     `told` says of each source what it was, or why it couldn't be asked. `reach` is how far the table reached after
@@ -76,7 +76,7 @@ class SourceFinder:
     metadata: str | None = None
     asks_registry: bool = True
 
-    def find(self) -> Sources:
+    def find(self) -> VerifySources:
         """Read everything. NotArchived where there is no table, and the leaves of StorageError and TableError.
 
         RegistryNotMigrated or RegistryOutdated where there is no journal, and only another archiver reads the registry.
@@ -103,7 +103,7 @@ class SourceFinder:
             told["journal"] += f" in {journal.folder}"
         if not self.asks_registry:
             told["registry"] = "not asked"
-        return Sources(
+        return VerifySources(
             table=table,
             journal=entries,
             has_journal=journal.folder is not None and not entries.is_empty,
