@@ -1,7 +1,6 @@
-"""Uploads finished files while the task writes the next ones: of one range at a time, a few at once.
+"""Uploads finished files while the task writes the next ones: one range at a time, in order.
 
-Ranges are uploaded in order: after a failure, the earlier ranges are still good. A file that storage denied is kept on
-disk and named in the error, unless the error is retryable.
+After a failure, earlier ranges are good. Files that storage denied for good are kept on disk and named.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ AT_ONCE: Final = 4
 
 
 class Uploader:
-    """Uploads the files of finished ranges. A context manager.
-
-    `uploaded` lists the uploaded ranges and ranges without files. It is complete after `wait`.
-    """
+    """A context manager. `uploaded` is complete after `wait`, with ranges without files."""
 
     def __init__(self, objects: ObjectStore, spool: TaskSpool) -> None:
         self._objects = objects
@@ -45,10 +41,9 @@ class Uploader:
         self._threads.shutdown()
 
     def upload(self, written: WrittenRange) -> None:
-        """Take a range's files as they are finished, and start to upload each.
+        """Upload a range's files as they are finished, after earlier ranges.
 
-        Waits until earlier ranges are uploaded. Raises errors of earlier uploads, as `wait` does, and of finishing a
-        file.
+        Raises errors of earlier uploads, as `wait` does, and of finishing a file.
         """
         infos: list[DataFileInfo] = []
         with closing(written.files) as files:
@@ -64,10 +59,9 @@ class Uploader:
         self._ended = written.translated(tuple(infos))
 
     def wait(self) -> None:
-        """Wait until everything is uploaded.
+        """Wait for all uploads.
 
-        Raises subclasses of StorageError, naming the file. After a failure every later call raises it again: no range
-        may follow a gap.
+        Raises subclasses of StorageError, naming the file, again at every later call: no range may follow a gap.
         """
         while self._running:
             self._finish_one()

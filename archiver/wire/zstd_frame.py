@@ -1,7 +1,4 @@
-"""Decompresses a batch that is one whole zstd frame, with a decompressor kept per thread.
-
-Making a decompressor costs more than decompressing a small batch.
-"""
+"""Decompresses single zstd frames, with a decompressor per thread: a new one is costly."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _DECOMPRESSORS: Final = _Decompressors()
 
 
 def inflate_frame(payload: memoryview, scratch: memoryview) -> memoryview | None:
-    """Decompress the payload into `scratch`. None if it isn't one good frame, or may need more room."""
+    """Return None if it isn't one good frame, or may need more room."""
     try:
         if not _is_one_frame(payload):
             return None
