@@ -1,4 +1,4 @@
-"""Reads one partition's records by offset, whatever the order of files.
+"""Reads one partition's records by offset, for files in any order.
 
 Sorted blocks without overlap are streamed; other records are buffered.
 """

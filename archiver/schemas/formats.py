@@ -18,6 +18,8 @@ from schema_mapping.value_format import DeclaredSchema
 
 @dataclass(frozen=True, slots=True)
 class Formats:
+    """The known formats. Unclaimed file endings belong to the first one."""
+
     entries: tuple[FormatSettings[Any], ...]
 
     def of(self, settings: FormatSection) -> FormatSettings[Any]:

@@ -45,7 +45,7 @@ class RecordDigest:
 
     @classmethod
     def of_seen(cls, records: pa.RecordBatch) -> Self:
-        """`records` have the columns of `archiver.archive.records.RECORDS`, among others."""
+        """`records` have the columns of `archiver.archive.records.RECORDS` and more."""
         total = sum_of_hashes(*(records.column(name) for name in _SEEN))
         return cls(total=total, largest=int(sizes_of(records).max()) if records.num_rows else 0)
 

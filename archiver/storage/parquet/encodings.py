@@ -56,7 +56,7 @@ class Encodings:
 def choose_encodings(leaves: Sequence[ParquetLeaf], rows: pa.RecordBatch, *, is_plain: bool = False) -> Encodings:
     """Choose by a file's first `rows`. Too few mean dictionaries nearly everywhere.
 
-    `is_plain` allows only dictionaries and plain values, for readers that know no others.
+    `is_plain` allows only dictionaries and plain values, for readers that know only these.
     """
     chosen: dict[int, Encoding] = {}
     long: set[int] = set()
