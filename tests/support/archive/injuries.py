@@ -1,4 +1,4 @@
-"""What can happen to an archive in years: seeded injuries of its files, metadata, journal and registry."""
+"""What can happen to an archive in years: seeded injuries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs around the blocks of docs/clients.md in Go and JavaScript, where their toolchains are there."""
+"""Programs around the Go and JavaScript of docs/clients.md, if toolchains are installed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,6 @@ PROGRAMS: Final[Mapping[tuple[str, bool], str]] = {
 
 
 def program(mark: str, code: str, count: int, imports: str) -> str:
-    """A program that prints the values of so many records, each on a line."""
     match mark:
         case "franz":
             return _FRANZ % (imports, code, count)
@@ -127,7 +126,6 @@ def program(mark: str, code: str, count: int, imports: str) -> str:
 
 
 def printed(mark: str, source: str, scratch: Path, folder: Path) -> list[bytes]:
-    """The lines that a program prints which is started in `folder`. ToolchainMissing where it can't be built."""
     command: list[str | Path]
     if mark == "kafkajs":
         kafkajs(scratch)

@@ -1,4 +1,4 @@
-"""A batch's records compressed as clients do it, with more bytes after the stream: Java's consumer passes over them."""
+"""Compressed records with trailing bytes, which Java's consumer ignores."""
 
 from __future__ import annotations
 
