@@ -1,6 +1,6 @@
-"""Half of the soak's quick kinds of faults, a round of each, and its verdict put to the test.
+"""Half of the soak's quick faults, a round each, and a test of its verdict.
 
-The other half is in test_soak_cards, so that two workers play them.
+test_soak_cards has the other half, for a second worker.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def test_a_round_of_each_quick_kind_leaves_each_record_once(stack: Stack, tmp_pa
 
 @pytest.fixture
 def archived(stack: Stack) -> Iterator[Course]:
-    """A topic archived in two goes, found right."""
     with ground(stack) as where:
         course = Course(Scene(where, PLAIN), None, Random(3))
         for _ in range(2):
