@@ -90,7 +90,7 @@ def _interleaved(batches: Sequence[pa.RecordBatch], piece_bytes: int) -> Iterato
         counts = np.bincount(sources, minlength=len(batches))
         parts = [batch.slice(int(taken[i]), int(counts[i])) for i, batch in enumerate(batches) if counts[i]]
         taken += counts
-        # `parts` holds the rows of the piece grouped by source: a stable sort by source tells where each row is
+        # `parts` holds the rows of the piece grouped by source: a stable sort by source gives each row's position
         places = np.empty(len(sources), np.int64)
         places[np.argsort(sources, kind="stable")] = np.arange(len(sources))
         yield pa.concat_batches(parts).take(pa.array(places))

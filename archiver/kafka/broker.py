@@ -166,7 +166,7 @@ class BrokerClient:
         return "compact" in values[0] if values and values[0] is not None else None
 
     def log_sizes(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """Return bytes on disk, for estimates, by partition if known (DESCRIBE on the cluster)."""
+        """Return bytes on disk, for estimates. Partitions are left out without DESCRIBE on the cluster."""
         by_leader = defaultdict[int, list[int]](list)
         for partition, described in self.describe([topic])[topic].partitions.items():
             if described.leader is not None:

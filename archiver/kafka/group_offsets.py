@@ -88,7 +88,7 @@ def _answer(brokers: BrokerClient, group: str, topics: Any) -> Any:
     request = OffsetFetchRequest(
         group_id=group,
         topics=topics,
-        require_stable=True,  # brokers before 2.5 aren't told
+        require_stable=True,  # brokers before 2.5 don't have the field
         max_version=_FETCH_OF_ONE_GROUP,
     )
     answer = brokers.ask(coordinator.node_id, request)

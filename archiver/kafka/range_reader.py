@@ -67,7 +67,7 @@ def read_range(
     fetching = _Fetching(source, end_offset, stall_seconds, where, limits=limits, last_epoch=last_epoch)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
         try:
-            piece = fetching.piece(start_offset)  # nothing can be done meanwhile, and most ranges have no other
+            piece = fetching.piece(start_offset)  # nothing can be done in the meantime, and most ranges have no other
             while True:
                 pending = None if piece.last else pool.submit(fetching.piece, piece.next_offset)
                 yield from _decode(piece, end_offset, cut_head=cut_head, limits=limits, where=where)

@@ -64,7 +64,7 @@ def client_for(options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]
     try:
         if client is None:
             client = BrokerClient(options)
-            with suppress(KafkaError):  # then each of them is asked about by who reads it
+            with suppress(KafkaError):  # then the reader of each topic requests its description
                 client.leaders.refresh(sorted(block.topics.get(key, set()) | {topic}))
         else:
             client.leaders.outdate(topic)

@@ -48,7 +48,7 @@ def _load_identity(context: ssl.SSLContext, certificate: str, key: str, key_pass
     _readable("ssl.certificate.location", certificate)
     _readable("ssl.key.location", key)
     try:
-        # without a password, OpenSSL would ask for one on the terminal
+        # without a password, OpenSSL would prompt for one on the terminal
         context.load_cert_chain(certificate, key, password=key_password or "")
     except (OSError, ValueError) as error:
         raise ConfigError(

@@ -68,8 +68,8 @@ def unreadable(log: LogAccess, offset: int) -> str | None:
 def next_readable(log: LogAccess, offset: int, **where: object) -> int:
     """Return the next readable offset after one that is `unreadable`.
 
-    Raises CorruptBatch or LeaderSilent unless all replicas answer and lack the records, and a valid batch follows. Then
-    nothing may be recorded as lost.
+    Raises CorruptBatch or LeaderSilent, and nothing may be recorded as lost, unless all replicas answer and lack the
+    records, and a valid batch follows.
     """
     _refuse_if_elsewhere(log, offset, where)
     seen_end, silent, doubtful = offset + 1, 0, set[int]()

@@ -61,7 +61,7 @@ def renewed_ahead(source: CredentialVendor, properties: Properties) -> Propertie
     left = seconds_left(properties)
     if left is None or left > EARLY_SECONDS or time.monotonic() < _KNOWN.in_vain.get(source, 0.0):
         return properties
-    with suppress(TableError):  # these may still be valid; if storage denies them, we ask again
+    with suppress(TableError):  # these may still be valid; if storage denies them, they are loaded again
         _renew(source, properties)
     fresh = latest(properties)
     if fresh == properties:

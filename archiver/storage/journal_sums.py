@@ -206,7 +206,7 @@ class JournalSummer:
         """Remove objects that the summary has, byte for byte. Return their paths."""
         try:
             summarized = set(self.commits.entries(summary))
-        except ObjectMissing:  # it was summed up again meanwhile
+        except ObjectMissing:  # it was summed up again in the meantime
             return set()
         names = {entry.name for entry in summarized}
         summed: set[str] = set()

@@ -47,7 +47,7 @@ class TaskSpool:
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
             self._lock = os.open(f"{_LOCK}.new", flags, 0o600, dir_fd=self._folder)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            os.rename(  # nobody sees the lock file before it is locked
+            os.rename(  # no process sees the lock file before it is locked
                 f"{_LOCK}.new", _LOCK, src_dir_fd=self._folder, dst_dir_fd=self._folder
             )
         except OSError as error:

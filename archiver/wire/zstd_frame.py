@@ -33,7 +33,7 @@ def inflate_frame(payload: memoryview, scratch: memoryview) -> memoryview | None
         if not _is_one_frame(payload):
             return None
         size = _DECOMPRESSORS.zstd.stream_reader(payload).readinto(scratch)
-        stated = zstandard.frame_content_size(payload)  # the decompressor passes over it where the last block is empty
+        stated = zstandard.frame_content_size(payload)  # the decompressor skips it if the last block is empty
     except zstandard.ZstdError:
         return None
     return scratch[:size] if size < len(scratch) and stated in (_NOT_STATED, size) else None

@@ -92,7 +92,7 @@ class Returning:
 class LedgerState:
     """A table's ledger: entries by id, versions ascending.
 
-    The newest version is in force unless `returning` has returned; its columns have the plain names.
+    The newest version's columns have the plain names. `returning` is an older version that may return.
     """
 
     entries: tuple[LedgerEntry, ...] = ()

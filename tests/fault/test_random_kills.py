@@ -39,7 +39,9 @@ def test_kills_at_random_moments_leave_each_offset_once(stack: Stack, kills: int
         stack.produce(topic, *messages(noise))
         started = time.monotonic()
         if ends_within(config, noise.uniform(0, usual)):
-            usual = time.monotonic() - started  # the first run made the table, and others may have slowed it down
+            usual = (
+                time.monotonic() - started
+            )  # the first run made the table, and other processes may have slowed it down
         else:
             killed += 1
     assert killed, f"no run lived long enough to be killed (ARCHIVER_KILL_SEED={seed})"

@@ -23,7 +23,7 @@ class Noted:
             folder / "group", bootstrap="", name="g", topic="t", protocol="range", per_second=1.0, partitions=4
         )
         self._folder = folder
-        self.group._running = dict.fromkeys(members)  # type: ignore[arg-type] - no process is asked for
+        self.group._running = dict.fromkeys(members)  # type: ignore[arg-type] - no process is needed
         self.group._journals = {each: Journal(folder / f"{each}.jsonl") for each in members}
 
     def note(self, member: str, what: str, *more: Any) -> None:

@@ -31,7 +31,7 @@ PLAIN = Shape(
 )
 
 
-@pytest.mark.timeout(1200)  # the longest of all: a minute or two, and many where the machine has much else to do
+@pytest.mark.timeout(1200)  # the longest of all: a minute or two, and many if the machine is busy
 def test_a_round_of_each_quick_kind_leaves_each_record_once(stack: Stack, tmp_path: Path) -> None:
     results, lines = Results.open(tmp_path / "faults.json", seed=SEED, resume=False), list[str]()
     played = kinds(allowed=faults.is_quick)[::2]

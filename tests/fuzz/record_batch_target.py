@@ -132,7 +132,7 @@ def _check_again(read: DecodedBatches) -> None:
 
 
 def _theirs(fetched: bytes, wanted: set[int]) -> list[tuple[object, ...]] | None:
-    # What aiokafka reads of the batches that gave rows; None where it reads otherwise than Java.
+    # What aiokafka reads of the batches that gave rows; None if it reads them otherwise than Java.
     found: list[tuple[object, ...]] = []
     at = 0
     while at < len(fetched):

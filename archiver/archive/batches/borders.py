@@ -81,7 +81,7 @@ def whole_batches(
             if start < last:
                 rows = possible.slice(start, last - start)
                 yield borders.apply(rows, first_rows[:-1] - start, follower=possible.slice(last, 1))
-            # while the whole piece belongs to the held batch, the batch goes on
+            # while the whole piece belongs to the held batch, the batch continues
             pending = [*pending, possible.slice(last)] if pending else [possible.slice(last)]
             held_bytes = sum(part.nbytes for part in pending)
             offset = int(offsets_of(possible)[-1])

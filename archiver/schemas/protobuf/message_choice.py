@@ -70,7 +70,7 @@ class MessageChoice:
         """Values of the first message come first."""
         at = head_bytes(schema_id)
         is_first = column.byte_at(rows, at) == 0
-        # Any bytes may begin with 1. If nothing after a GUID can be indexes, it is none, and nobody need be asked.
+        # Any bytes may begin with 1. If nothing after a GUID can be indexes, it is none, and no lookup is needed.
         if at == HEAD or is_first.any():
             verdict = self._judge(schema_id, (FIRST_MESSAGE, at + 1))
             if verdict.error in WITHOUT_MEANING:
@@ -93,7 +93,7 @@ class MessageChoice:
     def _one_by_one(
         self, rows: Numbers, schema_id: SchemaNumber, column: ValueHeads
     ) -> Iterator[tuple[Numbers, Verdict]]:
-        # Most values share a few common envelopes; these rows have others, so each is read on its own.
+        # Most values share a few common envelopes; these rows have rare ones, so each is read separately.
         found: defaultdict[Verdict, list[int]] = defaultdict(list)
         longest = head_bytes(schema_id) + LONGEST_INDEXES
         for row in rows.tolist():

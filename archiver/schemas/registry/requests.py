@@ -25,7 +25,7 @@ _REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 501})
 class RegistryRequests:
     """Requests to one schema registry. Not thread-safe.
 
-    Return None if there is no such schema. Raise what `RegistryHttp` raises.
+    Methods return None if there is no such schema, and raise what `RegistryHttp` raises.
     """
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:

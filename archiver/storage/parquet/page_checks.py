@@ -130,7 +130,7 @@ class _Chunk:
         self._encodings.add(number(header, _ENCODING))
 
     def _add_dictionary(self, header: Fields, unpacked: int) -> None:
-        # Of texts, only decoding tells how many there are, unless there are none.
+        # Texts can only be counted by decoding them, unless there are none.
         values = number(header, _VALUES)
         is_sure = values == unpacked == 0 if self._width is None else values * self._width == unpacked
         if not is_sure:
@@ -153,7 +153,7 @@ def _zstd_size(frame: memoryview) -> int:
         return -1
     described = frame[4]
     is_single, flag = described >> 5 & 1, described >> 6
-    if described & 0b1011 or not (flag or is_single):  # reserved, or with a dictionary of its own
+    if described & 0b1011 or not (flag or is_single):  # reserved, or with a separate dictionary
         return -1
     at, width = 5 + (not is_single), 1 << flag
     return int.from_bytes(frame[at : at + width], "little") + (256 if flag == 1 else 0)

@@ -230,7 +230,7 @@ def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anom
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
         for name, (start, end) in json.loads(summary.get("archiver.ranges", "{}")).items():
             partition = int(name)
-            # Snapshots between others expire once their files have records that were removed.
+            # Snapshots in the middle expire once their files have records that were removed.
             is_thinned = bool(subject.verified.first or subject.verified.erased)
             if at.get(partition, start) != start and not (is_thinned and at[partition] < start):
                 anomalies.append(

@@ -111,7 +111,7 @@ class Workload:
             else:
                 producer.abort_transaction(TIMEOUT_S)
         except KafkaException as error:
-            # What became of it nobody knows: its records are neither expected nor forbidden.
+            # Its outcome is unknown: its records are neither expected nor forbidden.
             if not error.args[0].txn_requires_abort() and not error.args[0].fatal():
                 raise
             self._producers = {name: each for name, each in self._producers.items() if each is not producer}

@@ -33,7 +33,9 @@ class Seen(NamedTuple):
 def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
     consumer = stack.consumer(enable_partition_eof=True, receive_message_max_bytes=200_000_000)
     try:
-        consumer.list_topics(topic, TIMEOUT_S)  # who knows no leader when offsets are asked for waits half a second
+        consumer.list_topics(
+            topic, TIMEOUT_S
+        )  # a client that knows no leader when it looks up offsets waits half a second
         return [record for partition in range(partitions) for record in seen_from(consumer, topic, partition)]
     finally:
         consumer.close()
@@ -49,7 +51,7 @@ def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
         return [answers[value].result(TIMEOUT_S).offset for value in requests]
 
     def is_decided() -> bool:
-        with suppress(KafkaException):  # of a new leader that can't tell yet
+        with suppress(KafkaException):  # of a new leader that doesn't know yet
             return ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)
         return False
 

@@ -70,7 +70,7 @@ def canonical(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         for part in ("key", "val"):
             if row[part] and row[part].get("__err__"):
-                # pyiceberg 0.12 shows a null list of structs as an empty one, as here where nothing could be decoded.
+                # pyiceberg 0.12 shows a null list of structs as an empty one, as here if nothing could be decoded.
                 row[part] = {name: None if value == [] else value for name, value in row[part].items()}
     ordered = sorted(rows, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))
     return [json.dumps(plain(row), sort_keys=True) for row in ordered]

@@ -117,7 +117,7 @@ def _measure(table: ArchiveTable, schema: Schema, path: str, footer: pq.FileMeta
     properties = metrics_properties(schema, table.properties)
     plan = compute_statistics_plan(schema, properties)
     for field_id, item in plan.items():
-        # pyiceberg measures no nested column; the properties ask for bounds all the same.
+        # pyiceberg measures no nested column; the properties request bounds all the same.
         mode = match_metrics_mode(properties.get(f"write.metadata.metrics.column.{item.column_name}", "none"))
         text = isinstance(item.iceberg_type, StringType | BinaryType)
         whole = mode.type == MetricModeTypes.TRUNCATE and not text

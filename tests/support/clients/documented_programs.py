@@ -141,7 +141,7 @@ def printed(mark: str, source: str, scratch: Path, folder: Path) -> list[bytes]:
         (home / "main.go").write_text(source, encoding="utf-8")
         run("go", "build", "-o", "documented", ".", folder=home)
         command = [home / "documented"]
-    silent = {**os.environ, "KAFKAJS_LOG_LEVEL": "NOTHING"}  # it logs where the values are printed
+    silent = {**os.environ, "KAFKAJS_LOG_LEVEL": "NOTHING"}  # it logs to the stream of the values
     done = subprocess.run(command, cwd=folder, env=silent, capture_output=True, check=False, timeout=_SECONDS)
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
     return done.stdout.splitlines()

@@ -97,7 +97,7 @@ class Course:
         seen.replay = self._replay()
         self._produce()
         seen.archiving = self._run()
-        seen.told, seen.told_rows = self._status()  # the run compares rows that others may have altered
+        seen.told, seen.told_rows = self._status()  # the run compares rows that other engines may have altered
         if one.effect is not Effect.UPGRADES:
             seen.mended_by = self._mend()
             seen.archiving_after = self._run()

@@ -180,7 +180,7 @@ def _start_spark(endpoints: Endpoints) -> None:
     from archiver.local.fetch import fetch_iceberg
 
     options = sql_options(endpoints, fetch_iceberg(lambda _: None))
-    # Who doesn't ask SeaweedFS for credentials is told the store's own endpoint with each table, which then counts.
+    # A client that doesn't request credentials of SeaweedFS gets the store's own endpoint with each table, and uses it.
     options["spark.sql.catalog.lake.header.X-Iceberg-Access-Delegation"] = "vended-credentials"
     started = SparkEngine.start({"master": "local[2]", **options})
     _SPARK.append(started.__enter__())

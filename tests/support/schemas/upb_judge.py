@@ -45,7 +45,7 @@ def parse(descriptor: Descriptor, data: bytes) -> Message | None:
 
 def columns_of(message: Message, mapped: MappedMessage) -> dict[str, Any]:
     result = {field.name: _field(message, field) for field in mapped.fields}
-    # upb writes the items of a message set anew, without what it doesn't know in them.
+    # upb rewrites the items of a message set, without what it doesn't know in them.
     result[UNRECOGNIZED] = [] if mapped.message_set else _unknown(UnknownFieldSet(message), _map_numbers(mapped))
     return result
 
@@ -150,7 +150,7 @@ def _map_numbers(mapped: MappedMessage) -> frozenset[int]:
 
 
 def _unknown(fields: Any, maps: frozenset[int]) -> list[Any]:
-    # upb writes a map entry with unknown fields anew; here it stays as it was.
+    # upb rewrites a map entry with unknown fields; here it stays as it was.
     return [
         (
             field.field_number,

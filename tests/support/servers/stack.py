@@ -120,7 +120,7 @@ class Stack:
         document: dict[str, dict[str, Any]] = tomllib.loads(render(self.endpoints))
         document["registry"]["dsn"] = self.database()
         document["archive"]["spool"] = str(folder / "spool")
-        document["archive"]["journal"] += f"/{folder.name}"  # who walks through one doesn't read those of all tests
+        document["archive"]["journal"] += f"/{folder.name}"  # a walk through one doesn't read the objects of all tests
         document["topics"] = {
             name: {"table": f"kafka.{unique('t')}", "on_schema_change": "apply", **keys}
             for name, keys in (topics or {}).items()
@@ -143,7 +143,7 @@ class Stack:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 10,  # else the end of a partition is told half a second late
+            "fetch.wait.max.ms": 10,  # else the end of a partition is reported half a second late
         }
         return Consumer({**defaults, **_dotted(options)})
 

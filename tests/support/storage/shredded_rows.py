@@ -30,7 +30,7 @@ def python_values(array: pa.Array) -> list[Any]:
     if pa.types.is_struct(kind):
         return _unless_null(array, list(zip(*map(python_values, _members(array)), strict=True)))
     if is_listed(kind):
-        first, ends = _ends(array)  # a map's `keys` and `items` forget where sliced entries begin; `values` don't
+        first, ends = _ends(array)  # a map's `keys` and `items` forget the start of sliced entries; `values` don't
         return _unless_null(array, _cut(python_values(array.values.slice(first, ends[-1])), ends))
     if pa.types.is_floating(kind) or pa.types.is_temporal(kind):
         return list(array.view(_WIDTHS[kind.bit_width]).to_pylist())
