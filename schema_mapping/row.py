@@ -22,7 +22,7 @@ from schema_mapping.formats import mapping_from_json
 from schema_mapping.value_format import DeclaredSchema, ValueMapping
 
 PartitionSource: TypeAlias = Literal["nested", "flat"]
-"""Where the table is partitioned by: the field in `kafka`, or its copy at the top."""
+"""The column that the table is partitioned by: the field in `kafka`, or its copy at the top."""
 
 FORMAT: Final = 1
 

@@ -26,7 +26,7 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:
-    """How a topic's records become rows, and where their files go. Picklable.
+    """How a topic's records become rows and files. Picklable.
 
     `columns` is set if the table isn't only partitioned by a time; `partition_by` is None without a time.
     `pending_bytes` bounds rows in memory. `waiting` awaits approval.

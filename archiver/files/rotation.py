@@ -1,4 +1,4 @@
-"""Decides where a range ends: on request, at a new time partition, or if times fall. No I/O.
+"""Decides when a range ends: on request, at a new time partition, or if times fall. No I/O.
 
 `ingest_timestamp` is the running maximum in a range. So no batch's time shifts by more than TOLERANCE_MS, unless files
 would be tiny (docs/adr/0082).

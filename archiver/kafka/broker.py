@@ -105,7 +105,7 @@ class BrokerClient:
         return {topic: offsets for topic, offsets in found.items() if NOWHERE not in offsets.values()}
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
-        """Return where these leader epochs end, by partition.
+        """Return the ends of these leader epochs, by partition.
 
         Partitions without an answer are left out; all of them if brokers lack the request.
         """

@@ -39,7 +39,7 @@ class ShiftBy:
 
 
 ResetTo: TypeAlias = ToEarliest | ToLatest | ToOffset | ToTime | ShiftBy
-"""Where a group shall go on. What lies outside of a partition's log becomes its nearest end."""
+"""The new offset of a group. An offset outside of a partition's log becomes its nearest end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ NOWHERE: Final = -1
 """The offset in an answer if the leader has none."""
 
 PARTITIONS_AT_ONCE: Final = 2_000
-"""A request is full after so many partitions. The last topic in it may bring it above."""
+"""A request is full after this many partitions. The last topic in it may bring it above."""
 
 _CONSUMER: Final = -1
 _EARLIEST: Final = -2

@@ -67,7 +67,7 @@ def _message_set(data: memoryview, position: int) -> SoundBatch | None:
 
 
 def is_readable(data: bytes, offset: int) -> bool:
-    """Whether batches are valid, up to the first one that ends at the offset or later."""
+    """Whether batches are valid, up to the first batch that ends at the offset or later."""
     view, position = memoryview(data), 0
     while (batch := sound_batch(view, position)) is not None:
         if batch.last_offset >= offset:

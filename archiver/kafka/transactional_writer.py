@@ -22,7 +22,7 @@ from archiver.kafka.protocol_errors import is_transient, with_retries
 Answer = TypeVar("Answer")
 
 TRANSACTION_SECONDS: Final = 60.0
-"""After so long the broker aborts a transaction that its writer has neither committed nor aborted."""
+"""After this time the broker aborts a transaction that its writer has neither committed nor aborted."""
 
 _TRANSACTIONS: Final = 1
 _ALL_REPLICAS: Final = -1
@@ -46,7 +46,7 @@ _LOST_TRACK: Final = (
     kafka.UnknownProducerIdError,
     kafka.TransactionAbortableError,
 )
-"""Errors after which a writer that is opened anew can go on."""
+"""Errors after which a writer can continue if it is opened again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

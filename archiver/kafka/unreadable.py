@@ -66,7 +66,7 @@ def unreadable(log: LogAccess, offset: int) -> str | None:
 
 
 def next_readable(log: LogAccess, offset: int, **where: object) -> int:
-    """Return the next readable offset after one that is `unreadable`.
+    """Return the next readable offset after an `unreadable` one.
 
     Raises CorruptBatch or LeaderSilent, and nothing may be recorded as lost, unless all replicas answer and lack the
     records, and a valid batch follows.

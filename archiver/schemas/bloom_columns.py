@@ -22,7 +22,7 @@ _SHOWN: Final = 3
 def bloom_columns(config: TopicConfig, assignment: Assignment, table: Schema | None) -> dict[int, float] | None:
     """Return the configured filters by field id. None: left to the table.
 
-    Paths are looked up among the newest columns, those of `table`, and those of earlier versions, the latest first.
+    Paths are looked up among the columns of the newest version, of `table` and of earlier versions, latest first.
     Raises ConfigError for an unknown column or a useless filter.
     """
     if config.bloom_filters is None:

@@ -67,7 +67,7 @@ class FieldRow:
 
 @dataclass(slots=True, kw_only=True)
 class NodeRow:
-    """A node without fields may use those of `like`."""
+    """A node without fields may use the fields of `like`."""
 
     home: int = NONE
     first: int = 0

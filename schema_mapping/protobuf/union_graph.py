@@ -46,7 +46,7 @@ def unite(members: Mapping[int, TypeGraph]) -> UnionGraph:
 
 
 def _clashing(graph: TypeGraph, types: Mapping[str, MessageType]) -> set[str]:
-    """Return types that differ from those of the same name, or contain such a type."""
+    """Return types that differ from types of the same name, or contain such a type."""
     clashing = {name for name, kind in graph.types.items() if types.get(name, kind) != kind}
     while more := {
         name

@@ -79,7 +79,7 @@ _WEIGHTS: Final = {
     Verb.ADD_ROWS: 1,
 }
 _LAST: Final = {Verb.REBUILD_BARE: 2, Verb.UPGRADE: 1, Verb.ARCHIVE: 3}
-"""What the last acts are drawn from: after these not all can be told of a table."""
+"""The last acts are drawn from these: after them a table's state is partly unknown."""
 FAULT_EVERY: Final = 5
 
 

@@ -1,6 +1,6 @@
 """Data files written by DuckDB, with Iceberg's field ids.
 
-Without dictionaries, where DuckDB 1.5 confuses 0.0 and -0.0.
+Without dictionaries, in which DuckDB 1.5 confuses 0.0 and -0.0.
 """
 
 from __future__ import annotations

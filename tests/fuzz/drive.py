@@ -22,7 +22,7 @@ OPTIONS = ("-max_len=4096", "-timeout=30", "-rss_limit_mb=6000", "-print_final_s
 PYTHON_EDGES = {
     "frames": ("archiver.serve.kafka.frames", "archiver.serve.kafka.request_reader", "archiver.serve.kafka.messages")
 }
-"""Python modules whose edges guide the search of a target, beside those of the kernels."""
+"""Python modules whose edges guide the search of a target, besides the kernels'."""
 
 
 def target(name: str) -> Any:

@@ -103,7 +103,7 @@ def _read(frame: bytes) -> Any:
 
 
 def _theirs(api_key: int, version: int, frame: bytes) -> Any:
-    """Return kio's reading; None where kio is stricter than a broker.
+    """Return kio's reading; None if kio is stricter than a broker.
 
     It refuses unknown tags, header texts that aren't UTF-8, lengths below -1, booleans besides 0 and 1, and times
     beyond `timedelta`.

@@ -27,7 +27,7 @@ from tests.support.schemas.random_schemas import pool_of
 NOTHING = object()
 KINDS = ("Value", "Struct", "ListValue")
 SURELY_TAKEN = 20
-"""So many levels are no text's limit."""
+"""No text is limited to this many levels."""
 
 EXAMPLES = (
     ' { "a" : [ 1 , 2.50 , -3E+2 ] ,\n"b":{ "" : null } } ',

@@ -37,7 +37,7 @@ UNKNOWN_SCHEMA_ID: Final = "unknown_schema_id@1"
 UNKNOWN_SCHEMA_GUID: Final = "unknown_schema_guid@1"
 BAD_SCHEMA: Final = "bad_schema@1"
 WITHOUT_MEANING: Final = (UNKNOWN_SCHEMA_ID, UNKNOWN_SCHEMA_GUID, BAD_SCHEMA)
-"""The errors that come from the id or GUID alone, whatever follows it."""
+"""The errors that come from the id or GUID alone."""
 _NOT_ASKED: Final = (*WITHOUT_MEANING, BAD_ENVELOPE)
 
 

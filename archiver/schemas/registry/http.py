@@ -21,7 +21,7 @@ BUSY: Final = (408, 429)
 SERVER_ERRORS: Final = 500
 NOT_IMPLEMENTED: Final = 501
 LONGEST_ASKED_SECONDS: Final = 30.0
-"""The longest `Retry-After` to wait for. If the registry asks for more, the call fails, and so do all until then."""
+"""The longest `Retry-After` to wait for. If the registry names a longer time, calls fail until then."""
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
 _Body = TypeVar("_Body", dict[str, Any], list[Any])

@@ -23,7 +23,7 @@ _LEFT_OUT: Final = (".git", ".venv", "__pycache__", "*.c", ".*_cache", "build", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What noticed a mutant: rounds and tests, those that failed, and the first message."""
+    """What noticed a mutant: rounds and tests, the failed ones, and the first message."""
 
     name: str
     hole: str

@@ -1,4 +1,4 @@
-"""A member's journal, and the member's state by it."""
+"""A member's journal, and the member's state."""
 
 from __future__ import annotations
 

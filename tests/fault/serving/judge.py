@@ -128,7 +128,7 @@ def _went_back(partition: int, acknowledged: Iterable[tuple[str, Commit]], known
 
 
 def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], verdict: Verdict) -> None:
-    """Check that partitions continue without gap or repeat, and begin where the group was."""
+    """Check that partitions continue without gap or repeat, and begin at the group's offset."""
     since: dict[int, int] = {}
     following: dict[int, int] = {}
     none = _Commits([], [])

@@ -27,7 +27,7 @@ PER_SECOND = 100.0
 GROWN_EVERY_S = 15.0
 GROWN_BY = 1_200
 AWAY_S = 8.0
-"""Longer than the others wait before they give a node up."""
+"""Longer than the other nodes wait before they give a node up."""
 ASKED_S = 4.0
 """How long a group's coordinator is looked for. While one is being given up there is none."""
 PATIENCE_S = 60.0

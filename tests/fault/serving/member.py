@@ -29,7 +29,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "consumer, range": {"group.protocol": "consumer", "group.remote.assignor": "range"},
 }
 SESSION_MS = 3_000
-"""How long members of classic groups may be silent. Those of the other protocol are told by the server."""
+"""How long members of classic groups may be silent. In the other protocol the server decides."""
 
 
 class Member:

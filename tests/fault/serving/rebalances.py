@@ -20,7 +20,7 @@ from tests.support.servers.stack import Stack, unique
 PARTITIONS = 24
 RECORD_BYTES = 60
 SERVE = {"refresh": "1s", "group_heartbeat": "1s", "group_session": "4s"}
-"""librdkafka waits for the answer to a heartbeat no longer than for the next one, and then connects anew."""
+"""librdkafka waits for the answer to a heartbeat no longer than for the next one, and then reconnects."""
 SECONDS_A_ROUND = 5.0
 LONG_PAUSE_S = 5.0
 """Longer than any session."""
@@ -34,7 +34,7 @@ class Course:
     protocol: str
     rounds: Counter[str] = field(default_factory=Counter)
     settled: list[float] = field(default_factory=list)
-    """Seconds until all had partitions and got records, where that was waited for."""
+    """Seconds until all had partitions and got records, if that was waited for."""
     wrong: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
 

@@ -39,7 +39,7 @@ SERVE = {
 }
 FAST = 2
 POLLED_SLOWLY = 0.25
-"""The share of slow consumers that are librdkafka's, and take a record a second. The others take bytes slowly."""
+"""The share of librdkafka's among slow consumers: a record a second each. The rest take bytes slowly."""
 BYTES_PER_SECOND = 32 << 10
 ALONE_S = 20.0
 BROKER_MINUTES = 3.0

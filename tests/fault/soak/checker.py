@@ -30,11 +30,11 @@ class Defect(StrEnum):
     CHANGED = "changed"
     """It isn't what Kafka has at that offset."""
     ACKNOWLEDGED_LOST = "acknowledged lost"
-    """A producer was told that it is stored, and it isn't there, or is another."""
+    """An acknowledged record is missing or different."""
     DIGEST = "digest"
-    """A recorded digest isn't that of Kafka's records."""
+    """A recorded digest differs from the digest of Kafka's records."""
     OFFSETS = "offsets"
-    """Progress in the table, its snapshots or the registry isn't one chain that ends where Kafka does."""
+    """Progress in the table, its snapshots or the registry isn't one chain up to Kafka's end."""
     FILES = "files"
     """A file is missing, referred to twice, or known to only one of table and registry."""
     BOOKS = "books"
@@ -44,7 +44,7 @@ class Defect(StrEnum):
     UNTOLD = "untold"
     """Something is missing, and errors, status or exit code don't say so."""
     OUTCOME = "outcome"
-    """A job did not stop, or stopped, where it should have done otherwise."""
+    """A job wrongly stopped, or wrongly didn't."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,7 @@ class Course:
         self.anomalies += verdict.anomalies
 
     def found_midway(self, verdict: Verdict) -> None:
-        """Take a verdict on the archive so far; missing records must be reported."""
+        """Take a verdict on the archive in the middle of a round; missing records must be reported."""
         self.found(verdict)
         lost = [anomaly for anomaly in verdict.anomalies if anomaly.defect is Defect.LOST]
         for each in self.scene.subjects:

@@ -22,7 +22,7 @@ from tests.support.catalog.lossy_catalog import Fault as CommitFault
 from tests.support.storage.lossy_objects import ObjectFault
 
 PAIRED = 0.3
-"""The share of rounds with a second fault, of those where one makes sense."""
+"""The share of rounds with a second fault, if one makes sense."""
 
 _REPEATED = (At.BEFORE_UPLOAD, At.AFTER_UPLOAD, At.BEFORE_STAGE, At.AFTER_STAGE, At.BEFORE_COMMIT, At.AFTER_COMMIT)
 _OF_THE_DRIVER = (

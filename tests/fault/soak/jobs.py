@@ -22,7 +22,7 @@ _POLL = 0.01
 _TELLING_SECONDS = 2.0
 
 TELLS = signal.SIGUSR1
-"""Has a job write to its log where each of its threads stands."""
+"""Makes a job write its threads' stacks to its log."""
 
 
 class Verb(StrEnum):

@@ -24,7 +24,7 @@ from tests.support.kafka.brokers import Brokers
 
 MOST_PARTITIONS = 6
 SUMMED_EVERY = 2
-"""Rounds of which the last has the journal summed up: those that follow read summaries."""
+"""After every second round the journal is summed up; the next rounds read summaries."""
 
 
 def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, whole: bool) -> RoundResult:
@@ -103,7 +103,7 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.ManyTopics: sides.many_topics,
     faults.CredentialsExpire: sides.credentials_expire,
 }
-"""Faults with a course of their own; all others befall a job that runs."""
+"""Faults with a special course; the remaining ones affect a running job."""
 
 
 def _go(course: Course, dealt: Round) -> None:

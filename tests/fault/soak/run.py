@@ -22,7 +22,7 @@ from tests.support.servers.stack import Stack
 from tests.support.storage.lossy_objects import lossy_store
 
 TOPIC_ROUNDS = 20
-"""After so many rounds a fresh topic takes over."""
+"""After this many rounds a fresh topic takes over."""
 LAST_ROUND_S = 20.0
 """What is kept of the time for the last round, after which everything is read again."""
 WHOLE_EVERY = 5

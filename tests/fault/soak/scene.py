@@ -92,13 +92,13 @@ class Verified:
     staged: dict[int, list[Seen]] = field(default_factory=dict)
     """Records beyond these that Kafka had and has no more, by partition: they were staged before it deleted them."""
     staged_to: dict[int, int] = field(default_factory=dict)
-    """Where the log begins since then."""
+    """The log's start since then."""
     first: dict[int, int] = field(default_factory=dict)
-    """Where partitions begin: what lies before was retired."""
+    """The partitions' starts: earlier records were retired."""
     erased: set[tuple[int, int]] = field(default_factory=set)
     """What was erased, by partition and offset."""
     rewritten: bool = False
-    """Others rewrote files: rows needn't lie in order, nor be in the files that the registry knows."""
+    """Other engines rewrote files: rows needn't lie in order, nor be in the files that the registry knows."""
 
 
 class Subject:

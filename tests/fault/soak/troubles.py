@@ -19,7 +19,7 @@ from tests.support.catalog.lossy_catalog import Fault as CommitFault
 from tests.support.kafka.brokers import NODES
 
 STEP_SECONDS = 60.0
-"""How long a job may take to the step where a fault waits for it."""
+"""How long a job may take to the step of a fault."""
 _POLL = 0.005
 _WhileSuspended: TypeAlias = (
     faults.Overtaken | faults.ServerRestarts | faults.ServerStalls | faults.LeaderMoves | faults.RollingRestart

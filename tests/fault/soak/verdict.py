@@ -38,7 +38,7 @@ def judge(scene: Scene, *, stopped: frozenset[int] = frozenset()) -> Verdict:
 
 
 def judge_part(scene: Scene) -> Verdict:
-    """What is archived so far must equal Kafka's, without a gap."""
+    """What is archived now must equal Kafka's, without a gap."""
     verdict = _sum(_judge_part(each) for each in scene.subjects)
     differing = [anomaly for subject in scene.subjects for anomaly in _books(scene, subject)]
     return replace(verdict, anomalies=(*verdict.anomalies, *differing))

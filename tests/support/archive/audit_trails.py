@@ -54,7 +54,7 @@ def acts(count: int) -> list[Act]:
 
 @dataclass
 class Written:
-    """`head` is the end of the chain. The trail is in `path`, or where it is `stored`."""
+    """`head` is the end of the chain. The trail is in `path`, or in `stored`."""
 
     path: Path
     signing: SigningKey

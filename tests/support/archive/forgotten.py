@@ -16,7 +16,7 @@ from archiver.storage.objects import ObjectStore
 from tests.support.archive.regrouping import Workshop
 
 NAME = b"jane-doe-7c1f"
-"""What is to be forgotten. No other record has it, and it is too long to come by chance."""
+"""The name to forget. No other record has it, and it is too long to occur by chance."""
 
 
 def objects_with_her(config: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Two archived topics: one with a damaged table, and one that commands must still handle."""
+"""Two archived topics: one with a damaged table, and a good one for commands to continue with."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def change_values(stack: Stack, config: Path, topic: str, partition: int, offset
 
 
 def upgrade(stack: Stack, config: Path, topic: str) -> None:
-    """What `SET TBLPROPERTIES ('format-version' = '3')` asks of a catalog."""
+    """The request of `SET TBLPROPERTIES ('format-version' = '3')`."""
     table = table_of(stack, config, topic)
     update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
     stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))

@@ -112,7 +112,7 @@ PROGRAMS: Final[Mapping[tuple[str, bool], str]] = {
     ("kafkajs", False): "",
     ("kafkajs", True): "",
 }
-"""The blocks by their mark, and whether they are for a server that asks who comes; and what they import."""
+"""The blocks by their mark, and whether they are for a server with authentication, and their imports."""
 
 
 def program(mark: str, code: str, count: int, imports: str) -> str:

@@ -19,7 +19,7 @@ from tests.support.servers.served_lake import ServedLake
 
 ORDERS = "orders"
 OLD_END, END = 100, 200
-"""Where the first leader epoch ended, and where the archive ends. The second one may go on."""
+"""The ends of the first leader epoch and of the archive. The second epoch may continue."""
 SECONDS = 60.0
 
 

@@ -1,7 +1,7 @@
 """Kafka's VerifiableConsumer, by which Kafka's system tests judge groups.
 
-As in `verifiable_consumer.py`: members consume and commit only owned partitions, resume where the group was, commit no
-more than consumed, and consume nothing before the committed offset. A suspended member may finish what it had fetched.
+As in `verifiable_consumer.py`: members consume and commit only owned partitions, resume at the group's offset, commit
+no more than consumed, and consume nothing before the committed offset. A suspended member may finish fetched records.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], r
 
 
 def page(text: str, found: Found) -> str:
-    """The page with its tables made anew, each between two comments that name it."""
+    """Return the page with new tables between the comments that name them."""
     cells = {"row groups": _groups, "bytes": _megabytes}
     for table, title in TABLES.items():
         start, end = f"<!-- {table}: written by make interop RECORD=1 -->", f"<!-- end of {table} -->"

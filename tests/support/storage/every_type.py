@@ -135,7 +135,7 @@ def _small_field(field: pa.Field) -> pa.Field:
 
 
 def _plan(leaf: ParquetLeaf) -> ColumnPlan:
-    """Encodings go by column number; at the top only those of Iceberg's vectorized reader."""
+    """Encodings go by column number; at the top only encodings of Iceberg's vectorized reader."""
     existing = encodings_of(leaf.type) if "." in leaf.name else [Encoding.DICTIONARY, Encoding.PLAIN]
     turn = int(leaf.name[-1]) if leaf.name[-1].isdigit() else 0
     return ColumnPlan(

@@ -29,7 +29,7 @@ def every_footer_bit(data: bytes) -> list[Flip]:
 
 
 def some_flips(data: bytes, count: int = 150) -> list[Flip]:
-    """Return bits of the footer, also those that make columns optional or repeated."""
+    """Return bits of the footer, also bits that make columns optional or repeated."""
     start, end = footer_start(data), len(data) - ENDING
     repetitions = [at + 1 for at in range(start, end - 1) if data[at] in (0x25, 0x35) and data[at + 1] in (0, 2, 4)]
     dice = random.Random(7)

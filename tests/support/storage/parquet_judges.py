@@ -39,7 +39,7 @@ _RATE: Final = 0.01
 _CHECKSUM_BYTES: Final = 12
 _RLE: Final = 3
 _DEPRECATED: Final = {1: 5, 2: 6}
-"""Bounds from before each column had an order, and those that took their place."""
+"""Bounds from before each column had an order, and their replacements."""
 _EXACT: Final = {5: 7, 6: 8}
 """Bounds, and whether a value has just this one."""
 CUT_BOUND: Final = 64

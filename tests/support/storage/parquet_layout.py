@@ -30,7 +30,7 @@ GROUP_COLUMNS, GROUP_BYTES, GROUP_ROWS, SORTING, GROUP_OFFSET, GROUP_SIZE, ORDIN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page: where its header begins, and its body; and what the header says."""
+    """A page: positions of header and body, and the header's fields."""
 
     start: int
     body_start: int

@@ -165,7 +165,7 @@ def _order(kind: pa.DataType) -> tuple[Callable[[Any], Any], Callable[[Any], byt
 
 
 def _decimal_bytes(precision: int) -> int:
-    """The fewest bytes for all values with so many digits."""
+    """Return the fewest bytes for all values with this many digits."""
     most: int = 10**precision - 1
     return (most.bit_length() + 8) // 8
 

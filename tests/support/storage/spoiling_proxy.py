@@ -24,7 +24,7 @@ class Spoiling:
     endpoint: str = ""
     spoil: Callable[[bytes], bytes] = bytes
     refusals: int = 0
-    """So many of the next uploads are answered with 503."""
+    """The number of the next uploads to answer with 503."""
     keeps: bool = False
     """Removals are answered as by a store whose policy denies them."""
     uploads: list[dict[str, str]] = field(default_factory=list)

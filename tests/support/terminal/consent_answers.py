@@ -1,4 +1,4 @@
-"""A person who answers questions, after doing something."""
+"""A person's answers to questions, each after an action."""
 
 from __future__ import annotations
 
