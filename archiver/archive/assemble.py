@@ -37,7 +37,8 @@ _HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
 
 
 class Mappings(Protocol):
-    def row_mapping(self, version: int) -> RowMapping: ...
+    def row_mapping(self, version: int) -> RowMapping:
+        """Raise ReplayError if no source has this version."""
 
 
 @dataclass(frozen=True)

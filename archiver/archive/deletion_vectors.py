@@ -42,6 +42,7 @@ class DeletionVector:
 
     @classmethod
     def of_entry(cls, delete: DataFile) -> Self:
+        """Raise BadSegment if the entry is incomplete."""
         location = vector_place(delete)
         data_file, offset, size = (location[name] for name in _TOLD)
         if data_file is None or offset is None or size is None or offset < 0 or size < _LEAST:
@@ -54,6 +55,7 @@ class DeletionVector:
         return cls(path=delete.file_path, data_file=data_file, offset=offset, size=size, rows=delete.record_count)
 
     def positions(self, objects: ObjectStore) -> npt.NDArray[np.int64]:
+        """Return positions in order. Raises subclasses of StorageError."""
         blob = objects.reading(self.path, self._blob)
         length, checked, checksum = blob[:_NUMBER], blob[_NUMBER:-_NUMBER], blob[-_NUMBER:]
         if (

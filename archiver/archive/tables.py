@@ -39,6 +39,7 @@ class CatalogTables:
         self._uri = config.catalog["uri"]
 
     def load(self, topic: str) -> Table:
+        """Raise NoTable, and subclasses of CatalogError."""
         name = self._config.topic(topic).table
         with in_our_words(self._uri, name), closing(self._connect()) as catalog:
             try:

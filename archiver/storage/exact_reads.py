@@ -20,5 +20,6 @@ def read_exactly(stream: Stream, start: int, end: int) -> bytes:
 
 
 def check_size(found: bytes, start: int, end: int) -> None:
+    """Raise ConnectionError if bytes are missing."""
     if len(found) != end - start:
         raise ConnectionError(f"the store gave {len(found)} bytes of the {end - start} from {start} on")

@@ -92,6 +92,7 @@ class JournalCommits:
                 raise missing[-1]
 
     def entries(self, each: CommitObject) -> tuple[CommitEntry, ...]:
+        """Raise BadSegment if the object is damaged or has changed."""
         path = each.object.path
         data = self.objects.read(path)
         named = _MANY.fullmatch(each.object.name.removesuffix(".json"))

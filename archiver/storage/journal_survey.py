@@ -34,6 +34,7 @@ class JournalSurvey:
 
 
 def survey(journal: TableJournal) -> JournalSurvey:
+    """Raise subclasses of StorageError only if the store can't be reached."""
     if journal.folder is None:
         return JournalSurvey(unreadable={})
     unreadable: dict[str, ContextError] = {}

@@ -126,6 +126,7 @@ class ObjectStore:
         return self.file_io(path).new_input(path).open()
 
     def exists(self, path: str) -> bool:
+        """Raise StorageError for a folder. One request."""
         try:
             self.open(path).close()
         except ObjectMissing:
@@ -133,9 +134,12 @@ class ObjectStore:
         return True
 
     def size(self, path: str) -> int:
+        """Raise ObjectMissing if there is none."""
         return self._attempt(lambda: len(self.file_io(path).new_input(path)), "look at", path)
 
     def look(self, path: str) -> ListedObject:
+        """Raise ObjectMissing if there is none."""
+
         def look() -> ListedObject:
             io = self.file_io(path)
             if not isinstance(io, PyArrowFileIO):

@@ -160,7 +160,8 @@ class SegmentReader(Protocol):
     def metadata(self) -> SegmentMetadata: ...
 
     @property
-    def stored(self) -> ListedObject: ...
+    def stored(self) -> ListedObject:
+        """Size and time of change when opened. Raises subclasses of StorageError."""
 
     @property
     def schema(self) -> pa.Schema: ...

@@ -71,6 +71,7 @@ class MessageMapping(CompiledColumns):
         return decode(values, self.program, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
+        """Raise KernelError for rows of another type."""
         from schema_mapping.protobuf.encode import encode
 
         return encode(rows, self.program)

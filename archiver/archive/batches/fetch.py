@@ -96,7 +96,8 @@ class BatchSource(Protocol):
         partition and offset.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close all files. Later calls raise ReplayError."""
 
 
 class ArchivedBatches:

@@ -30,6 +30,7 @@ class ThriftError(Exception): ...
 
 
 def number(fields: Fields, field: Field) -> int:
+    """Raise ThriftError if the field is missing."""
     value = fields.get(field)
     if type(value) is not int:
         raise ThriftError
@@ -37,6 +38,7 @@ def number(fields: Fields, field: Field) -> int:
 
 
 def struct(fields: Fields, field: Field) -> Fields:
+    """Raise ThriftError if the field is missing."""
     value: Fields | None = fields.get(field)
     if value is None:
         raise ThriftError

@@ -64,6 +64,7 @@ class ColumnChunk:
 
     @classmethod
     def parse(cls, rows: int, column: Fields) -> Self:
+        """Raise ThriftError if something is missing."""
         metadata: Fields = struct(column, _METADATA)
         sizes: Fields = metadata.get(_SIZE_STATISTICS, {})
         kind, start = number(metadata, _TYPE), number(metadata, _DATA_PAGE)
@@ -103,6 +104,7 @@ class FooterChunks:
         self._columns: dict[int, tuple[int, Sequence[Fields]]] = {}
 
     def column(self, group: int, index: int) -> ColumnChunk:
+        """Raise ThriftError if the footer has no such chunk."""
         try:
             if group not in self._columns:
                 fields: Fields = self._groups[group]

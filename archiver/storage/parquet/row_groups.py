@@ -71,6 +71,7 @@ class RowGroups:
         return tuple(blocks)
 
     def spans(self, index: int, leaves: Sequence[ParquetLeaf]) -> list[tuple[ParquetLeaf, ChunkSpan]]:
+        """Leave out chunks that pyarrow can't read. Raises BadSegment for impossible positions."""
         group, spans = self._footer.row_group(index), []
         for leaf in leaves:
             if not self._may_ask(index, leaf.index):
@@ -97,6 +98,7 @@ class RowGroups:
         return (statistics.min_raw, statistics.max_raw) if kind in _BOUNDED else None
 
     def chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
+        """Raise BadSegment if the footer contradicts itself."""
         if not self._may_ask(group, column):
             path = next((leaf.path for leaf in self._leaves if leaf.index == column), "")
             raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
