@@ -1,7 +1,4 @@
-"""Assembles records from rows, by whole columns, byte for byte as sent.
-
-Keys and raw values come from `__raw__`; other values are encoded with the mapping that wrote the row.
-"""
+"""Assembles records from rows, by whole columns, byte for byte as sent."""
 
 from __future__ import annotations
 
@@ -163,7 +160,6 @@ class Assembler:
         versions: pa.Int32Array,
         convert: Callable[[pa.StructArray, int | None, Rows], pa.Array],
     ) -> pa.Array:
-        """Convert the rows of each version. `convert` also gets their positions."""
         distinct = pc.unique(versions)
         if len(distinct) == 1:
             return convert(column, distinct[0].as_py(), slice(None))

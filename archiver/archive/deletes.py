@@ -1,6 +1,6 @@
-"""Position and equality deletes, as masks over rows. Deleted offsets become gaps.
+"""Position and equality deletes, as masks over rows.
 
-Formats without checksums are refused, because a row deleted by mistake is a lost record.
+Formats without checksums are refused: a row deleted by mistake is a lost record.
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ class Deletes:
         return frozenset(identifier for keys in self.equalities for identifier in keys.field_ids)
 
     def survivors(self, rows: pa.RecordBatch, first_row: int) -> Mask:
-        """Return which rows are left. The first one is at position `first_row` of the file."""
         kept = np.ones(rows.num_rows, np.bool_)
         low, high = np.searchsorted(self.positions, (first_row, first_row + rows.num_rows))
         kept[self.positions[low:high] - first_row] = False

@@ -53,7 +53,6 @@ class PlanCache:
         return cls(folder) if _is_ours(above, 0o022) and _is_ours(status, 0o077) else None
 
     def find(self, manifest: ManifestFile, counted: frozenset[int]) -> tuple[pa.RecordBatch, ...] | None:
-        """Return the files of a manifest; None if they aren't cached."""
         key = _key(manifest, counted)
         path = self._path(key)
         try:

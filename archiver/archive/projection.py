@@ -25,8 +25,6 @@ _KNOWN_PROJECTIONS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A compiled conversion. `missing` are target columns that the source lacks."""
-
     convert: Convert
     missing: tuple[str, ...]
 

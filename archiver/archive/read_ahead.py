@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """Reads at most one part ahead, by an executor. No part may be None.
+    """Reads at most one part ahead. No part may be None.
 
-    As a context manager it closes the stream after the last read.
+    As a context manager it closes the stream.
     """
 
     def __init__(self, stream: Iterator[T], executor: Executor) -> None:

@@ -85,7 +85,6 @@ def _bound(runs: Iterable[SpilledRun], frontier: int | None) -> int | None:
 
 
 def _taken(run: SpilledRun, bound: int | None) -> list[pa.RecordBatch]:
-    """Take the head's part below the bound. The run advances if that is all of it."""
     if run.head is None:
         return []
     ready, rest = ([run.head], []) if bound is None else split_at_offset([run.head], bound)

@@ -38,7 +38,6 @@ class SpilledRun:
         return self._left > 0
 
     def advance(self) -> None:
-        """Make the next batch the head. At the end, close the file."""
         if not self._left:
             self.close()
             return

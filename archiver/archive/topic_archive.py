@@ -65,8 +65,7 @@ class TopicArchive:
     ) -> None:
         """`registry` and `ledger` get the ids of cluster and table.
 
-        `registry` returns mappings that footers lack, `ledger` the columns of all schema versions. A folder `spill`
-        also caches manifests.
+        `registry` returns mappings that footers lack, `ledger` all columns. A folder `spill` also caches manifests.
         """
         self.topic = topic
         self._tables = tables

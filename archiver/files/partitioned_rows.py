@@ -1,7 +1,4 @@
-"""One range's rows by partition, in memory up to a bound, then in the spool.
-
-Files are written one by one, as each open file holds a row group.
-"""
+"""One range's rows by partition, in memory up to a bound, then in the spool."""
 
 from __future__ import annotations
 
@@ -52,8 +49,6 @@ class PartitionRows:
 
 
 class PartitionedRows:
-    """Takes the rows of a range in order, and returns them by partition."""
-
     def __init__(
         self, partitions: RowPartitions, spool: TaskSpool, summed: Summed, *, pending_bytes: int = PENDING_BYTES
     ) -> None:
@@ -81,7 +76,7 @@ class PartitionedRows:
 
     @property
     def size_bytes(self) -> int:
-        """The most bytes that the range takes in the spool: buffered rows and finished files."""
+        """The most bytes in the spool: buffered rows and finished files."""
         every = int(sum(partition.size_bytes for partition in self._found.values()) * _WRITTEN_SHARE)
         return every + (self._disk.size_bytes if self._disk else 0)
 
@@ -147,8 +142,6 @@ class PartitionedRows:
 
 
 class _Disk:
-    """A file of the spool with batches of rows, read back in any order."""
-
     def __init__(self, file: SpoolFile, schema: pa.Schema) -> None:
         self._file = file
         self._sink = file.sink()

@@ -1,4 +1,4 @@
-"""The files of an open range: one, or one per partition of its rows."""
+"""The files of an open range: one, or one per partition."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from schema_mapping.row import RowMapping
 class FileTarget:
     """How a topic's records become rows and files. Picklable.
 
-    `columns` is set if the table isn't only partitioned by a time; `partition_by` is None without a time.
-    `pending_bytes` bounds rows in memory. `waiting` awaits approval.
+    `partition_by` is None without a time; `columns` is set for further partition columns. `waiting` awaits approval.
     """
 
     topic: str
@@ -103,7 +102,7 @@ class RangeFiles(Protocol):
         """Append rows. Raises subclasses of StorageError."""
 
     def is_full(self, target_bytes: int, room: int) -> bool:
-        """Whether a file has its target size, or the files fill the spool's room."""
+        """Whether a file has its target size, or the spool's room is full."""
 
     def finish(self, end_offset: int) -> Iterator[SpooledFile]:
         """Finish the files one by one, as they are taken. `end_offset` is exclusive."""

@@ -1,7 +1,4 @@
-"""Writes one partition's records in adjacent ranges of offsets.
-
-If a file of a range fails, its offsets are in no range.
-"""
+"""Writes one partition's records in adjacent ranges of offsets."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from catalog.model import SchemaNumber, new_id
 
 
 class RangeWriter:
-    """Hands ended ranges to the uploader; `end` ends the last one. `spool_bytes` includes files under upload."""
+    """Hands ended ranges to the uploader. `spool_bytes` includes files under upload."""
 
     def __init__(
         self, target: FileTarget, spool: TaskSpool, uploader: Uploader, *, partition: int, spool_bytes: int
@@ -61,10 +58,10 @@ class RangeWriter:
         return self._translator.schema_ids
 
     def write(self, records: Records) -> None:
-        """Append records, which start a range if none is open.
+        """Append records. A failed file's offsets are in no range.
 
-        Raises subclasses of StorageError, ValueError for a gap, and for bad records ParseHalted, UnrecognizedHalted or
-        a subclass of SchemaRegistryError, after the batches before them.
+        Raises subclasses of StorageError, ValueError for a gap, and after earlier batches ParseHalted,
+        UnrecognizedHalted or a subclass of SchemaRegistryError.
         """
         if self._start is None:
             self._start = self._written_until = records.start_offset
@@ -131,7 +128,6 @@ class RangeWriter:
         return PartitionedFiles(start, self._partitions, self._summed)
 
     def _end_range(self, *, is_last: bool) -> None:
-        """Finish and hand over the range's files. After a failure the whole range is dropped."""
         files, self._open = self._open, None
         if files is not None:
             self._hand_over(files.id, self._finished(files, self._written_until, is_last=is_last))

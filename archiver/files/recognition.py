@@ -28,8 +28,6 @@ _RECORD_PARTS: Final = {names.KEY: "key", names.VAL: "value"}
 
 @dataclass(frozen=True, slots=True)
 class UnknownFields:
-    """Columns of unknown fields in a struct (`own`), and `below` each field by index."""
-
     own: int | None
     below: tuple[tuple[int, UnknownFields], ...]
 
@@ -75,10 +73,7 @@ def _held_struct(kind: pa.DataType) -> pa.StructType | None:
 
 
 class Recognizer:
-    """Counts rows of one mapping, and finds rows with unknown fields.
-
-    `schema` may have more columns than `row`, as in files of several versions.
-    """
+    """Counts rows of one mapping. `schema` may have more columns than `row`."""
 
     def __init__(self, row: RowMapping, schema: pa.Schema | None = None) -> None:
         mappings = {names.KEY: row.key, names.VAL: row.value}
@@ -90,7 +85,6 @@ class Recognizer:
         }
 
     def count(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> Recognition:
-        """`records` has the `key` and `value` that the rows were decoded from."""
         counts = {
             _RECORD_PARTS[part]: part_columns.count(rows.column(part), records.column(_RECORD_PARTS[part]))
             for part, part_columns in self._parts.items()
@@ -98,7 +92,6 @@ class Recognizer:
         return Recognition(**counts)
 
     def unknown(self, rows: pa.StructArray, part: str) -> Mask | None:
-        """Return which rows of `key` or `val` have unknown fields. None if none can."""
         one = self._parts.get(part)
         sizes = None if one is None or one.unknown is None else one.unknown.sizes(rows)
         return None if sizes is None else sizes > 0
@@ -106,8 +99,6 @@ class Recognizer:
 
 @dataclass(frozen=True, slots=True)
 class _PartColumns:
-    """The columns of key or value that show how well the schema fits."""
-
     unknown: UnknownFields | None
     error: int
     raw: int

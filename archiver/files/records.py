@@ -90,7 +90,7 @@ class Batches:
 class Records:
     """All records of one partition up to `end_offset`, exclusive; gaps count as archived.
 
-    `log` is None if the source has no `LOG_COLUMNS`. Raises ValueError if the parts contradict each other.
+    `log` is None without `LOG_COLUMNS`. Raises ValueError for contradicting parts.
     """
 
     start_offset: int

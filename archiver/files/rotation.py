@@ -1,7 +1,6 @@
-"""Decides when a range ends: on request, at a new time partition, or if times fall. No I/O.
+"""Decides when a range ends: on request, at a new time partition, or if times fall.
 
-`ingest_timestamp` is the running maximum in a range. So no batch's time shifts by more than TOLERANCE_MS, unless files
-would be tiny (docs/adr/0082).
+`ingest_timestamp` is the running maximum in a range, at most TOLERANCE_MS above a batch's time (docs/adr/0082).
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _MOST_CREDIT: Final = 16 * _BATCHES_PER_FALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """Consecutive batches of one range, up to `end`, exclusive.
+    """Batches of one range, up to `end`, exclusive.
 
-    `new_partition`: the open file ends before this run, as the partition changes or times fall.
+    `new_partition`: the open file ends before this run.
     """
 
     first: int
@@ -44,8 +43,6 @@ class BatchRun:
 
 
 class Rotation:
-    """Assigns batches to ranges, in order. Without `partition_by` time ends no range."""
-
     __slots__ = ("_credit", "_latest", "_open", "_unit")
 
     def __init__(self, *, partition_by: PartitionBy | None) -> None:
@@ -80,7 +77,6 @@ class Rotation:
             first += length
 
     def _spend(self) -> bool:
-        """Whether a range may end because times fall, which costs credit."""
         if self._credit < _BATCHES_PER_FALL:
             return False
         self._credit -= _BATCHES_PER_FALL

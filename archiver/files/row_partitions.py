@@ -1,4 +1,4 @@
-"""Partitions of rows by columns. Rows without the column (raw, tombstone, older schema) have null."""
+"""Partitions of rows by columns. Rows without the column have null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over rows: the digest of their records, and how well the schema fits."""
+"""Digest and fit of the schema, summed over rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Translates records to rows, by whole columns.
 
-Undecodable payloads go to `__err__` and `__raw__`, unless the topic halts. Times outside the years 1 to 9999 stay ms in
-`raw_timestamp`.
+Undecodable payloads go to `__err__` and `__raw__`, unless the topic halts. Times outside the years 1 to 9999 stay ms.
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ NO_ENVELOPES: Final = EnvelopeReaders()
 class Translator:
     """Translates one partition's records with the mapping `row`.
 
-    Values that fit only `waiting`, which waits for approval, are kept raw and never halt. `schema_ids` are a registry's
-    ids and GUIDs in the values.
+    Values that fit only the unapproved mapping `waiting` are kept raw and never halt.
     """
 
     def __init__(

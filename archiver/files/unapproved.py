@@ -1,7 +1,6 @@
-"""Values that fit only an unapproved schema change: kept raw, with an error code.
+"""Keeps values raw that fit only an unapproved schema change.
 
-The mapping in force can't decode them, or finds more unknown fields than the waiting one. `archiver reprocess` decodes
-them after approval.
+`archiver reprocess` decodes them after approval.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingMapping:
-    """The mapping of a waiting schema change, and its envelope readers. Picklable."""
-
     row: RowMapping
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
@@ -57,10 +54,7 @@ class UnapprovedValues:
     def keep_raw(
         self, part: str, rows: pa.StructArray, records: pa.RecordBatch, *, seen: set[SchemaNumber] | None = None
     ) -> pa.StructArray:
-        """Keep only `__raw__` and `__err__` in rows that fit the waiting change better.
-
-        `part` is `key` or `value`. Raises what `decode_values` does.
-        """
+        """Keep only `__raw__` and `__err__` in rows that fit the waiting change better. Raises as `decode_values`."""
         mapping, envelope = self._waiting.part(part)
         if rows.type.get_field_index(names.ERR) < 0 or not has_errors(mapping):
             return rows

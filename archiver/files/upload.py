@@ -1,6 +1,6 @@
 """Uploads finished files while the task writes the next ones: one range at a time, in order.
 
-After a failure, earlier ranges are good. Files that storage denied for good are kept on disk and named.
+Files that storage denied for good are kept on disk and named.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ class Uploader:
         self._threads.shutdown()
 
     def upload(self, written: WrittenRange) -> None:
-        """Upload a range's files as they are finished, after earlier ranges.
-
-        Raises errors of earlier uploads, as `wait` does, and of finishing a file.
-        """
+        """Upload a range's files as they are finished. Raises errors of earlier uploads, and of finishing."""
         infos: list[DataFileInfo] = []
         with closing(written.files) as files:
             for file in files:
@@ -59,10 +56,7 @@ class Uploader:
         self._ended = written.translated(tuple(infos))
 
     def wait(self) -> None:
-        """Wait for all uploads.
-
-        Raises subclasses of StorageError, naming the file, again at every later call: no range may follow a gap.
-        """
+        """Raise subclasses of StorageError, naming the file, at every later call too: no range may follow a gap."""
         while self._running:
             self._finish_one()
         if self._ended is not None:

@@ -115,6 +115,7 @@ def clean_spool(root: Path) -> int:
 
 
 def dead_folders(root: Path) -> tuple[str, ...]:
+    """Return the names of dead tasks' folders. Raises as `clean_spool`."""
     with _opened(root) as folder:
         return () if folder is None else _dead(folder)
 

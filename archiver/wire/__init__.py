@@ -1,4 +1,4 @@
-"""Kafka's record batches (v0 to v2) to Arrow columns and back. No I/O. Imports names at first use."""
+"""Kafka's record batches (v0 to v2) to Arrow columns and back. No I/O."""
 
 from __future__ import annotations
 

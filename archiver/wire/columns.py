@@ -1,4 +1,4 @@
-"""The columns of decoded records (docs/record-batches.md). Nothing is rounded, clamped or converted."""
+"""The columns of decoded records (docs/record-batches.md), without conversions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ last offset, as its header has them. Formats v0 and v1 have no epochs, producers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """Limits in bytes after decompression, together below 2 GiB (Arrow's 32-bit offsets).
+    """Bytes after decompression, together below 2 GiB (Arrow's 32-bit offsets).
 
     Decoding stops after `chunk`; a batch larger than `batch` is refused.
     """
@@ -65,8 +65,7 @@ class DecodeLimits:
 class BatchIndex:
     """An element for each batch with rows, by offset. Times are in ms, or `NO_TIME`.
 
-    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median. `bytes` is the size on the
-    wire.
+    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median.
     """
 
     base_offset: Int64Array
@@ -83,7 +82,7 @@ class BatchIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEpochs:
-    """Start offsets of leader epochs, ascending, also of batches without rows."""
+    """Ascending start offsets, also of batches without rows."""
 
     base_offset: Int64Array
     epoch: Int64Array
@@ -91,11 +90,10 @@ class LeaderEpochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatches:
-    """The records of the offsets [start_offset, next_offset).
+    """The records of the offsets [start_offset, next_offset), which may lie after the requested ones.
 
-    Missing offsets were compacted away, aborted, or control records. Bounds may lie after the requested ones, as
-    batches are whole. After `consumed` bytes `DecodeLimits.chunk` may have stopped decoding: decode the rest with
-    `open_transactions` as aborted list. `error`: the next batch is corrupt.
+    `DecodeLimits.chunk` may stop decoding after `consumed` bytes: decode the rest with `open_transactions` as aborted
+    list. `error`: the next batch is corrupt.
     """
 
     records: pa.RecordBatch

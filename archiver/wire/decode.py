@@ -33,8 +33,7 @@ def decode_batches(
     """Decode the batches that the range [start_offset, end_offset) owns.
 
     `cut_head` also reads the rest of a batch that starts earlier. Raises `CorruptBatch` with the base offset if a batch
-    doesn't match its checksum, contradicts itself, or exceeds `limits.batch`. `keep_sound` returns the batches before
-    it, if any, with the error.
+    is invalid or exceeds `limits.batch`; `keep_sound` returns earlier batches with it.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     inflater = Inflater(limit=limits.batch)
@@ -90,7 +89,7 @@ class _Unsound(Exception):
 
 
 def _before(scan: FoundBatches) -> npt.NDArray[Any]:
-    """Return batches that are right even if a later one isn't.
+    """Return batches that are surely right.
 
     No checksum covers base offsets: if they don't rise, either batch may be wrong.
     """

@@ -34,7 +34,7 @@ _XERIAL_BLOCK: Final = 32 << 10
 
 
 class _Compressors(threading.local):
-    """A compressor per thread: a new one costs an eighth of a batch's time."""
+    """A new compressor costs an eighth of a batch's time."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdCompressor(compression_params=_ZSTD)
@@ -45,7 +45,7 @@ _COMPRESSORS: Final = _Compressors()
 
 
 class Zstd:
-    """Uses zstd settings that are quicker to read, if samples cost few more bytes. Not thread-safe."""
+    """Uses zstd settings for quick reading, if samples stay small. Not thread-safe."""
 
     def __init__(self) -> None:
         self._batches = 0
@@ -62,10 +62,7 @@ class Zstd:
 
 
 def deflate(codec: Codec, records: memoryview, zstd: Zstd | None = None) -> bytes:
-    """Compress at the default level of Kafka's clients.
-
-    zstd uses its fast level, or `zstd`.
-    """
+    """Compress at the default level of Kafka's clients."""
     match codec:
         case Codec.NONE:
             return bytes(records)

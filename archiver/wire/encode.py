@@ -1,4 +1,4 @@
-"""Encodes columns to batches of format v2, as a consumer would have received them.
+"""Encodes columns to batches of format v2.
 
 An uncompressed batch with all its rows has the original bytes and checksum.
 """
@@ -48,9 +48,8 @@ class EncodedBatches:
 class BatchEncoder:
     """Encodes whole batches: measures all, then writes a few at a time.
 
-    Neighbouring rows with equal `batch_start` are one batch. `compression` "original" is each batch's codec. Raises
-    `UnencodableBatch` with the base offset for invalid batches and those above 2 GiB, and ValueError for other columns
-    than `RECORDS`.
+    Neighbouring rows with equal `batch_start` are one batch. Raises `UnencodableBatch` with the base offset for invalid
+    batches and those above 2 GiB, and ValueError for other columns than `RECORDS`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Finds batches by their headers. Only compressed message sets (v0 and v1) are opened."""
+"""Finds batches by their headers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FoundBatches:
 
 
 def find_batches(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> FoundBatches:
-    """Find the batches that begin below `end_offset`, without a truncated last one. Their `error` comes after them."""
+    """Omit a truncated last batch. The `error` comes after the batches."""
     walk = Walk(data, end_offset)
     error = None
     try:

@@ -1,4 +1,4 @@
-"""Makes a batch that covers offsets without records, for consumers to step over."""
+"""A batch for offsets without records."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _RECORD: Final = bytes((2 * len(_COMMIT),)) + _COMMIT
 
 
 def gap_batch(first: int, last: int) -> memoryview:
-    """Make a control batch from `first` to `last`, inclusive.
+    """Cover the offsets from `first` to `last`, inclusive.
 
-    It looks like a commit marker, as librdkafka misreads empty batches. Raises ValueError for more than `MOST_OFFSETS`.
+    It looks like a commit marker: librdkafka misreads empty batches. Raises ValueError for more than `MOST_OFFSETS`.
     """
     if not 0 <= first <= last < first + MOST_OFFSETS:
         raise ValueError(f"no batch reaches from offset {first} to {last}")

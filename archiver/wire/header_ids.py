@@ -1,7 +1,4 @@
-"""Schema ids in record headers, as by Confluent's header serializers.
-
-A header's value is an envelope: magic byte, id or GUID, and the format's part.
-"""
+"""Schema ids in record headers, as by Confluent's serializers: a header's value is an envelope."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class HeaderIds:
 
 
 def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
-    """Return the headers with this name. None if no record has one.
+    """Return headers by name; None if no record has one.
 
     As in Confluent's Java client, the last one counts, and null counts as none.
     """

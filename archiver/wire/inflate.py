@@ -1,7 +1,4 @@
-"""Decompresses batches into one bounded scratch buffer.
-
-All codecs of the protocol: gzip, snappy (bare, and framed by Java), lz4 and zstd (only in v2).
-"""
+"""Decompresses batches into one bounded scratch buffer."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ def _whole(payload: memoryview, _limit: int) -> int:
 
 
 class Inflater:
-    """Decompresses one by one. A result is valid until the next call."""
+    """A result is valid until the next call."""
 
     __slots__ = ("_limit", "_scratch")
 
@@ -113,7 +110,7 @@ def _untouched(size: int) -> memoryview:
 
 
 def _xerial_blocks(payload: memoryview) -> Iterator[memoryview]:
-    """Yield the bare snappy blocks of Java's streams. A truncated length at the end is ignored."""
+    """Yield bare snappy blocks. A truncated length at the end is ignored."""
     at = _XERIAL_HEADER
     if len(payload) < at:
         raise InflateError("snappy frame header is cut off")

@@ -1,4 +1,4 @@
-"""The digest of records, before archiving or after replay (docs/digest.md). Independent of order."""
+"""The digest of records, independent of order (docs/digest.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEEN = ("partition", "offset", "timestamp_type", "timestamp", "key", "value", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDigest:
-    """A sum of hashes modulo 2^128: digests of disjoint sets add up.
+    """A sum modulo 2^128: digests of disjoint sets add up.
 
     `largest` is a record's most bytes in a batch. None if unknown.
     """

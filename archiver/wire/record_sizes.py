@@ -1,4 +1,4 @@
-"""The bytes of records in a batch before compression, at most."""
+"""The most bytes of records in an uncompressed batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that Kafka's Java client reads and other decoders refuse.
+"""Compressed streams that only Java's client reads.
 
 Bytes after a gzip or lz4 stream, and wrong header checksums in lz4 frames of v0 (KAFKA-3160).
 """
@@ -28,7 +28,7 @@ _XXH_MASK: Final = 0xFFFFFFFF
 
 
 def gzip_end(payload: memoryview, limit: int) -> int:
-    """Return the end of the last whole gzip member. 0 if there is none within `limit` unpacked bytes."""
+    """Return the end of the last whole gzip member within `limit` unpacked bytes, or 0."""
     end = 0
     while end < len(payload):
         size, room = _member(payload[end:], limit)
@@ -55,7 +55,6 @@ def _member(payload: memoryview, limit: int) -> tuple[int, int]:
 
 
 def lz4_end(payload: memoryview, _limit: int) -> int:
-    """Return the end of the lz4 frame. 0 if it isn't whole."""
     if len(payload) <= _LZ4_FLAGS_AT or payload[: len(_LZ4_MAGIC)].tobytes() != _LZ4_MAGIC:
         return 0
     flags = payload[_LZ4_FLAGS_AT]
@@ -71,7 +70,6 @@ def lz4_end(payload: memoryview, _limit: int) -> int:
 
 
 def with_header_checksum(frame: memoryview) -> memoryview:
-    """Correct the header checksum, if the header is whole."""
     if len(frame) <= _LZ4_FLAGS_AT:
         return frame
     end = _LZ4_FLAGS_AT + 2
@@ -85,7 +83,6 @@ def with_header_checksum(frame: memoryview) -> memoryview:
 
 
 def xxh32(octets: bytes) -> int:
-    """XXH32, with seed 0, of fewer than 16 bytes."""
     state = (_XXH_PRIMES[4] + len(octets)) & _XXH_MASK
     words = len(octets) // _WORD * _WORD
     for at in range(0, words, _WORD):

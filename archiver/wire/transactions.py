@@ -1,7 +1,4 @@
-"""Finds batches of aborted transactions, by the rules of Kafka's consumers.
-
-They lie between the first offset of a listed transaction and its abort marker.
-"""
+"""Finds batches of aborted transactions, by the rules of Kafka's consumers."""
 
 from __future__ import annotations
 
@@ -42,5 +39,4 @@ class AbortedTransactions:
         self._open.pop(producer_id, None)
 
     def remaining(self) -> tuple[AbortedTransaction, ...]:
-        """Return transactions without their abort marker yet, for the next decoding."""
         return (*self._open.values(), *self._ahead)

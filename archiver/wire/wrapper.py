@@ -1,4 +1,4 @@
-"""Opens messages (v0 and v1) whose value is a compressed message set."""
+"""Opens compressed message sets (v0 and v1)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 def inflate_wrapper(inflater: Inflater, message: npt.NDArray[np.uint8], header: Any) -> memoryview:
-    """Decompress a message set, until the inflater's next use.
-
-    Raises `CorruptBatch` for a wrong checksum or an invalid set.
-    """
+    """Decompress a message set, until the inflater's next use. Raises `CorruptBatch`."""
     magic, codec = int(header["magic"]), int(header["attributes"]) & attributes.CODEC
     where = {"base_offset": int(header["base_offset"]), "position": int(header["position"])}
     if zlib.crc32(message.data[MESSAGE_CHECKSUM_START:]) != header["crc"]:

@@ -1,4 +1,4 @@
-"""Decompresses single zstd frames, with a decompressor per thread: a new one is costly."""
+"""Decompresses single zstd frames, with a decompressor per thread."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Finds the borders of Kafka batches among archived rows.
 
-Rows without valid borders form batches of a sensible size; too large batches are divided. Batches never overlap.
+Rows without valid borders form batches of a sensible size; too large batches are divided.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def whole_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield `pieces` in whole batches, with the right `batch_start` and `batch_end`.
 
-    `pieces` are all records up to `end`, exclusive; their error comes after them. With `spans_gaps` batches touch each
-    other.
+    `pieces` are all records up to `end`, exclusive; their error comes after them. With `spans_gaps` a batch extends to
+    the next one.
     """
     borders = _Borders(spans_gaps=spans_gaps)
     pending: list[pa.RecordBatch] = []
@@ -130,7 +130,6 @@ class _Borders:
 
 
 def _base_of(follower: pa.RecordBatch, floor: int) -> int:
-    """Return the base offset of the follower's batch. The previous record is at `floor`."""
     stated, offset = int(_numbers(follower, "batch_start")[0]), int(offsets_of(follower)[0])
     return offset if stated == UNKNOWN else max(stated, floor + 1)
 
@@ -142,7 +141,6 @@ def _sequences(rows: pa.RecordBatch, first_rows: Int64Array, stated: Int64Array,
 
 
 def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Set borders to UNKNOWN if they exclude the row or are too far apart."""
     offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
     possible = (starts >= 0) & (starts <= offsets) & (offsets <= ends) & (ends - starts <= _MOST_DELTA)
     if possible.all():
@@ -163,7 +161,6 @@ def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
 
 
 def _cut_large(rows: pa.RecordBatch, begins: Flags, unknown: Flags, sizes: BatchSizes) -> None:
-    """Begin another batch if one gets too large, or its offsets too far apart."""
     before = np.append(0, np.cumsum(_row_bytes(rows)))[:-1]
     since = before - np.maximum.accumulate(np.where(begins, before, 0))
     part = since // np.where(unknown, sizes.unknown, sizes.largest)

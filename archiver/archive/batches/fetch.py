@@ -60,7 +60,7 @@ class FetchedBatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """How batches are made. With `spans_gaps` they touch each other.
+    """How batches are made. With `spans_gaps` a batch extends to the next one.
 
     An open stream holds one row group and about 16 MiB of rows, or one larger batch.
     """

@@ -75,7 +75,6 @@ class BatchStream:
         return self.offset >= self.end
 
     def take(self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]) -> TakenBatches:
-        """Return the next batches that fit; with `must_give` at least one."""
         taken = TakenBatches()
         left = max_bytes
         try:
@@ -99,7 +98,6 @@ class BatchStream:
         self._batches.close()
 
     def _next_ready(self, left: int, is_cancelled: Callable[[], bool]) -> EncodedBatches | None:
-        """Return about `left` bytes of batches; None at the end, and when cancelled."""
         if self._ready is not None and self._given < len(self._ready):
             return self._ready
         self._ready, self._given = None, 0
