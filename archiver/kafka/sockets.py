@@ -53,6 +53,8 @@ class TlsSocket(_Pausing, SSLSocket):
 
 
 class DirectSocket(KafkaNetSocket):  # type: ignore[misc]
+    """Connects without a proxy. kafka-python finds it by the proxy url `direct://`."""
+
     SCHEMES = (SCHEME,)
 
     def __init__(self, proxy_url: str | None = None) -> None:

@@ -76,7 +76,7 @@ class Journal:
         )
 
     def knows(self, table: str) -> bool:
-        """Whether a table ever had this name. Raises subclasses of StorageError."""
+        """Whether any table that ever had this name has an entry. Raises subclasses of StorageError."""
         return self.root is not None and any(True for _ in self.objects.list(f"{self.root}/{table}/"))
 
     def of_table(self, table: ArchiveTable) -> TableJournal:

@@ -45,7 +45,7 @@ class ListedObject:
 class ObjectStore:
     """Objects by URI (`s3://…`, `file:///…`). Picklable.
 
-    Passing errors are retried up to `attempts` times. `source` renews credentials.
+    Transient errors are retried up to `attempts` times. `source` renews credentials.
     """
 
     properties: Properties = field(default=(), repr=False)

@@ -40,7 +40,7 @@ def declared_field(columns: WriterColumns, renamed: Renamed, path: Path) -> Decl
 
 
 def type_text(kind: AvroType) -> str:  # noqa: PLR0911 - a table of types
-    """Return `array<string>`, `union<null, shop.Order>`, `timestamp-millis`."""
+    """Return the type as in `array<string>`, `union<null, shop.Order>`, `timestamp-millis`."""
     match kind:
         case PrimitiveType(name, logical):
             return logical or name

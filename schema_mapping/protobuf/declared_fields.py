@@ -31,7 +31,7 @@ class DeclaredFields:
 
 
 def declared_type(field: FieldType) -> str:
-    """Return `repeated shop.Line`, `map<string, int32>`."""
+    """Return the type as in a .proto: `repeated shop.Line`, `map<string, int32>`."""
     match field.cardinality:
         case Cardinality.SINGULAR:
             return f"required {_value(field)}" if field.required else _value(field)

@@ -1,6 +1,6 @@
 """Chooses each column's encoding by a file's first rows.
 
-Only encodings that every engine in docs/engines.md reads.
+Uses only encodings that every engine in docs/engines.md reads.
 """
 
 from __future__ import annotations

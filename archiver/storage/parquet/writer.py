@@ -201,7 +201,7 @@ def column_plans(
 ) -> tuple[ColumnPlan, ...]:
     """Plan how columns are written.
 
-    Compression is for long strings (measured). Repeated columns and `__unrecognized__` get statistics only if
+    The compression level is for long strings (measured). Repeated columns and `__unrecognized__` get statistics only if
     `counted`: no engine prunes by them.
     """
     return tuple(
