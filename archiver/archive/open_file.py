@@ -87,6 +87,7 @@ class OpenFile:
         self.reader.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        """Return sorted, nonempty batches."""
         nulls = self.null_columns(block)
         batches = self.reader.read(
             block,

@@ -36,6 +36,7 @@ class TopicSnapshot:
 
 
 def select_files(files: TableFiles, wanted: RowRange) -> Iterator[TableFile]:
+    """Yield files by lowest possible offset."""
     rows = np.flatnonzero(may_hold(files.columns, wanted))
     lows = pc.fill_null(files.columns[file_columns.LOW_OFFSET], UNKNOWN_LOW).to_numpy()[rows]
     return files.pick(rows[np.argsort(lows, kind="stable")])

@@ -16,6 +16,8 @@ from archiver.errors import StorageError
 
 
 class SpilledRun:
+    """`head` is the first remaining batch, or None."""
+
     def __init__(self, batches: Iterable[pa.RecordBatch], folder: Path | None, *, piece_bytes: int) -> None:
         self._folder = _usable(folder)
         self._left = 0

@@ -27,7 +27,8 @@ class TableSource(Protocol):
     def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
         """Return all topics with a table. Tables of `known` topics aren't loaded."""
 
-    def names(self) -> frozenset[str]: ...
+    def names(self) -> frozenset[str]:
+        """Return all tables, also of other writers, without loading them."""
 
     def table_of(self, topic: str) -> str | None:
         """Return the topic's table name; None if it isn't configured."""

@@ -28,6 +28,8 @@ _RECORD_PARTS: Final = {names.KEY: "key", names.VAL: "value"}
 
 @dataclass(frozen=True, slots=True)
 class UnknownFields:
+    """`below` is keyed by the index of each field with unknown fields below it."""
+
     own: int | None
     below: tuple[tuple[int, UnknownFields], ...]
 

@@ -176,6 +176,7 @@ class ClusterAdmin:
         self.commit_all(group, {topic: offsets}, topic=topic)
 
     def commit_all(self, group: str, offsets: Mapping[str, Mapping[int, CommittedOffset]], **where: str) -> None:
+        """Commit in one request. The group must have no members."""
         places = [
             TopicPartition(topic, partition, each.offset, each.metadata)
             for topic, partitions in sorted(offsets.items())

@@ -71,6 +71,7 @@ class BrokerClient:
         return frozenset(int(api.api_key) for api in response.api_keys)
 
     def topics(self) -> tuple[str, ...]:
+        """Return visible topics in order, without Kafka's internal ones."""
         response = with_retries(self.options, lambda: self._cluster.metadata(None))
         return tuple(sorted(topic.name for topic in response.topics if not topic.is_internal))
 
@@ -85,9 +86,14 @@ class BrokerClient:
             with_retries(self.options, lambda: self.leaders.refresh(named), topics=named)
 
     def described(self, topic: str) -> TopicDescription:
+        """Return the cached description, or request it."""
         return with_retries(self.options, lambda: self.leaders.topic(topic), topic=topic)
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: At | int) -> dict[int, int]:
+        """Return the offset of each partition at one end of its log, or since a time (ms).
+
+        "latest_stable" is the end of the committed records, also the answer if all records are older than the time.
+        """
         answers = self.ask_leaders(
             topic, partitions, offsets_request(at, self._epoch, self.options.request_timeout), _place_of
         )
@@ -250,6 +256,7 @@ class BrokerClient:
         return self.leaders.leader(topic, partition)[1]
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
+        """Send one attempt to any broker. Raises the protocol library's errors."""
         return self._cluster.ask_any(request)
 
     def ask(self, node: int, request: Any) -> Any:

@@ -84,7 +84,8 @@ class PartitionFetcher:
         """Fetch from the batch that holds `offset`. The last batch may be truncated.
 
         Returns at least one batch of about `max_bytes` (default: `fetch.max.bytes`); nothing after `fetch.wait.max.ms`.
-        `last_epoch` is of the record before `offset`: if the log diverged, the answer has `Fetched.epoch_end`.
+        `committed=False` includes open transactions. `last_epoch` is of the record before `offset`: if the log
+        diverged, the answer has `Fetched.epoch_end`.
         """
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
         isolation = _READ_COMMITTED if committed else _READ_UNCOMMITTED

@@ -30,6 +30,8 @@ class ToOffset:
 
 @dataclass(frozen=True, slots=True)
 class ToTime:
+    """In ms since 1970; the end if all records are older."""
+
     milliseconds: int
 
 

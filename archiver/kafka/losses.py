@@ -42,6 +42,7 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
 
 
 def corrupt(error: CorruptBatch, *, next_offset: int) -> CorruptBatch:
+    """Return the error. Records before `next_offset` are read."""
     return CorruptBatch(
         f"{error.message}. It is the same in three fetches, one of them on a new connection."
         " docs/missing-records.md says how to look for another copy, and how to continue after it",

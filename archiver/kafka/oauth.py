@@ -27,6 +27,8 @@ _SLOW_DOWN: Final = 429
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcClient:
+    """`extensions` are `name=value,name=value`; `ca` is a file of certificate authorities."""
+
     endpoint: str
     client_id: str
     client_secret: str = field(repr=False)

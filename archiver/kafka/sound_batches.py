@@ -26,6 +26,7 @@ class SoundBatch:
 
 
 def sound_batch(data: memoryview, position: int = 0) -> SoundBatch | None:
+    """Return None if the batch is corrupt or truncated."""
     if len(data) - position <= _MAGIC_AT:
         return None
     magic, base = data[position + _MAGIC_AT], int.from_bytes(data[position : position + 8], "big", signed=True)

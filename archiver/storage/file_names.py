@@ -60,4 +60,5 @@ class DataFileName:
 
     @property
     def created_ms(self) -> int:
+        """In ms since 1970, by the writer's clock."""
         return int(ULID.from_str(self.ulid).milliseconds)

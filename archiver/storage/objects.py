@@ -112,6 +112,7 @@ class ObjectStore:
         return self._attempt(lambda: self.input(path), "open", path)
 
     def opened(self, path: str, stream: InputStream) -> ListedObject:
+        """Return size and time of change as of when `stream` was opened."""
         metadata = stream.metadata() if isinstance(stream, NativeFile) else {}
         try:
             changed = datetime.fromisoformat(metadata["Last-Modified"].decode())

@@ -124,7 +124,8 @@ class SegmentWriter(Protocol):
     def rows(self) -> int: ...
 
     @property
-    def size_bytes(self) -> int: ...
+    def size_bytes(self) -> int:
+        """Bytes written plus an estimate of buffered rows. Never falls."""
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Append rows. The file claims to be sorted if they come in order.
@@ -164,7 +165,8 @@ class SegmentReader(Protocol):
         """Size and time of change when opened. Raises subclasses of StorageError."""
 
     @property
-    def schema(self) -> pa.Schema: ...
+    def schema(self) -> pa.Schema:
+        """Columns in the file's order, with field ids in their metadata."""
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
         """Return the blocks that may hold these rows."""
@@ -199,7 +201,8 @@ class SegmentReader(Protocol):
         Return the ids to `read` (None: all); every other column is as written. Raises nothing.
         """
 
-    def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]: ...
+    def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]:
+        """Return numbers of non-null values by field id, if known."""
 
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
         """Return inclusive bounds of integers, texts (UTF-8) or bytes. None if unknown."""

@@ -39,6 +39,7 @@ class SpoolFile:
         return pa.OSFile(self._open_path, "wb")
 
     def reader(self) -> BinaryIO:
+        """Return a stream that the caller closes."""
         stream = os.fdopen(os.dup(self._descriptor), "rb")
         stream.seek(0)
         return stream

@@ -17,6 +17,8 @@ from archiver.wire.wrapper import inflate_wrapper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBatches:
+    """`error` must be raised after the batches."""
+
     headers: npt.NDArray[Any]
     next_range_seen: bool
     error: CorruptBatch | None

@@ -55,6 +55,7 @@ def _member(payload: memoryview, limit: int) -> tuple[int, int]:
 
 
 def lz4_end(payload: memoryview, _limit: int) -> int:
+    """Return 0 if there is no whole frame."""
     if len(payload) <= _LZ4_FLAGS_AT or payload[: len(_LZ4_MAGIC)].tobytes() != _LZ4_MAGIC:
         return 0
     flags = payload[_LZ4_FLAGS_AT]

@@ -39,4 +39,5 @@ class AbortedTransactions:
         self._open.pop(producer_id, None)
 
     def remaining(self) -> tuple[AbortedTransaction, ...]:
+        """Return transactions without their abort marker, for the next decoding."""
         return (*self._open.values(), *self._ahead)

@@ -14,6 +14,7 @@ from schema_mapping.columns.zeros import NO_BYTES, zeros
 
 
 def assemble(root: StructOutput, decoder: AvroDecoder) -> pa.StructArray:
+    """Take the decoder's columns: call it once."""
     return _Columns(decoder).build(root, ROOT_SPACE)
 
 

@@ -25,6 +25,7 @@ from schema_mapping.avro.types import (
 
 
 def normal_text(types: AvroTypes) -> str:
+    """Schemas with equal texts have equal bytes and columns."""
     return json.dumps(_Writing(types).of(types.root), separators=(",", ":"))
 
 

@@ -16,6 +16,7 @@ WIDEST = 16
 
 
 def assemble(layout: StructLayout, decoder: Decoder) -> pa.StructArray:
+    """Take the decoder's columns: call it once."""
     return _Assembly(decoder).build(layout)
 
 

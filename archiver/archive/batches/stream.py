@@ -75,6 +75,7 @@ class BatchStream:
         return self.offset >= self.end
 
     def take(self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]) -> TakenBatches:
+        """Return batches that fit into `max_bytes`; with `must_give` at least one."""
         taken = TakenBatches()
         left = max_bytes
         try:

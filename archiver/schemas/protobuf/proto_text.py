@@ -26,6 +26,8 @@ _TAB: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Span:
+    """Byte offsets; `end` is exclusive."""
+
     start: int
     end: int
 

@@ -51,6 +51,7 @@ class ChunkSpan:
         return cls(start, start + chunk.total_compressed_size, chunk.num_values)
 
     def counted(self, pages: memoryview) -> int | None:
+        """Count values as pyarrow does. None if a header is invalid."""
         count = at = 0
         try:
             while count < self.values and at < len(pages):

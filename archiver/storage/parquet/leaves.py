@@ -40,6 +40,7 @@ class ParquetLeaf:
     steps: tuple[int, ...]
 
     def values(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Null below a null struct. Not for repeated columns."""
         column = rows.column(self.steps[0])
         return pc.struct_field(column, self.steps[1:]) if self.steps[1:] else column
 
