@@ -1,7 +1,6 @@
-"""`archiver journal sum`: sum up old entries of journals and audit trails. Needs the journal's store alone (ADR 55).
+"""`archiver journal sum`: sum up old entries of journals and audit trails. Needs only the journal's store (ADR 55).
 
-Jobs do the same by themselves now and then. It may run beside them and beside another of its kind, and may be killed at
-any moment and run again.
+Jobs do this from time to time. Safe beside them and beside itself, and safe to kill and repeat.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ LEAST: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSums:
-    """What was done to the journal of one table. `packed` are objects of its audit trail.
+    """The result for one table's journal. `packed` counts objects of its audit trail.
 
-    `error` is why not all was done.
+    `error` is why the work is incomplete.
     """
 
     table: str
@@ -40,9 +39,9 @@ class TableSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumJournals:
-    """Sums up the journals of `topics`, or every journal below the configured root.
+    """Sum up the journals of `topics`, by default all below the configured root.
 
-    Entries younger than `older_than` seconds stay alone. A dry run reads, and changes nothing.
+    Entries younger than `older_than` seconds are left. A dry run only reads.
     """
 
     config: Config
@@ -51,7 +50,7 @@ class SumJournals:
     dry_run: bool = False
 
     def run(self, done: Callable[[TableSums], None]) -> bool:
-        """Go from journal to journal, and tell each. Whether all was done; the failure of one is in what is told."""
+        """Sum up each journal and report it to `done`. Return whether all succeeded."""
         journals = tuple(self._journals())
         succeeded = True
         for table, uuid, journal in journals:

@@ -1,7 +1,7 @@
-"""The columns of a rewritten file: those of a mapping, and all others that the old file had.
+"""The columns of a rewritten file: those of a mapping and the remaining ones of the old file.
 
-So rows of several schema versions fit into one file and none loses a cell. Fields are matched by id, at any depth.
-If two types differ, the wider one is taken.
+Rows of several schema versions fit without losing a cell. Fields match by id at any depth; the wider of two types is
+taken.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _WIDER = {
 def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -> pa.Schema:
     """The columns of both.
 
-    The mapping's columns keep their names. The others get those of `names` (by id), or keep their own. UpkeepError if a
-    column is a struct, map or list in one of them only.
+    Mapping columns keep their names; other columns get those of `names` (by id) or keep theirs. Raises UpkeepError if a
+    column is a struct, map or list in only one of them.
     """
     return pa.schema(_merged(mapping, file, names))
 

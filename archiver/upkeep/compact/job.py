@@ -1,9 +1,7 @@
-"""`archiver compact`: small, overlapping and partly deleted files become few files in the order of the stream.
+"""`archiver compact`: rewrite small, overlapping and partly deleted files as few sorted files.
 
-On request files of older partition specs go to the table's current one.
-
-The records stay the same, byte for byte: new files are read back, and their digests must be those of the rows that they
-replace. It can run beside archivers, reprocessing, expiry and other engines.
+Records stay the same, byte for byte: new files are read back, and their digests must equal those of the replaced rows.
+Safe beside archivers, reprocessing, expiry and other engines.
 """
 
 from __future__ import annotations
@@ -44,10 +42,10 @@ LEAST_HELD = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a run is asked for. None stands for what the topic's settings say.
+    """The options of a run. None means the topic's setting.
 
-    `held_bytes` bounds the rows of a task that wait for others in memory. `saves_work` is that of `Limits`.
-    `repartition` moves files of older partition specs to the table's current one.
+    `held_bytes` bounds a task's buffered rows in memory. `repartition` moves files of older partition specs to the
+    current one.
     """
 
     target_bytes: int | None = None
@@ -67,9 +65,9 @@ class Wish:
 
 
 class Compact:
-    """Compacts the tables of `topics` (default: all that the registry knows and the configuration has).
+    """Compact the tables of `topics`, by default all that are registered and configured.
 
-    `engine` gives the engine, by default Spark, only if there is work. A dry run only says what would be done.
+    `engine` is called only if there is work; the default is Spark. A dry run only reports.
     """
 
     def __init__(
@@ -94,10 +92,9 @@ class Compact:
         self._formats = formats
 
     def run(self) -> CompactReport:
-        """Compact, topic by topic.
+        """Compact topic by topic.
 
-        Raises errors of the configuration and of the servers. The failure of one topic, or of one group of files, is in
-        the report, and the others go on.
+        Raises errors of the configuration and of servers. Failures of a topic or a group are in the report.
         """
         started = time.monotonic()
         engines = EngineChoice(self._config.spark, starts=self._engine)
@@ -137,7 +134,6 @@ class Compact:
         report: TopicCompaction,
         engines: EngineChoice,
     ) -> Rounds:
-        """The work in one topic."""
         work = TableWork.of(self._config, archived.table, registry, catalog)
         wish, settings = self._wish, archived.config
         places = self._places(archived) if wish.repartition else None
@@ -163,7 +159,8 @@ class Compact:
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
         """The table's current partitions.
 
-        PartitioningChanged where others changed them, ConfigError where the configuration means others.
+        Raises PartitioningChanged if another engine changed them, ConfigError if the configuration names different
+        ones.
         """
         table = archived.table
         check_partitioning(archived.config, table)

@@ -1,6 +1,6 @@
-"""The new files of offsets that follow each other, while they are written: one, or one for each table partition.
+"""The new files of a stretch of offsets while they are written: one, or one for each table partition.
 
-`NewFiles` decides where such offsets start and end. Nothing here uploads.
+`NewFiles` decides about start and end, and uploads.
 """
 
 from __future__ import annotations
@@ -30,24 +30,22 @@ from catalog.recognition import Recognition
 
 
 class OpenFiles(Protocol):
-    """Files that are being written."""
-
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows. Raises the leaves of StorageError."""
+        """Append rows. Raises StorageError."""
 
     def is_full(self) -> bool:
-        """Whether a file has its target size, or all of them take the room in the spool."""
+        """Whether a file has its target size, or all files together fill the spool's room."""
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Write the files to their ends, each once the one before was taken. Together they have all rows of `spans`."""
+        """Finish the files lazily: each when the one before was taken. Together they have all rows of `spans`."""
 
     def abort(self) -> None:
-        """Drop what isn't finished."""
+        """Drop unfinished files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """What the new files of one Kafka partition have in common. `sources` are the old files."""
+    """What the new files of one Kafka partition share. `sources` are the old files."""
 
     target: CompactTarget
     spool: TaskSpool
@@ -57,12 +55,11 @@ class Making:
     partition: int
 
     def start(self, file_id: str | None = None) -> RewrittenFile:
-        """Start a file in the spool."""
         files = self.target.files
         return RewrittenFile(files, self.spool, self.layout, form=files.formats.densest, file_id=file_id)
 
     def origin(self, spans: Sequence[KeptSpan], *, files: int = 1, range_id: str = "") -> SegmentOrigin | None:
-        """The range that footers name. None where the files lack records of it, or have several ranges."""
+        """The range that footers name, None if the files lack records of it or have several ranges."""
         origin = self.sources[0].reader.metadata.origin
         if origin is None or not is_one_range(spans):
             return None
@@ -78,14 +75,13 @@ class Making:
         )
 
     def records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The records of rows."""
         return self.assembler.records(rows, self.assembler.kafka(rows))
 
 
 class OneFile:
     """All rows in one file, in the table partition of the old files.
 
-    With `is_alone` it has all rows of these: the digest is theirs. Else it is computed.
+    With `is_alone` it has all of their rows and takes their digest; otherwise the digest is computed.
     """
 
     def __init__(self, making: Making, *, is_alone: bool) -> None:
@@ -94,7 +90,6 @@ class OneFile:
         self._file = making.start()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
         self._file.write(rows, None if self._is_alone else self._making.records(rows))
 
     def is_full(self) -> bool:
@@ -102,7 +97,6 @@ class OneFile:
         return not self._is_alone and self._file.size_bytes >= self._making.target.target_bytes
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Write the file to its end."""
         sources = self._making.sources
         folder = sources[0].source.file.path.rpartition("/")[0]
         self._file.close(
@@ -117,14 +111,13 @@ class OneFile:
         yield self._file
 
     def abort(self) -> None:
-        """Drop the file."""
         self._file.abort()
 
 
 class FilesByPartition:
-    """A file for each table partition that the rows belong to by another spec than the old files'.
+    """One file for each table partition, by another spec than that of the old files.
 
-    Rows wait in memory and in the spool, and one file is written at a time, whatever the number of partitions.
+    Rows are buffered in memory and in the spool, and files are written one at a time.
     """
 
     def __init__(self, making: Making, places: NewPlaces) -> None:
@@ -139,16 +132,15 @@ class FilesByPartition:
         )
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
         self._rows.add(rows, self._making.records(rows), None)
 
     def is_full(self) -> bool:
-        """Whether the largest file has its target size, or all of them take the room, or they are very many."""
+        """Whether the largest file has its target size, the files fill the room, or there are very many."""
         rows, target = self._rows, self._making.target
         return rows.is_full or rows.largest_bytes >= target.target_bytes or rows.size_bytes >= self._places.room
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Write the files, each once the one before was taken."""
+        """Write the files lazily, each when the one before was taken."""
         count, range_id = len(self._rows), new_id()
         origin = self._making.origin(spans, files=count, range_id=range_id if count > 1 else "")
         for number, part in enumerate(self._rows.parts()):
@@ -176,14 +168,14 @@ class FilesByPartition:
         return file
 
     def abort(self) -> None:
-        """Drop what isn't finished, and all rows that wait."""
+        """Drop unfinished files and buffered rows."""
         if self._file is not None:
             self._file.abort()
             self._file = None
         self._rows.close()
 
     def _time(self, values: Values) -> int | None:
-        """The value of the ingest timestamp's partition. None where the table has no such partition."""
+        """The partition value of the ingest timestamp, None if the table has no such partition."""
         partitioning = self._places.partitioning
         if partitioning.time is None:
             return None
@@ -199,7 +191,7 @@ class FilesByPartition:
 
 
 def _time_value(values: Sequence[object]) -> int:
-    """The time partition, as the file's description wants one. The manifest takes the old files' whole partition."""
+    """The time partition for the file's description. The manifest takes the old files' whole partition."""
     return next((each for each in values if isinstance(each, int)), 0)
 
 

@@ -15,9 +15,9 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """How much was put together: old files and new ones. `removed` rows had been deleted, and are in no new file.
+    """Totals of old and new files. `removed` rows were deleted and are in no new file.
 
-    `moved` of the old files went to other partitions of the table.
+    `moved` counts old files that moved to other table partitions.
     """
 
     files_before: int = 0
@@ -31,7 +31,6 @@ class Merged:
 
     @classmethod
     def of(cls, group: FileGroup, result: GroupResult) -> Merged:
-        """What became of one group."""
         return cls(
             files_before=len(group.files),
             files_after=result.files,
@@ -58,13 +57,12 @@ class Merged:
 
 @dataclass(slots=True, kw_only=True)
 class TopicCompaction:
-    """What was chosen in a topic's table, and what was done. It grows while the job works.
+    """What was chosen and done in a topic's table. Filled during the run.
 
-    `files` were in the table at the beginning, `small_files` of them below the size from which a file stays. Such files
-    are merged from `min_files` of them on. `planned` are the groups chosen at first; later rounds may find other
-    groups. `again` counts groups that were discarded because other engines changed their files. `partitioned_by` are
-    the transforms and field ids of the partitions that files move to, None if none do. `failures` are by the paths of
-    the files that stay because of them.
+    `files` counts the table's files at the start, `small_files` those below the size limit, which are merged if there
+    are `min_files`. `planned` are the groups of the first choice. `again` counts groups discarded because other engines
+    changed their files. `partitioned_by` are the transforms and field ids of the partitions that files move to, if any.
+    `failures` are by the paths of the files that stay.
     """
 
     topic: str
@@ -84,43 +82,40 @@ class TopicCompaction:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every group that was taken up could be put together."""
         return self.error is None and not self.failures
 
     @property
     def planned_files(self) -> int:
-        """How many files were chosen at first."""
+        """The number of files chosen at first."""
         return sum(len(each.files) for each in self.planned)
 
     @property
     def planned_bytes(self) -> int:
-        """The bytes of these files."""
         return sum(each.size_bytes for each in self.planned)
 
     @property
     def planned_moves(self) -> int:
-        """How many of these files go to other partitions of the table."""
+        """The number of chosen files that move to other table partitions."""
         return sum(len(each.files) for each in self.planned if each.is_moved)
 
     @property
     def planned_move_bytes(self) -> int:
-        """The bytes of those."""
         return sum(each.size_bytes for each in self.planned if each.is_moved)
 
     @property
     def expected_files(self) -> int:
-        """About how many files they become, by their size. Those that move may become many more."""
+        """Estimate the number of new files by size. Files that move may become many more."""
         return sum(each.expected_files(self.target_bytes) for each in self.planned)
 
     @property
     def reasons(self) -> Counter[Reason]:
-        """How many of the chosen groups have each reason."""
+        """The number of chosen groups by reason."""
         return Counter(reason for each in self.planned for reason in each.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactReport:
-    """What a compaction did in all topics."""
+    """The results of all topics."""
 
     topics: tuple[TopicCompaction, ...]
     dry_run: bool
@@ -128,18 +123,16 @@ class CompactReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether nothing failed."""
         return all(each.succeeded for each in self.topics)
 
     @property
     def done(self) -> Merged:
-        """What was done in all topics together."""
         return sum((each.done for each in self.topics), Merged())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsChosen:
-    """These groups are to be put together. They are chosen again where others changed the table meanwhile."""
+    """These groups are to be merged. Groups that other engines change are chosen again."""
 
     topic: str
     groups: Sequence[FileGroup]
@@ -147,8 +140,6 @@ class GroupsChosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMerged:
-    """The new files of a group are uploaded and read back. They aren't in the table yet."""
-
     topic: str
     group: FileGroup
     result: GroupResult
@@ -156,7 +147,7 @@ class GroupMerged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFailed:
-    """These files of a Kafka partition stay as they are: they could not be put together. Without them, a topic."""
+    """These files of a Kafka partition stay as they are. Without paths, the topic failed."""
 
     topic: str
     paths: tuple[str, ...]
@@ -166,7 +157,7 @@ class GroupFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsCommitted:
-    """New files took the place of old ones in the table."""
+    """New files replaced old ones in the table."""
 
     topic: str
     commit_id: str
@@ -175,8 +166,6 @@ class GroupsCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactFinished:
-    """The compaction is over."""
-
     report: CompactReport
 
 

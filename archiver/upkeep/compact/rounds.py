@@ -1,7 +1,7 @@
-"""The rounds of one topic's compaction: choose, merge and commit until nothing is left to choose.
+"""The rounds of one topic's compaction: choose, merge and commit until nothing is left.
 
-Others may change the table meanwhile. Groups of which a file is gone, or has other deletes, are chosen again; their new
-files become orphans. Every commit asserts the snapshot that it was made on, so it never undoes commits of others.
+Groups whose files or deletes other engines change are chosen again; their new files become orphans. Each commit asserts
+the snapshot it was made on, so it never undoes other commits.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _One = TypeVar("_One")
 
 
 class Rounds:
-    """The rounds of one run in one topic. `report` grows with them."""
+    """The rounds of one run in one topic. Fills `report`."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class Rounds:
         self._spared = False
 
     def plan(self, table: ArchiveTable, *, settles: bool) -> tuple[FileGroup, ...]:
-        """Choose the groups of the current snapshot, without those that failed in this run.
+        """Choose groups in the current snapshot, without those that failed in this run.
 
-        Unless it `settles` what is in the table and not yet recorded, files of that count as files of others.
+        Unless it `settles` unrecorded commits, their files count as files of other engines.
         """
         topic, work = table.topic, self._work
         self._check_spec(table)
@@ -114,7 +114,7 @@ class Rounds:
         return tuple(each for each in chosen if largest is None or each.size_bytes <= largest)
 
     def _may_have_deletes(self, file: TableFile, deletes: DeleteFiles) -> bool:
-        """Whether rows of a file may be deleted. A file whose delete files can't be read stays as it is."""
+        """Whether rows of a file may be deleted. A file with unreadable delete files stays as it is."""
         try:
             return bool(file.equality_deletes) or len(deletes.read(file).positions) > 0
         except ContextError as error:
@@ -125,7 +125,7 @@ class Rounds:
             return True
 
     def run(self, table: ArchiveTable) -> None:
-        """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
+        """Choose, merge and commit. Failures of groups are in the report."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             table = self._work.catalog.reload(table)  # an erasure waits for runs only that began before it
             for _ in range(ROUNDS):
@@ -165,7 +165,7 @@ class Rounds:
                     self._fail(group, outcome.error)
 
     def _check_spec(self, table: ArchiveTable) -> None:
-        """PartitioningChanged where the table has another partition spec than files move to: they would move twice."""
+        """Raise PartitioningChanged if the spec changed during the run: files would move twice."""
         places = self._target.places
         if places is not None and table.iceberg.metadata.default_spec_id != places.spec_id:
             raise PartitioningChanged(
@@ -191,12 +191,12 @@ class Rounds:
                 return
 
     def _is_beyond(self, group: FileGroup) -> bool:
-        """Whether the group has more bytes than are left. The first group is taken up whatever it has."""
+        """Whether the group has more bytes than are left. The first group is never beyond."""
         most = self._budget.most_bytes
         return most is not None and self._bytes > 0 and self._bytes + group.size_bytes > most
 
     def _commit(self, table: ArchiveTable) -> bool:
-        """Commit what was merged; return whether some of it was made in vain, so that it has to be chosen again."""
+        """Commit the merged groups; return whether some were discarded and must be chosen again."""
         merged, self._merged = self._merged, []
         in_vain = False
         while merged:
@@ -236,7 +236,7 @@ class Rounds:
         return put_in_place(self._work, table, rewrite, known)
 
     def _fail(self, group: FileGroup, error: ContextError) -> None:
-        """Leave a group alone. Of one file that is at fault only this: the others are chosen again."""
+        """Leave a group alone. If one file is at fault, only this file is left."""
         path = None if error.retryable else blamed_file(error, group.paths)
         self._spared |= path is not None and len(group.files) > 1
         self._note_failure(group.paths if path is None else (path,), error, group.files[0].partition)

@@ -12,10 +12,10 @@ from catalog.partitioning import Partitioning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPlaces:
-    """The partitions that files move to: those of the table's current spec, whose id is `spec_id`.
+    """The current spec's partitions, to which files move.
 
     `data_location` is the folder above the partition folders. A task ends files before they take more than about `room`
-    in the spool.
+    bytes in the spool.
     """
 
     spec_id: int
@@ -29,7 +29,7 @@ class NewPlaces:
         return self.partitioning.by
 
     def folder(self, time_value: int | None) -> str:
-        """The folder of a partition of the ingest timestamp. Values of columns are in no path."""
+        """The folder of an ingest timestamp's partition. Column values appear in no path."""
         time = self.partitioning.time
         if time is None or time_value is None:
             return self.data_location
@@ -40,8 +40,7 @@ class NewPlaces:
 class CompactTarget:
     """How files are rewritten, and the size of new ones.
 
-    Rows that wait for other rows of a group take at most `held_bytes` of a task's memory. `places` are the partitions
-    that groups of other specs move to, if any do.
+    Buffered rows take at most `held_bytes` of a task's memory. `places` is set if groups move to another spec.
     """
 
     files: RewriteTarget
@@ -50,6 +49,6 @@ class CompactTarget:
     places: NewPlaces | None = None
 
     def for_tasks(self, at_once: int) -> Self:
-        """Return the target of `at_once` tasks, which share the spool."""
+        """The target for each of `at_once` tasks, which share the spool."""
         places = self.places
         return replace(self, places=None if places is None else replace(places, room=places.room // at_once))

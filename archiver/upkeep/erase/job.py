@@ -1,8 +1,7 @@
-"""`archiver erase`: take records out of an archive for good.
+"""`archiver erase`: remove records from an archive for good.
 
-Files with such records are written anew without them. Then old snapshots are expired at once, and every object that had
-the records is deleted. What can't be deleted yet is named, and `--finish` goes on with it. It may run beside an
-archiver, and may be killed at any moment and run again.
+Rewrites files without the records, expires old snapshots at once and deletes every object that had them. Objects that
+can't be deleted yet are named; `--finish` continues. Safe beside an archiver, and safe to kill and repeat.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ from catalog.registry.erased_offsets import CONDITION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseOptions:
-    """`grace` is for how many seconds readers of older snapshots keep their files. A dry run changes nothing.
+    """`grace` is for how many seconds readers of older snapshots keep their files.
 
-    `expires_owned` decides about snapshots with erased records that the table's owner keeps by `history.expire.*`. By
-    default they stay, and so does the erasure.
+    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep. By default
+    they stay, and the erasure stays open.
     """
 
     grace: float = 0.0
@@ -59,10 +58,10 @@ class EraseOptions:
 
 
 class Erase:
-    """Erases the records of a topic that a condition holds for, as far as they are archived or staged by now.
+    """Erase the matching records of a topic that are archived or staged now.
 
-    Without a condition it goes on with erasures that aren't finished. `agreed` are spans of records that consent
-    was given to already: the question comes only if other records are found.
+    Without a condition, continue unfinished erasures. `agreed` are spans that already have consent: the question comes
+    only if other records are found.
     """
 
     def __init__(
@@ -91,13 +90,10 @@ class Erase:
         self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=agreed)
 
     def run(self) -> EraseReport:
-        """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
+        """Erase. Files that fail are in the report; errors that stop the whole erasure are raised.
 
-        FilesShared if the table's owner forbids the deletion of files: nothing is changed then, either.
-
-        ConfigError where this machine's clock isn't that of Postgres.
-
-        Raises what stops the whole erasure. Files that fail are in the report, and the others go on.
+        Raises RecordsHeld if a legal hold covers records and FilesShared if the owner forbids deleting files, both
+        before any change; ConfigError if this machine's clock differs from that of Postgres.
         """
         started = time.monotonic()
         with ExitStack() as closing:
@@ -159,7 +155,7 @@ class Erase:
             report.erasure, report.condition_hash, report.salt = erasure, told, salt
 
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
-        """Check the condition against the table, and bring what is staged into it."""
+        """Check the condition against the table, and commit staged ranges."""
         columns = {}
         if isinstance(where, Where):
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
@@ -173,7 +169,7 @@ class Erase:
         return Matching(where, {each: end for each, end in ends.items() if where.bounds(each) is not None}, columns)
 
     def _ask(self, work: TopicErasure, condition: Matching | AtOffsets, report: EraseReport) -> None:
-        """Search without writing anything, and ask about what was found."""
+        """Search without writing, and ask about the result."""
         preview = EraseReport(topic=report.topic, table=report.table, dry_run=True)
         erase_rows(work, condition, preview, erasure="", value={}, dry_run=True)
         self._observer(RecordsFound(rows=preview.rows))
@@ -181,7 +177,7 @@ class Erase:
 
 
 def _check_archived(offsets: OffsetList, ends: Mapping[int, int], topic: str) -> None:
-    """Refuse a list with offsets that aren't archived: it may be that of another topic."""
+    """Raise ConfigError for offsets that aren't archived: the list may be that of another topic."""
     for partition, spans in offsets.spans.items():
         if spans[-1][1] > ends.get(partition, 0):
             raise ConfigError(

@@ -15,22 +15,19 @@ from schema_mapping.errors import ContextError
 
 @dataclass(slots=True, kw_only=True)
 class EraseReport:
-    """What an erasure found and did. It is filled during the run.
+    """What an erasure found and did. Filled during the run.
 
-    `spans` are the offsets that were found (partition, start, end), `offsets` how many these are by partition.
-    `salt` proves later which condition the `condition_hash` is of; it is kept nowhere. `copies` are uploads of dead
-    jobs that may hold some of the records and are too young to be deleted. `rewriters` are runs of other jobs that may
-    have read some before, and may still upload them. `finished` are the erasures of which no
-    object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`. `unsearched` are
-    those among them whose search was cut short: run them again with their condition. `given_up` are such ones that were
-    closed, because the search of a later one ended: nothing is said of their records.
+    `spans` (partition, start, end) are the offsets found, `offsets` their number by partition. `salt` proves the
+    condition of `condition_hash` and is stored nowhere. `copies` are uploads of dead jobs too young to delete.
+    `rewriters` are runs of other jobs that may still upload such records. `finished` erasures have no object left;
+    `unfinished` ones continue with `archiver erase TOPIC --finish`. `unsearched` ones must be run again with their
+    condition. `given_up` ones were closed because a later search ended.
 
-    `local` are files in this machine's spool that may hold some, and records that nothing else has.
-    `partition_columns` are the columns of keys and values that the table is partitioned by, or was: manifests of the
-    snapshot that erased have their values.
+    `local` are files in this machine's spool that may have erased records beside the only copy of other records.
+    `partition_columns` are the table's partition columns of keys and values: manifests have their values.
 
-    `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
-    columns, and theirs don't tell. `doubtful` are those of `finished` that left such records.
+    `unjudged` (partition, start, end) are records that stay but may match: the condition needs columns that they lack.
+    `doubtful` are finished erasures with such records.
     """
 
     topic: str
@@ -62,13 +59,13 @@ class EraseReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the records are gone from every object, or would be found."""
+        """Whether the records are gone from every object (dry run: would be found)."""
         is_known = not (self.failures or self.unjudged or self.doubtful)
         return is_known and not self.purged.failures and (self.dry_run or not self.unfinished)
 
     @property
     def unjudged_records(self) -> dict[int, int]:
-        """How many records couldn't be judged, by partition."""
+        """The number of unjudged records by partition."""
         found: dict[int, int] = {}
         for partition, start, end in self.unjudged:
             found[partition] = found.get(partition, 0) + end - start
@@ -77,7 +74,7 @@ class EraseReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedSnapshots:
-    """Snapshots have erased records, and the table's owner keeps them by these properties. Now the caller decides."""
+    """Snapshots with erased records that the owner's properties keep. The caller decides."""
 
     snapshots: tuple[Snapshot, ...]
     settings: Mapping[str, str]
@@ -85,7 +82,7 @@ class OwnedSnapshots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSearched:
-    """So many files may have such records, with so many bytes."""
+    """The files that may have such records, and their bytes."""
 
     files: int
     size_bytes: int
@@ -93,7 +90,7 @@ class FilesSearched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSearched:
-    """A file, or files that share ranges, were read, and written anew if they have such records."""
+    """Files that share ranges were searched, and rewritten if they have such records."""
 
     files: int
     rows: int
@@ -101,8 +98,6 @@ class FileSearched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsFound:
-    """The search before the question ended."""
-
     rows: int
 
 
@@ -116,8 +111,6 @@ class EraseFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseFinished:
-    """The run is over."""
-
     report: EraseReport
 
 

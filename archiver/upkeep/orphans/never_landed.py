@@ -1,13 +1,12 @@
-"""Which orphans no snapshot of a table ever named. They alone may go while the owner forbids the deletion of files.
+"""The orphans that no snapshot of a table ever named; only they may be deleted if the owner forbids deleting files.
 
-A snapshot that has expired leaves nothing that says what it named, and another table may still have it. So only the
-time since which no snapshot expired counts: each snapshot has a sequence number of its own, one higher than the last. A
-file that was made after that, and that no retained snapshot names, never was in the table. The table alone says so: the
-registry may have been rebuilt, and the journal may be younger than the table.
+An expired snapshot leaves no record of what it named, and another table may still have it. So a file counts only if it
+was made after the last snapshot expired (sequence numbers without a gap) and no retained snapshot names it. Only the
+table is used: the registry may be rebuilt, and the journal younger than the table.
 
-A table that was restored from an older metadata file gives numbers again. So a manifest counts only if each data file
-that it names was added by a retained snapshot as well, or never was in the table either. A file that a refill brought
-back was in the table before, and its former manifest, too.
+A table restored from older metadata reuses sequence numbers. So a manifest counts only if each data file in it was
+added by a retained snapshot or never was in the table. Files brought back by a refill, and their former manifests, were
+in the table before.
 """
 
 from __future__ import annotations
@@ -41,10 +40,9 @@ _SEQUENCE: Final = "sequence-number"
 
 
 def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Container[str]) -> frozenset[str]:
-    """Return the paths of the orphans of which it is certain that no snapshot ever named them.
+    """The paths of the orphans that certainly no snapshot ever named.
 
-    `references` are the names of the files that retained snapshots name, so none of `orphans`. Raises subclasses of
-    StorageError.
+    `references` are the names in retained snapshots. Raises StorageError.
     """
     metadata = table.iceberg.metadata
     last = metadata.next_sequence_number() - 1
@@ -67,7 +65,7 @@ def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Con
 
 
 def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]:
-    """The names of the data files in manifests of a list that no snapshot has. Manifests that are gone name nothing."""
+    """The names of data files in the manifests of a list without a snapshot. Manifests that are gone are skipped."""
     for manifest in listed_by(path, io):
         if file_name(manifest.manifest_path) not in references:
             with suppress(ObjectMissing):
@@ -75,7 +73,7 @@ def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]
 
 
 def _brought_back(table: ArchiveTable) -> frozenset[str]:
-    """The names of the files that retained refills added."""
+    """The names of files that retained refills added."""
     return frozenset(
         file_name(entry.data_file.file_path)
         for snapshot in table.iceberg.metadata.snapshots
@@ -88,7 +86,7 @@ def _brought_back(table: ArchiveTable) -> frozenset[str]:
 
 
 def _is_young(each: Orphan, since_ms: int | None) -> bool:
-    """Whether a data file was named after the last snapshot expired. What a rewrite replaced was in the table."""
+    """Whether a data file was named after the last expiry. Files that a rewrite replaced were in the table."""
     name = DataFileName.parse(each.name)
     if name is None or since_ms is None or each.kind is OrphanKind.REPLACED:
         return False
@@ -96,13 +94,13 @@ def _is_young(each: Orphan, since_ms: int | None) -> bool:
 
 
 def _is_of(each: Orphan, attempts: set[UUID]) -> bool:
-    """Whether a manifest belongs to one of these attempts to commit. All files of an attempt have its UUID."""
+    """Whether a manifest belongs to one of these commit attempts, by its UUID."""
     name = ManifestName.of(each.name)
     return name is not None and name.uuid in attempts
 
 
 def _unbroken(metadata: TableMetadata, last: int) -> dict[int, Snapshot]:
-    """The retained snapshots by sequence number, from the last one back to the first that is missing."""
+    """The retained snapshots by sequence number, from the last back to the first missing one."""
     known = {one.sequence_number: one for one in metadata.snapshots}
     found: dict[int, Snapshot] = {}
     at = last
@@ -120,7 +118,7 @@ def _since_ms(unbroken: dict[int, Snapshot], last: int) -> int | None:
 
 
 def _sequence_of(io: FileIO, path: str) -> int | None:
-    """The sequence number in the header of a manifest list. None if it can't be read, or the list is gone."""
+    """The sequence number in the header of a manifest list, None if it can't be read or is gone."""
     try:
         with AvroFile[ManifestFile](io.new_input(path)) as reader:
             text = str(reader.header.meta.get(_SEQUENCE, ""))

@@ -1,4 +1,4 @@
-"""The report of a search for orphans, and the events of the search."""
+"""The report of a search for orphans, and its events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schema_mapping.errors import ContextError
 
 
 class OrphanKind(StrEnum):
-    """Why nothing refers to a file of ours."""
+    """Why nothing refers to a file of the archiver."""
 
     UNKNOWN = "unknown"
     """A data file that the registry does not know: its job died between upload and staging."""
@@ -27,7 +27,7 @@ class OrphanKind(StrEnum):
 
 
 class KeptFor(StrEnum):
-    """Why a file of ours that no snapshot refers to is kept."""
+    """Why an unreferenced file of the archiver is kept."""
 
     AGE = "age"
     """It is too young."""
@@ -49,7 +49,7 @@ class KeptFor(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """An object that nothing refers to. `modified_ms` is when it was last written, in ms since 1970."""
+    """An object that nothing refers to. `modified_ms` is in ms since 1970."""
 
     path: str
     name: str
@@ -61,16 +61,16 @@ class Orphan:
 
     @property
     def modified(self) -> str:
-        """When it was last written, as text: `2026-01-31T00:00:00Z`."""
+        """The time of the last write: `2026-01-31T00:00:00Z`."""
         return datetime.fromtimestamp(self.modified_ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True, kw_only=True)
 class TopicOrphans:
-    """The orphans of one topic and what was done with them. It is filled during the run.
+    """The orphans of one topic and their fate. Filled during the run.
 
-    `shared` are orphans that the table's owner has forbidden to delete since they were found. `forgotten` are files
-    that left the table long ago and that somebody else deleted: the registry knew them still.
+    `shared` are orphans that the owner has since forbidden to delete. `forgotten` counts registered files that left the
+    table long ago and were deleted by others than the archiver.
     """
 
     topic: str
@@ -87,13 +87,13 @@ class TopicOrphans:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every object could be checked, and every orphan deleted if that was asked for."""
+        """Whether every object could be checked, and every orphan deleted if requested."""
         return self.error is None and not self.failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansReport:
-    """A run over all topics. `spool_folders` counts the folders that dead tasks left in the local spool."""
+    """A run over all topics. `spool_folders` counts folders that dead tasks left in the local spool."""
 
     topics: tuple[TopicOrphans, ...]
     deletes: bool
@@ -103,12 +103,11 @@ class OrphansReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every topic could be searched and cleaned."""
         return all(each.succeeded for each in self.topics)
 
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
-        """The number and bytes of the orphans of each kind."""
+        """Number and bytes of the orphans of each kind."""
         counted: dict[OrphanKind, tuple[int, int]] = {}
         for each in (one for topic in self.topics for one in topic.orphans):
             number, size = counted.get(each.kind, (0, 0))
@@ -118,7 +117,7 @@ class OrphansReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectsListed:
-    """The search looked at `objects` more objects of the topic's table."""
+    """The search checked `objects` more objects."""
 
     topic: str
     objects: int
@@ -126,7 +125,7 @@ class ObjectsListed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansFound:
-    """The search of a topic ended; it found `orphans` orphans."""
+    """The search of a topic ended."""
 
     topic: str
     orphans: int
@@ -134,7 +133,7 @@ class OrphansFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansRemoved:
-    """The removal dealt with `orphans` more: they were deleted, or found to be needed again."""
+    """`orphans` more were deleted, or found to be needed again."""
 
     topic: str
     orphans: int
@@ -142,7 +141,7 @@ class OrphansRemoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFailed:
-    """An object could not be looked at or deleted. Without a `path`, the topic could not be searched to its end."""
+    """An object could not be checked or deleted. Without a `path`, the topic's search failed."""
 
     topic: str
     path: str | None
@@ -151,8 +150,6 @@ class OrphanFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansFinished:
-    """The run over all topics is over."""
-
     report: OrphansReport
 
 

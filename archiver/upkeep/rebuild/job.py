@@ -1,7 +1,7 @@
-"""`archiver registry rebuild`: make the registry again from tables, journal and footers (docs/stored-files.md).
+"""`archiver registry rebuild`: restore the registry from tables, journal and footers (docs/stored-files.md).
 
-The tables say how far partitions are archived. Field ids and schema versions come from the journal, or are derived from
-the mappings in footers and checked against them. What the registry already knows stays.
+The tables define the archived offsets. Field ids and schema versions come from the journal, or from the mappings in
+footers, checked against the table. Existing registry rows stay.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltTopic:
-    """What was restored of a topic: schema versions, committed ranges, and ranges that wait for a commit.
+    """What was restored of a topic: schema versions, committed ranges, staged ranges.
 
-    `left` are files with offsets that the table lacks, which could not be shown to come next. `unknown` are archived
-    offsets (partition, start, end) that nothing but the table's rows shows.
+    `left` are files with offsets that the table lacks but not provably the next ones. `unknown` are archived offsets
+    (partition, start, end) shown only by the table's rows.
     """
 
     topic: str
@@ -63,9 +63,9 @@ class RebuiltTopic:
 
 
 class Rebuild:
-    """Rebuilds the registry for `topics` (default: every topic of the configuration that has a table).
+    """Rebuild the registry for `topics`, by default every configured topic with a table.
 
-    `starts` are the first offsets of partitions of one topic, which an operator vouches for.
+    `starts` are first offsets of one topic's partitions that an operator vouches for.
     """
 
     def __init__(
@@ -169,7 +169,6 @@ class Rebuild:
         registry: Registry,
         state: LedgerState,
     ) -> UnnamedRows:
-        """What finds the rows of files that name no range."""
         objects = ObjectStore.of_table(table.iceberg)
         mappings = VersionMappings({version.version: version.mapping for version in state.versions})
         return UnnamedRows(
@@ -186,7 +185,7 @@ class Rebuild:
         )
 
     def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:
-        """Where partitions continue, by table, registry, journal and operator. First offsets are kept again."""
+        """The end of each partition, by table, registry, journal and operator. First offsets are recorded again."""
         reached = {partition: each.next_offset for partition, each in registry.files.accepted_ends(table.topic).items()}
         for partition, each in table.offsets.items():
             reached[partition] = max(each.next_offset, reached.get(partition, 0))
@@ -218,7 +217,7 @@ class Rebuild:
         return state if state.newest >= table.ledger_version else self._configured(settings, table, state)
 
     def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
-        """The ledger with the configured schema as its newest version, if that gives exactly the table's columns."""
+        """The ledger with the configured schema as newest version, if it gives exactly the table's columns."""
         schemas = TopicSchemas.read(settings, self._config.schema_registry)
         assignment = assign(
             state,

@@ -10,7 +10,7 @@ from catalog.ranges.holes import Hole
 
 
 class Fate(StrEnum):
-    """What became of the rows of a hole, or would."""
+    """The actual or planned result for the rows of a hole."""
 
     FROM_FILE = "from_file"
     """They come from their file, which still exists."""
@@ -28,8 +28,7 @@ class Fate(StrEnum):
 class Mended:
     """A hole and the fate of `rows` of its rows.
 
-    `reason` says why rows are left missing, or why it is not proven that those which came back are the archived
-    records.
+    `reason` is why rows stay missing, or why restored rows are not proven to be the archived records.
     """
 
     hole: Hole
@@ -40,10 +39,7 @@ class Mended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefillReport:
-    """The refill of a topic. `was_back` says that its table had been set back.
-
-    Without a `commit_id` nothing was changed.
-    """
+    """The refill of a topic. `was_back` if its table had been rolled back. Without `commit_id` nothing changed."""
 
     topic: str
     table: str
@@ -53,19 +49,16 @@ class RefillReport:
     commit_id: str | None = None
 
     def of(self, *fates: Fate) -> tuple[Mended, ...]:
-        """The holes with these fates."""
         return tuple(each for each in self.mended if each.fate in fates)
 
     def rows(self, *fates: Fate) -> int:
-        """The rows with these fates."""
         return rows_of(self.of(*fates))
 
     @property
     def succeeded(self) -> bool:
-        """Whether no row is left missing."""
+        """Whether no row is missing."""
         return not self.of(Fate.LEFT)
 
 
 def rows_of(mended: Iterable[Mended]) -> int:
-    """The sum of their rows."""
     return sum(each.rows for each in mended)

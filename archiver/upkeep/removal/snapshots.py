@@ -1,4 +1,4 @@
-"""Which retained snapshots still refer to files that a removal took out, and which of them may be expired for it."""
+"""The retained snapshots that refer to removed files, and which of them may expire."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ READERS: Final = 8
 class HoldingSnapshots:
     """The snapshots that refer to some of the files.
 
-    Those of `going` may be expired, those of `young` not yet, and those of `others` never by us without being asked.
-    `owned` are kept by the owner's `settings`: the properties `history.expire.*` of the table. `named` are tags and
-    branches that have such snapshots, with these.
+    `going` may expire, `young` not yet, `others` (of other engines) only on request. `owned` are kept by the owner's
+    `settings` (`history.expire.*`). `named` are tags and branches with such snapshots.
     """
 
     going: tuple[Snapshot, ...] = ()
@@ -51,9 +50,8 @@ def holding_snapshots(
 ) -> HoldingSnapshots:
     """Find the snapshots that refer to files with these names.
 
-    One may be expired if it isn't the current one since before the time, is in no history of a tag or another branch,
-    isn't kept by the owner's `history.expire.*`, and ours, unless `with_others` says that all may be. Raises the leaves
-    of StorageError.
+    A snapshot may expire if it has not been current since `older_than_ms`, is in no history of a tag or other branch,
+    isn't kept by the owner's `history.expire.*`, and is the archiver's (unless `with_others`). Raises StorageError.
     """
     metadata = table.iceberg.metadata
     current_until = _current_until(metadata)
@@ -93,9 +91,9 @@ def holding_snapshots(
 
 
 def _current_until(metadata: TableMetadata) -> dict[int, int]:
-    """Until when each snapshot was what readers got: when another took its place, in ms since 1970.
+    """When each snapshot was replaced as the current one, in ms since 1970.
 
-    A snapshot that was never current counts from when it was made. So does one of which the log tells nothing.
+    Snapshots that were never current, or are missing in the log, count from their creation.
     """
     found = {one.snapshot_id: one.timestamp_ms for one in metadata.snapshots}
     for before, after in pairwise(metadata.snapshot_log):
@@ -110,7 +108,7 @@ def _current_until(metadata: TableMetadata) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleFile:
-    """A data file that a retained snapshot has and the current one hasn't, with the offsets that it may have."""
+    """A data file of a retained snapshot that the current one lacks, with its possible offsets."""
 
     path: str
     partition: int
@@ -119,9 +117,9 @@ class StaleFile:
 
 
 def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, int]]]) -> tuple[StaleFile, ...]:
-    """The stale files that may have erased offsets, whoever wrote them. Raises the leaves of StorageError.
+    """The stale files of any engine that may have erased offsets.
 
-    One without bounds may have any.
+    Files without bounds may have any. Raises StorageError.
     """
     snapshots = table.iceberg.metadata.snapshots
     current = table.iceberg.current_snapshot()

@@ -1,7 +1,6 @@
-"""`archiver reprocess`: decode poor rows again after a schema fix, and rewrite their files in one commit.
+"""`archiver reprocess`: decode poor rows again after a schema fix, and replace their files in one commit.
 
-Offsets, order and bytes of the records stay as they are. It can run beside an archiver: commits of others stay, and
-files that others rewrite meanwhile are planned again.
+Offsets, order and record bytes stay. Safe beside an archiver; files rewritten by other engines are planned again.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ from schema_mapping.row import part_formats, row_mapping_from_text
 
 
 class Reprocess:
-    """Decodes a topic's rows again: those with `__err__`, or those that `wanted` says.
+    """Decode a topic's rows again: those with `__err__`, or those that `wanted` selects.
 
-    `engine` is Spark by default, started only if there is work; a dry run of little work does it in this process.
+    `engine` is Spark by default, started only if there is work; a small dry run uses this process.
     """
 
     def __init__(
@@ -73,8 +72,7 @@ class Reprocess:
     def run(self) -> ReprocessReport:
         """Reprocess, and commit once.
 
-        Raises errors of the configuration, the schema or the servers. The failure of one file is in the report, and the
-        others go on.
+        Raises errors of configuration, schema and servers. A file's failure is in the report.
         """
         started = time.monotonic()
         engines = EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES if self._dry_run else -1)
@@ -123,7 +121,7 @@ class Reprocess:
         registry: Registry,
         catalog: TableCatalog,
     ) -> tuple[Rounds, Assignment]:
-        """Settle what an earlier run left, and store the columns in registry and journal. Not in a dry run."""
+        """Settle what an earlier run left, and store the columns in registry and journal, unless in a dry run."""
         manifests = ManifestReader(countable_ids(archived.table.schema), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
         work = TableWork(registry=registry, catalog=catalog, manifests=manifests, journal=journal)
@@ -156,7 +154,7 @@ class Reprocess:
         return rounds, assignment
 
     def _target(self, settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> RewriteTarget:
-        """The target of files with the columns that the table gets by the commit."""
+        """The target of files with the columns that the commit will add."""
         change = _change(settings, table, assignment)
         schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
         return replace(
@@ -178,7 +176,7 @@ class Reprocess:
 
 
 def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
-    """The schema versions without a schema for the keys, and those without one for the values."""
+    """The schema versions without a schema for keys, and for values."""
     formats = {each.version: part_formats(each.mapping) for each in assignment.state.versions}
     return {
         part: frozenset(version for version, those in formats.items() if those[name] == RAW_FORMAT)
@@ -187,7 +185,7 @@ def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
 
 
 def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
-    """The schema versions with columns, of keys and of values, that the mapping of today lacks."""
+    """The schema versions whose key or value columns the current mapping lacks."""
     rows = {each.version: row_mapping_from_text(each.mapping) for each in assignment.state.versions}
     today, raw = assignment.row, _raw_versions(assignment)
     key = {version for version, row in rows.items() if row.key.column_ids - today.key.column_ids}

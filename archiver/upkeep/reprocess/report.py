@@ -15,7 +15,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessReport:
-    """What a reprocessing found and did. `commit_id` is None where there was nothing to commit."""
+    """What a reprocessing found and did. `commit_id` is None if there was nothing to commit."""
 
     topic: str
     table: str
@@ -30,12 +30,12 @@ class ReprocessReport:
 
     @property
     def found(self) -> Counter[ErrorKind]:
-        """How many poor rows of those asked for were found, by kind."""
+        """The selected poor rows by kind."""
         return sum((each.found for each in self.results), Counter())
 
     @property
     def mended(self) -> Counter[ErrorKind]:
-        """How many of them no longer are, or would be."""
+        """The rows that improved (dry run: would improve), by kind."""
         return sum((each.mended for each in self.results), Counter())
 
     @property
@@ -45,20 +45,20 @@ class ReprocessReport:
 
     @property
     def files(self) -> int:
-        """How many files were rewritten, or would be."""
+        """The number of files rewritten (dry run: to rewrite)."""
         return sum(1 for each in self.results if each.mended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesPlanned:
-    """`files` files may have such rows. They are planned again where others changed the table meanwhile."""
+    """`files` files may have such rows. Repeated if other engines change the table."""
 
     files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReprocessed:
-    """A file was read, and rewritten where that helps."""
+    """A file was read, and rewritten if that improves rows."""
 
     result: FileResult
 
@@ -73,8 +73,6 @@ class FileFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessFinished:
-    """The reprocessing is over."""
-
     report: ReprocessReport
 
 

@@ -1,6 +1,6 @@
-"""`archiver expire`: moves the first offsets of a topic's archive on, and takes what lies before them out of its table.
+"""`archiver expire`: advance the first offsets of an archive, and remove older records from its table.
 
-Whole files go. Rows of a file that also has younger ones go only if that is asked for.
+Whole files are removed. Older rows of files with younger ones are removed only on request.
 """
 
 __all__ = ["chore", "cut", "job", "report"]

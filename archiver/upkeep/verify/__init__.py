@@ -1,9 +1,7 @@
-"""`archiver verify`: reads tables whole and shows that they have what was archived. Changes nothing.
+"""`archiver verify`: read tables whole and show that they have what was archived. Changes nothing.
 
-`job` runs `topic_run` for each topic: `sources` reads table (or `lost_catalog`), journal and registry, `evidence` makes
-ranges of them, `choice` selects some, `reading` has Spark tasks read files (`file`, `file_claims`, `tally`), going on
-where `state` says, `judge` decides range by range, `summaries` holds snapshots against both, `against_kafka` compares
-with the brokers. What comes out are `findings` in a `report`, written as a `document` and a `page`.
+Per topic: `sources` and `evidence` say what must be there, `choice` selects ranges, `reading` has files read, `judge`
+decides, `against_kafka` compares with the brokers; `findings` go into a `report`, written as a `document` and a `page`.
 """
 
 __all__ = ["choice", "document", "job", "report"]
