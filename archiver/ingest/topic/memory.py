@@ -1,4 +1,4 @@
-"""What the job remembers of a topic between its runs."""
+"""What the job remembers of a topic between runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
-    """How much an offset takes, since when records wait, and the partitions that are held up by one of their records.
+    """Offset sizes, waiting records, and partitions `held_up` by a record (schema registry, or a halt).
 
-    Such a record waits for the schema registry, or halts its topic. `proven` is what `Continuity` found out, `begun`
-    where partitions begin as far as the journal knows. `unproven` has the partitions whose leader proves no epochs.
+    `proven` is by `Continuity`, `begun` are journaled first offsets, `unproven` are partitions without epoch proofs.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)
