@@ -1,4 +1,4 @@
-"""What `status` says of a table's owner: settings that contradict the archiver's, and erasures that they keep open."""
+"""What `status` says of a table's owner: conflicting settings, and erasures they keep open."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenErasure:
-    """An erasure that isn't finished.
+    """An unfinished erasure.
 
-    `settings` are properties of the table that keep it open, and `snapshots` those that they keep. `is_searched` says
-    that all of its records were found.
+    `settings` (table properties) keep it open, with these `snapshots`. `is_searched` if all records were found.
     """
 
     id: str
@@ -28,12 +27,12 @@ class OpenErasure:
 
 
 def open_erasures(erasures: Mapping[str, Mapping[str, Any]], table: ArchiveTable | None) -> tuple[OpenErasure, ...]:
-    """Return the open erasures of a topic, by what the registry keeps of them and what the table says now."""
+    """A topic's open erasures by registry and table."""
     return tuple(_opened(each, value, table) for each, value in erasures.items())
 
 
 def owner_remarks(table: ArchiveTable | None, snapshot_retention: float) -> tuple[str, ...]:
-    """Return what the table's owner set against the archiver's settings, in words."""
+    """Owner settings that conflict with the archiver's, in words."""
     return () if table is None else owner_settings.owner_remarks(table, Retention(seconds=snapshot_retention))
 
 
