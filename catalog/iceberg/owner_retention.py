@@ -1,7 +1,6 @@
-"""Which snapshots the table's owner wants kept: the properties `history.expire.*`, as Iceberg's own expiry reads them.
+"""Snapshots that the owner's `history.expire.*` keep, as in Iceberg's expiry.
 
-They only ever keep more. The archiver never removes a tag or a branch, so `history.expire.max-ref-age-ms` keeps nothing
-that would go otherwise.
+The archiver removes no tags or branches, so `history.expire.max-ref-age-ms` has no effect.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRetention:
-    """How many of the newest snapshots of `main` stay, and until which age every snapshot stays.
+    """How many newest snapshots of `main` stay, and to which age, None if unset.
 
-    None if the owner doesn't say. `unreadable` are properties that are no numbers: then every snapshot stays.
+    With `unreadable` (non-numeric) properties every snapshot stays.
     """
 
     least: int | None = None
@@ -37,7 +36,7 @@ class OwnerRetention:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> Self:
-        """Read a table's properties. What is set for the branch `main` counts instead of them, as in Iceberg."""
+        """Read the properties. Settings of the branch `main` override them, as in Iceberg."""
         properties = metadata.properties
         main = metadata.refs.get(MAIN_BRANCH)
         least, age_ms = _number(properties, MIN_SNAPSHOTS), _number(properties, MAX_AGE)
@@ -50,12 +49,12 @@ class OwnerRetention:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The properties that keep snapshots, with the values that count."""
+        """The effective properties."""
         given = {MIN_SNAPSHOTS: self.least, MAX_AGE: self.age_ms}
         return {**{key: str(value) for key, value in given.items() if value is not None}, **self.unreadable}
 
     def kept(self, metadata: TableMetadata, *, now_ms: int) -> frozenset[int]:
-        """Return the ids of the snapshots that stay."""
+        """The ids of the snapshots that stay."""
         if self.unreadable:
             return frozenset(one.snapshot_id for one in metadata.snapshots)
         young = (

@@ -1,6 +1,6 @@
-"""Restore a topic's part of the registry from its table and journal (docs/stored-files.md).
+"""Restore a topic's registry rows from table and journal (docs/stored-files.md).
 
-What the registry already knows stays. Functions take a connection inside a transaction. They are safe to call again.
+Existing rows stay. Idempotent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from schema_mapping.columns.ledger import LedgerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """How many schema versions and ranges were missing and were added."""
+    """Numbers of added schema versions and ranges."""
 
     schema_versions: int
     ranges: int
@@ -39,7 +39,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """Where partitions begin, which records are held, and the spans that were erased, each with its commit."""
+    """First offsets, holds, and erased spans with their commit."""
 
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     holds: Sequence[Hold] = ()
@@ -47,7 +47,6 @@ class Retained:
 
 
 def restore_retained(connection: Connection, topic: TopicRow, known: Retained) -> None:
-    """Add what the table and its journal know of retention, holds and erasures."""
     first_offsets.restore(connection, topic, known.first_offsets, commit_id="rebuild")
     for hold in known.holds:
         holds.keep(connection, topic, hold)
@@ -66,9 +65,9 @@ def restore(
     ranges: Sequence[StoredRange],
     account: Sequence[Interval] = (),
 ) -> Restored:
-    """Add what is missing: the ledger up to `state`, ranges that are in the table, and what the table must have.
+    """Add the ledger up to `state`, the table's ranges, and the account.
 
-    RegistryError where the registry has another schema under one of the versions.
+    Raises RegistryError if a version has another schema.
     """
     topics.lock(connection, topic)
     if not files.accepted_ends(connection, topic):
