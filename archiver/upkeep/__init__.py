@@ -1,7 +1,6 @@
-"""Repairs of an archive and its registry, one package or module for each command.
+"""Repairs of an archive and its registry.
 
-Upkeep never changes the offsets or bytes of archived records. Only `retire` and `erase` remove records from tables;
-`holds` forbid it.
+Upkeep never changes offsets or bytes of archived records. Only `retire` and `erase` remove records; `holds` forbid it.
 """
 
 __all__ = [

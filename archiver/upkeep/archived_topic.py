@@ -32,17 +32,16 @@ class ArchivedTopic:
 
     @property
     def objects(self) -> ObjectStore:
-        """The object store, with the credentials that the catalog vended for the table."""
+        """With the credentials that the catalog vended for the table."""
         return ObjectStore.of_table(self.table.iceberg)
 
 
 def find_archived(
     config: Config, name: str, *, registry: Registry, catalog: TableCatalog, dry_run: bool = False
 ) -> ArchivedTopic:
-    """Find the topic's archive, and add ranges that a restored, older registry lacks.
+    """Find the topic's archive; add ranges that a restored registry lacks (not in a dry run).
 
-    Raises NotArchived, TableError, StorageError, and RegistryBehind if the registry has another table or the missing
-    ranges can't be determined. A dry run writes nothing, so it raises RegistryBehind if ranges are missing.
+    Raises NotArchived, TableError, StorageError, and RegistryBehind for another table or unknown missing ranges.
     """
     (known,) = known_topics(config, (name,), registry)
     table = catalog.load(known)

@@ -8,10 +8,10 @@ from typing import Final, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalQuestion:
-    """What is about to be removed from a topic: records, files, and spans (partition, start, end).
+    """What is about to be removed. `spans` are (partition, start, end).
 
-    `verb` is the act, such as "erase". `things` names anything else, such as "the user jane". `facts` are lines shown
-    before the question. `is_repeated` if something changed since the last answer.
+    `verb` is like "erase". `things` is anything without records, like "the user jane". `is_repeated` if something
+    changed since the last answer.
     """
 
     verb: str
@@ -27,7 +27,7 @@ class RemovalQuestion:
 
 
 class Consent(Protocol):
-    """Answers questions. With `asks` a person answers, which takes time: the job must search again afterwards."""
+    """With `asks` a person answers: search again afterwards."""
 
     @property
     def asks(self) -> bool: ...

@@ -1,7 +1,6 @@
-"""`archiver hold`: place, list and release legal holds.
+"""`archiver hold`: place, list and release legal holds, which stop every removal.
 
-A hold stops every removal of its records: `expire`, `erase`, and the deletion of removed files. It doesn't bring back
-records that were retired or erased before; the result reports these.
+Records already retired or erased don't come back; the result reports these.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ from catalog.registry.holds import removed_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A hold, and the records it came too late for.
+    """`retired` are first offsets above the hold's start, `erased` counts offsets.
 
-    `retired` are first offsets above its start, by partition. `erased` counts its offsets erased before. `in_doubt` are
-    commits that may still remove records from the table: their files stay in the store.
+    Commits in `in_doubt` may still remove records from the table; their files stay in the store.
     """
 
     topic: str
@@ -43,15 +41,11 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicHolds:
-    """The holds of a topic, including that of its configuration section."""
-
     topic: str
     holds: tuple[Hold, ...]
 
 
 class Holds:
-    """The legal holds of archived topics."""
-
     def __init__(self, config: Config) -> None:
         self._config = config
 
@@ -64,10 +58,10 @@ class Holds:
         partitions: Sequence[int] = (),
         reason: str = "",
     ) -> Placed:
-        """Place a hold. Start and end are offsets or times; a time means the first offset at or after it.
+        """Place a hold from start to end (offsets, or times: the first offset at or after).
 
-        Without any of them it covers all partitions, present and future. Raises ConfigError if the range is empty;
-        RegistryError, TableError and StorageError.
+        Default: everything, present and future. Raises ConfigError if empty; RegistryError, TableError and
+        StorageError.
         """
         first, last = _point(start, "--from"), _point(end, "--to")
         with self._connected() as (registry, catalog):
@@ -126,7 +120,7 @@ class Holds:
             )
 
     def _keep(self, archived: ArchivedTopic, hold: Hold, registry: Registry) -> None:
-        """Write a hold or its release to journal and audit trail before it takes effect."""
+        """Write it to journal and audit trail before it takes effect."""
         journal = Journal.of(self._config).of_table(archived.table)
         journal.keep_hold(hold)
         spans = [[each.partition, each.start_offset, each.end_offset] for each in hold.spans]
@@ -142,7 +136,6 @@ class Holds:
         registry.holds.keep(archived.topic, hold)
 
     def _who(self) -> str:
-        """The name of this process in the audit trail."""
         by = author(self._config.audit)
         return f"{by.principal} on {by.host}"
 
@@ -187,7 +180,7 @@ def _start(archive: TopicArchive, partition: int, point: Point) -> int:
 
 
 def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
-    """The end of a hold in a partition, None if it isn't archived yet: records until then are held."""
+    """None if it isn't archived yet: records until then are held."""
     match point:
         case AtOffset(offset):
             return offset
@@ -198,10 +191,9 @@ def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
 
 
 def _after_the_last_before(archive: TopicArchive, partition: int, time_ms: int) -> int | None:
-    """The offset after the last record older than the time: a record with a later timestamp may lie before it.
+    """The offset after the last record older than the time: later timestamps may lie before it.
 
-    None if the newest record is older or there is none: records until the time are held. Reads all records: the
-    archive's end may follow offsets without records.
+    None if the newest record is older, or there is none. Reads all records.
     """
     end, is_newest_older = 0, True
     for records in archive.records(partition):

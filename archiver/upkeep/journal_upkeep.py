@@ -1,6 +1,6 @@
-"""`archiver journal sum`: sum up old entries of journals and audit trails. Needs only the journal's store (ADR 55).
+"""`archiver journal sum`: sum up old entries of journals and audit trails (ADR 55).
 
-Jobs do this from time to time. Safe beside them and beside itself, and safe to kill and repeat.
+Needs only the journal's store. Safe beside jobs, and safe to repeat.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ LEAST: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSums:
-    """The result for one table's journal. `packed` counts objects of its audit trail.
-
-    `error` is why the work is incomplete.
-    """
+    """`packed` counts objects of the audit trail. `error` is why the work is incomplete."""
 
     table: str
     uuid: UUID
@@ -39,9 +36,9 @@ class TableSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumJournals:
-    """Sum up the journals of `topics`, by default all below the configured root.
+    """Sum up journals, by default all below the configured root.
 
-    Entries younger than `older_than` seconds are left. A dry run only reads.
+    Entries younger than `older_than` seconds stay.
     """
 
     config: Config

@@ -11,8 +11,7 @@ from catalog.registry import Registry
 def holds_in_force(topic: TopicRow, journal: TableJournal, registry: Registry, *, recalls: bool) -> tuple[Hold, ...]:
     """The active holds in journal or registry: a restored database may lack some.
 
-    With `recalls` the registry gets the missing ones; needed before records are removed, because it refuses to remove
-    held records. Raises StorageError and RegistryError.
+    `recalls` stores missing ones in the registry, before removals. Raises StorageError and RegistryError.
     """
     known = {each.id: each for each in registry.holds.load(topic)}
     for hold in journal.holds():

@@ -1,8 +1,4 @@
-"""`archiver reconcile`: commit ranges staged while the catalog was unreachable, and settle commits in doubt.
-
-Uses neither Kafka nor a schema registry: missing columns come from the ledger. `archiver archive` does the same at its
-start.
-"""
+"""`archiver reconcile`: commit staged ranges and settle commits in doubt, without Kafka and schema registry."""
 
 from __future__ import annotations
 
@@ -47,10 +43,7 @@ class ReconciledTopic:
 
 
 def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTopic, ...]:
-    """Reconcile these topics, by default all that are registered and configured.
-
-    Raises failures that stop all topics. A topic's failure is in its result.
-    """
+    """Raises failures that stop all topics. A topic's failure is in its result."""
     with ExitStack() as closing:
         registry = closing.enter_context(Registry(config.registry.dsn))
         catalog = closing.enter_context(TableCatalog(config.catalog))
@@ -59,7 +52,6 @@ def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTop
 
 
 def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaChange:
-    """The ledger's current columns, and those that rows of `versions` need."""
     newest = state.versions[-1]
     rows = (row_mapping_from_text(each.mapping) for each in state.versions if each.version in versions)
     written = frozenset[int]().union(*(row.column_ids for row in rows))
@@ -96,7 +88,6 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
 def _commit(
     topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog, landed: list[TranslatedRange]
 ) -> list[ContextError]:
-    """Commit what can be committed; return what keeps the rest."""
     table = catalog.load(topic)
     if table is None:
         if registry.files.pending(topic):

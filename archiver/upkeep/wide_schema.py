@@ -1,7 +1,6 @@
-"""The columns of a rewritten file: those of a mapping and the remaining ones of the old file.
+"""The columns of a rewritten file: of a mapping and the old file, so that no cell is lost.
 
-Rows of several schema versions fit without losing a cell. Fields match by id at any depth; the wider of two types is
-taken.
+Matched by id; the wider type wins.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ _WIDER = {
 
 
 def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -> pa.Schema:
-    """The columns of both.
+    """The columns of both, with the mapping's names, else those of `names` (by id).
 
-    Mapping columns keep their names; other columns get those of `names` (by id) or keep theirs. Raises UpkeepError if a
-    column is a struct, map or list in only one of them.
+    Raises UpkeepError if a column is a struct, map or list in only one.
     """
     return pa.schema(_merged(mapping, file, names))
 

@@ -22,9 +22,9 @@ class KeptSpan:
 
 
 class Borders:
-    """The ranges of one Kafka partition.
+    """Ranges of one Kafka partition.
 
-    Adjacent whole ranges are joined. A range with rows deleted by other engines keeps its borders: refill needs them.
+    Adjacent whole ranges are joined; refill needs the borders of those with deleted rows.
     """
 
     def __init__(self, ranges: Iterable[KeptSpan]) -> None:
@@ -59,7 +59,6 @@ class Borders:
 
 
 def is_one_range(spans: Sequence[KeptSpan]) -> bool:
-    """Whether a file with these spans has all records of exactly one range."""
     return len(spans) == 1 and spans[0].is_whole
 
 

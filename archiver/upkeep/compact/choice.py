@@ -1,8 +1,7 @@
-"""Choose the data files to merge: small files, files that overlap, and files with deleted rows. Pure functions.
+"""Choose the data files to merge: small, overlapping, or with deleted rows. Pure functions.
 
-Files whose statistics hide rows from engines come first. A group has files of one table partition, one spec and one
-Kafka partition, with adjacent offsets. Files of older specs are chosen on request: then only the Kafka partition
-counts, because their rows are distributed again.
+A group is of one table partition, spec and Kafka partition, with adjacent offsets. Files of older specs, on request,
+need only the same Kafka partition.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ PAYS: Final = 4
 
 
 class Reason(StrEnum):
-    """Why a group of files is rewritten."""
-
     SMALL = "small"
     """The files are smaller than they should be."""
     OVERLAP = "overlap"
@@ -47,10 +44,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRange:
-    """An offset range with rows in a file, as registered.
+    """A registered offset range with rows in a file.
 
-    `is_whole` if this file has all of its rows and the table must have all of them. Other ranges keep their borders:
-    the offsets of their missing rows are unknown.
+    `is_whole` if this file has all of its rows. Other ranges keep their borders: the offsets of missing rows are
+    unknown.
     """
 
     partition: int
@@ -61,10 +58,7 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A table file with its registered ranges, none if another engine wrote it.
-
-    `has_deletes` if a delete file may apply to it.
-    """
+    """A table file with its registered ranges, none if another engine wrote it."""
 
     file: TableFile
     ranges: tuple[SourceRange, ...] = ()
@@ -72,7 +66,7 @@ class SourceFile:
 
     @property
     def partition(self) -> int | None:
-        """The Kafka partition of all rows, None if there are several or the manifest doesn't say."""
+        """None if there are several, or the manifest doesn't say."""
         held = self.file.partitions
         return held.low if held and held.low == held.high and self.file.offsets else None
 
@@ -81,10 +75,9 @@ class SourceFile:
 class Limits:
     """What is chosen. `target_bytes` is the size that files should have.
 
-    At least `min_files` small files are merged. `saves_work` leaves a file that is larger than the rest of its group
-    while these are fewer than `min_files`, and few small files with several Kafka partitions: a growing file would be
-    rewritten each time. Empty `partitions` are all Kafka partitions. With `spec_id` files of other partition specs move
-    to this spec. `left` are paths of files that stay.
+    `saves_work` skips a large file with fewer than `min_files` small ones, and few files of mixed Kafka partitions,
+    which would be rewritten each time. Empty `partitions` are all. With `spec_id` files of other specs move to it.
+    `left` are paths of files that stay.
     """
 
     target_bytes: int
@@ -108,13 +101,12 @@ class Limits:
 
     @property
     def most_bytes(self) -> int:
-        """The largest number of bytes that become one file."""
         return int(self.target_bytes * ROOM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Files to merge, ordered by lowest offset. With `is_cut` they become several files of the target size."""
+    """Files ordered by lowest offset. With `is_cut` they become several files of the target size."""
 
     files: tuple[SourceFile, ...]
     reasons: frozenset[Reason]
@@ -122,7 +114,6 @@ class FileGroup:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the rows may be of several Kafka partitions."""
         return Reason.MIXED in self.reasons
 
     @property
@@ -135,7 +126,7 @@ class FileGroup:
         return sum(each.file.size_bytes for each in self.files)
 
     def expected_files(self, target_bytes: int) -> int:
-        """Estimate the number of new files by size alone. Files that move may become many more."""
+        """Estimate by size. Files that move may become many more."""
         return max(1, round(self.size_bytes / target_bytes)) if self.is_cut else 1
 
     @property
@@ -187,7 +178,7 @@ Atom: TypeAlias = tuple[SourceFile, ...]
 
 
 def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> Iterator[FileGroup]:
-    """Groups of files of other specs, of any table partition.
+    """Groups of files of other specs.
 
     No lowest offset of `staying` files lies between the files of a group: the new files would overlap.
     """
@@ -204,7 +195,6 @@ def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> I
 
 
 def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
-    """Atoms over all table partitions. An atom too large for a task is split by table partition."""
     if files[0].partition is None:
         yield from _each(files)
         return
@@ -226,7 +216,7 @@ def _moved(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
 
 
 def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
-    """Groups of one Kafka partition without a staying file between them."""
+    """Groups of one Kafka partition without a staying file between."""
     run: list[Atom] = []
     for atom in _atoms(files):
         parts = _by_writer(atom)
@@ -281,7 +271,6 @@ def _atoms(files: list[SourceFile]) -> Iterator[Atom]:
 
 
 def _portions(atoms: list[Atom], most_bytes: int) -> Iterator[list[Atom]]:
-    """Split into consecutive atoms of at most `most_bytes` that fit into one task."""
     some: list[Atom] = []
     size = count = 0
     for atom in atoms:
@@ -346,10 +335,10 @@ def _low(each: SourceFile) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much one run may do. `parallel` is the maximum of concurrent tasks, 0 for all slots of the engine.
+    """`parallel` 0 means all slots of the engine.
 
-    A run starts no group beyond `most_bytes` of old files and commits at least every `commit_seconds`. `is_over` is
-    called before each group. Groups larger than `largest_group` bytes are left: a task can't be cut.
+    A run starts no group beyond `most_bytes` and commits every `commit_seconds`. Groups above `largest_group` bytes are
+    left: a task can't be cut.
     """
 
     parallel: int = 0

@@ -11,8 +11,6 @@ from archiver.upkeep.compact.report import CompactObserver
 
 
 def compaction(config: Config, observer: CompactObserver = ignore) -> Chore:
-    """Make the chore. `observer` gets the events of each turn."""
-
     def run(turn: ChoreTurn) -> ChoreOutcome:
         settings = config.archive
         budget = Budget(

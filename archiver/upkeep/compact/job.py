@@ -1,7 +1,6 @@
-"""`archiver compact`: rewrite small, overlapping and partly deleted files as few sorted files.
+"""`archiver compact`: rewrite files as few sorted ones with the same records, byte for byte.
 
-Records stay the same, byte for byte: new files are read back, and their digests must equal those of the replaced rows.
-Safe beside archivers, reprocessing, expiry and other engines.
+New files are read back and compared by digest. Safe beside archivers, reprocessing, expiry and other engines.
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ LEAST_HELD = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The options of a run. None means the topic's setting.
-
-    `held_bytes` bounds a task's buffered rows in memory. `repartition` moves files of older partition specs to the
-    current one.
-    """
+    """None means the topic's setting. `held_bytes` bounds a task's buffered rows in memory."""
 
     target_bytes: int | None = None
     min_files: int | None = None
@@ -65,9 +60,9 @@ class Wish:
 
 
 class Compact:
-    """Compact the tables of `topics`, by default all that are registered and configured.
+    """Compact `topics`, by default all that are registered and configured.
 
-    `engine` is called only if there is work; the default is Spark. A dry run only reports.
+    `engine` (default Spark) is called only if there is work.
     """
 
     def __init__(
@@ -92,10 +87,7 @@ class Compact:
         self._formats = formats
 
     def run(self) -> CompactReport:
-        """Compact topic by topic.
-
-        Raises errors of the configuration and of servers. Failures of a topic or a group are in the report.
-        """
+        """Raises errors of configuration and servers. Failures of a topic or group are in the report."""
         started = time.monotonic()
         engines = EngineChoice(self._config.spark, starts=self._engine)
         if not self._dry_run:
@@ -157,11 +149,7 @@ class Compact:
         return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engines=engines)
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
-        """The table's current partitions.
-
-        Raises PartitioningChanged if another engine changed them, ConfigError if the configuration names different
-        ones.
-        """
+        """Raise PartitioningChanged if another engine changed the spec, ConfigError if the configuration differs."""
         table = archived.table
         check_partitioning(archived.config, table)
         return NewPlaces(

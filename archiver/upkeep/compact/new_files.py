@@ -29,10 +29,7 @@ _UNNAMED: Final = "a file that is being written"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeFile:
-    """A new file of one Kafka partition, uploaded and read back: what it has of each span.
-
-    Files of several table partitions may share spans.
-    """
+    """An uploaded file of one Kafka partition, as read back. Files of several table partitions may share spans."""
 
     file: DataFileInfo
     partition: int
@@ -42,8 +39,6 @@ class MadeFile:
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """The open files, which cover the offsets from `start` on."""
-
     files: OpenFiles
     partition: int
     start: int
@@ -52,10 +47,10 @@ class _Open:
 
 
 class NewFiles:
-    """Write streams of rows to files. `made` has the finished files.
+    """Writes rows to files; `made` are finished.
 
-    A group that is cut or mixed becomes files of the target size with computed digests. Other rows go to one file with
-    the digest of the old files. Files of a moved group are in the table's current partitions.
+    Cut or mixed groups become files of the target size with computed digests. Other groups become one file with the
+    digest of the old files.
     """
 
     def __init__(
@@ -138,7 +133,6 @@ class NewFiles:
         return OneFile(making, is_alone=not (self._group.is_cut or self._group.is_mixed))
 
     def _end(self, ending: _Open, borders: Borders, end: int) -> None:
-        """Finish the open files, which cover the offsets below `end`."""
         spans = borders.within(ending.start, end) or (self._hull(ending, end),)
         done = [(file.info, self._uploaded(file, ending, spans)) for file in ending.files.finish(spans)]
         self._open = None
@@ -156,14 +150,13 @@ class NewFiles:
             )
 
     def _uploaded(self, file: RewrittenFile, of: _Open, spans: Sequence[KeptSpan]) -> tuple[FoundSpan, ...]:
-        """Upload a file and return what it has of each span, read back from the store."""
         info = file.upload()
         return read_back(self._target.files, info, of.partition, [(each.start, each.end) for each in spans])
 
     def _hull(self, of: _Open, end: int) -> KeptSpan:
-        """The offsets of files without borders: of their rows, and of rows deleted beside them.
+        """The offsets of files without borders, including deleted rows beside theirs.
 
-        Later rows have higher offsets, so these rows are complete.
+        Later rows have higher offsets.
         """
         removed = np.concatenate([each.removed(of.partition) for each in self._sources])
         low = min([of.low, *removed.tolist()]) if of.start == FIRST else of.start

@@ -1,7 +1,4 @@
-"""The new files of a stretch of offsets while they are written: one, or one for each table partition.
-
-`NewFiles` decides about start and end, and uploads.
-"""
+"""The new files of a stretch of offsets: one, or one per table partition. `NewFiles` uploads."""
 
 from __future__ import annotations
 
@@ -37,10 +34,9 @@ class OpenFiles(Protocol):
         """Whether a file has its target size, or all files together fill the spool's room."""
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Finish the files lazily: each when the one before was taken. Together they have all rows of `spans`."""
+        """Finish the files lazily, each when the one before was taken."""
 
-    def abort(self) -> None:
-        """Drop unfinished files."""
+    def abort(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +55,7 @@ class Making:
         return RewrittenFile(files, self.spool, self.layout, form=files.formats.densest, file_id=file_id)
 
     def origin(self, spans: Sequence[KeptSpan], *, files: int = 1, range_id: str = "") -> SegmentOrigin | None:
-        """The range that footers name, None if the files lack records of it or have several ranges."""
+        """None if the files lack records of the range, or have several ranges."""
         origin = self.sources[0].reader.metadata.origin
         if origin is None or not is_one_range(spans):
             return None
@@ -79,9 +75,9 @@ class Making:
 
 
 class OneFile:
-    """All rows in one file, in the table partition of the old files.
+    """All rows in one file.
 
-    With `is_alone` it has all of their rows and takes their digest; otherwise the digest is computed.
+    With `is_alone` it has all rows of the old files, and their digest.
     """
 
     def __init__(self, making: Making, *, is_alone: bool) -> None:
@@ -93,7 +89,6 @@ class OneFile:
         self._file.write(rows, None if self._is_alone else self._making.records(rows))
 
     def is_full(self) -> bool:
-        """Whether it has its target size and may end."""
         return not self._is_alone and self._file.size_bytes >= self._making.target.target_bytes
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
@@ -115,10 +110,7 @@ class OneFile:
 
 
 class FilesByPartition:
-    """One file for each table partition, by another spec than that of the old files.
-
-    Rows are buffered in memory and in the spool, and files are written one at a time.
-    """
+    """One file per table partition of another spec, written one at a time; other rows are buffered."""
 
     def __init__(self, making: Making, places: NewPlaces) -> None:
         self._making = making
@@ -135,12 +127,12 @@ class FilesByPartition:
         self._rows.add(rows, self._making.records(rows), None)
 
     def is_full(self) -> bool:
-        """Whether the largest file has its target size, the files fill the room, or there are very many."""
+        """Or if there are very many files."""
         rows, target = self._rows, self._making.target
         return rows.is_full or rows.largest_bytes >= target.target_bytes or rows.size_bytes >= self._places.room
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Write the files lazily, each when the one before was taken."""
+        """Lazily, each when the one before was taken."""
         count, range_id = len(self._rows), new_id()
         origin = self._making.origin(spans, files=count, range_id=range_id if count > 1 else "")
         for number, part in enumerate(self._rows.parts()):
@@ -168,7 +160,6 @@ class FilesByPartition:
         return file
 
     def abort(self) -> None:
-        """Drop unfinished files and buffered rows."""
         if self._file is not None:
             self._file.abort()
             self._file = None
@@ -191,7 +182,6 @@ class FilesByPartition:
 
 
 def _time_value(values: Sequence[object]) -> int:
-    """The time partition for the file's description. The manifest takes the old files' whole partition."""
     return next((each for each in values if isinstance(each, int)), 0)
 
 

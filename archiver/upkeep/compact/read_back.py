@@ -23,8 +23,6 @@ Partitions = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSpan:
-    """The rows and digest of a file in a span of offsets."""
-
     rows: int
     digest: RecordDigest
 
@@ -32,10 +30,9 @@ class FoundSpan:
 def read_back(
     files: TopicFiles, file: DataFileInfo, partition: int, spans: Sequence[tuple[int, int]]
 ) -> tuple[FoundSpan, ...]:
-    """Read a file and return what it has of each span (half-open, sorted).
+    """The content by span (half-open, sorted), with only the file's own mappings.
 
-    Raises UpkeepError unless all rows are in the spans, in strict order, and have the digest that was written. Uses
-    only the mappings in the file's footer.
+    Raises UpkeepError unless all rows are in the spans, strictly ordered, with the written digest.
     """
     rows = [0] * len(spans)
     digests = [RecordDigest()] * len(spans)

@@ -15,10 +15,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """Totals of old and new files. `removed` rows were deleted and are in no new file.
-
-    `moved` counts old files that moved to other table partitions.
-    """
+    """`removed` rows were deleted before. `moved` counts old files that changed table partition."""
 
     files_before: int = 0
     files_after: int = 0
@@ -57,12 +54,10 @@ class Merged:
 
 @dataclass(slots=True, kw_only=True)
 class TopicCompaction:
-    """What was chosen and done in a topic's table. Filled during the run.
+    """A topic's compaction. Filled during the run.
 
-    `files` counts the table's files at the start, `small_files` those below the size limit, which are merged if there
-    are `min_files`. `planned` are the groups of the first choice. `again` counts groups discarded because other engines
-    changed their files. `partitioned_by` are the transforms and field ids of the partitions that files move to, if any.
-    `failures` are by the paths of the files that stay.
+    `files` and `small_files` are counts at the start. `planned` is the first choice. `again` counts groups discarded
+    after foreign changes. `partitioned_by` are transforms and field ids of a move. `failures` are by paths.
     """
 
     topic: str
@@ -86,7 +81,6 @@ class TopicCompaction:
 
     @property
     def planned_files(self) -> int:
-        """The number of files chosen at first."""
         return sum(len(each.files) for each in self.planned)
 
     @property
@@ -95,7 +89,6 @@ class TopicCompaction:
 
     @property
     def planned_moves(self) -> int:
-        """The number of chosen files that move to other table partitions."""
         return sum(len(each.files) for each in self.planned if each.is_moved)
 
     @property
@@ -104,19 +97,15 @@ class TopicCompaction:
 
     @property
     def expected_files(self) -> int:
-        """Estimate the number of new files by size. Files that move may become many more."""
         return sum(each.expected_files(self.target_bytes) for each in self.planned)
 
     @property
     def reasons(self) -> Counter[Reason]:
-        """The number of chosen groups by reason."""
         return Counter(reason for each in self.planned for reason in each.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactReport:
-    """The results of all topics."""
-
     topics: tuple[TopicCompaction, ...]
     dry_run: bool
     seconds: float
@@ -132,7 +121,7 @@ class CompactReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsChosen:
-    """These groups are to be merged. Groups that other engines change are chosen again."""
+    """Repeated for groups that other engines change."""
 
     topic: str
     groups: Sequence[FileGroup]
@@ -147,7 +136,7 @@ class GroupMerged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFailed:
-    """These files of a Kafka partition stay as they are. Without paths, the topic failed."""
+    """These files stay as they are. Without paths, the topic failed."""
 
     topic: str
     paths: tuple[str, ...]
@@ -157,8 +146,6 @@ class GroupFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsCommitted:
-    """New files replaced old ones in the table."""
-
     topic: str
     commit_id: str
     done: Merged

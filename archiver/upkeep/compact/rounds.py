@@ -1,7 +1,6 @@
-"""The rounds of one topic's compaction: choose, merge and commit until nothing is left.
+"""Choose, merge and commit a topic's files until nothing is left.
 
-Groups whose files or deletes other engines change are chosen again; their new files become orphans. Each commit asserts
-the snapshot it was made on, so it never undoes other commits.
+Groups with foreign changes are chosen again; their new files become orphans. Each commit asserts its snapshot.
 """
 
 from __future__ import annotations
@@ -50,8 +49,6 @@ _One = TypeVar("_One")
 
 
 class Rounds:
-    """The rounds of one run in one topic. Fills `report`."""
-
     def __init__(
         self,
         target: CompactTarget,
@@ -75,9 +72,9 @@ class Rounds:
         self._spared = False
 
     def plan(self, table: ArchiveTable, *, settles: bool) -> tuple[FileGroup, ...]:
-        """Choose groups in the current snapshot, without those that failed in this run.
+        """Choose groups without those that failed.
 
-        Unless it `settles` unrecorded commits, their files count as files of other engines.
+        Unless it `settles` unrecorded commits, their files count as foreign.
         """
         topic, work = table.topic, self._work
         self._check_spec(table)
@@ -114,7 +111,6 @@ class Rounds:
         return tuple(each for each in chosen if largest is None or each.size_bytes <= largest)
 
     def _may_have_deletes(self, file: TableFile, deletes: DeleteFiles) -> bool:
-        """Whether rows of a file may be deleted. A file with unreadable delete files stays as it is."""
         try:
             return bool(file.equality_deletes) or len(deletes.read(file).positions) > 0
         except ContextError as error:
@@ -125,7 +121,7 @@ class Rounds:
             return True
 
     def run(self, table: ArchiveTable) -> None:
-        """Choose, merge and commit. Failures of groups are in the report."""
+        """Failures of groups are in the report."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             table = self._work.catalog.reload(table)  # an erasure waits for runs only that began before it
             for _ in range(ROUNDS):
@@ -138,7 +134,6 @@ class Rounds:
                 table = self._work.catalog.reload(table)
 
     def _round(self, table: ArchiveTable, groups: Sequence[FileGroup], claims: UploadClaims) -> bool:
-        """Merge and commit these groups; return whether to choose again."""
         again, self._spared = any(group.is_mixed or group.is_moved for group in groups), False
         committed = time.monotonic()
         for group, result in self._results(table.topic, groups):
@@ -196,7 +191,6 @@ class Rounds:
         return most is not None and self._bytes > 0 and self._bytes + group.size_bytes > most
 
     def _commit(self, table: ArchiveTable) -> bool:
-        """Commit the merged groups; return whether some were discarded and must be chosen again."""
         merged, self._merged = self._merged, []
         in_vain = False
         while merged:
@@ -236,7 +230,6 @@ class Rounds:
         return put_in_place(self._work, table, rewrite, known)
 
     def _fail(self, group: FileGroup, error: ContextError) -> None:
-        """Leave a group alone. If one file is at fault, only this file is left."""
         path = None if error.retryable else blamed_file(error, group.paths)
         self._spared |= path is not None and len(group.files) > 1
         self._note_failure(group.paths if path is None else (path,), error, group.files[0].partition)

@@ -1,6 +1,6 @@
-"""Merge the rows of a group's files: one stream in offset order for each Kafka partition.
+"""Merge a group's rows by offset, one stream per Kafka partition.
 
-Memory is bounded: blocks that don't overlap are streamed, and other rows are spilled to the spool.
+Blocks that don't overlap are streamed, other rows spilled to the spool.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def row_streams(
 def _dealt(
     sources: Sequence[SourceRows], storage: TopicStorage, held_bytes: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Read files with rows of several partitions once, and sort each partition separately."""
     share = held_bytes // max(1, sum(_partitions(each) for each in sources[:1]))
     buffers: dict[int, ReorderBuffer] = {}
     with ExitStack() as closing:

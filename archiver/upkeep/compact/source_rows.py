@@ -1,7 +1,4 @@
-"""The rows of an old file in the columns of the new ones, with Kafka partition and offset.
-
-Rows stay in Arrow: nothing is decoded or encoded, and equal columns are passed on as they are.
-"""
+"""The rows of an old file in the new columns, with Kafka partition and offset, without decoding."""
 
 from __future__ import annotations
 
@@ -34,9 +31,9 @@ ROW: Final = "row"
 
 
 class SourceRows:
-    """An open file that returns its live rows as batches of PARTITION, OFFSET and ROW.
+    """An open file's live rows as batches of PARTITION, OFFSET and ROW.
 
-    `digest` is that in the footer if no row was deleted, otherwise that of the rows read until now.
+    `digest` is the footer's, or with deletes that of the rows read.
     """
 
     def __init__(self, file: OpenFile, source: SourceFile, schema: pa.Schema) -> None:
@@ -58,7 +55,6 @@ class SourceRows:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the footer has the digest of the live rows."""
         return self._footer is not None and not self.source.has_deletes
 
     @property
@@ -75,7 +71,6 @@ class SourceRows:
 
     @property
     def removed_partitions(self) -> frozenset[int]:
-        """The Kafka partitions with deleted rows."""
         return frozenset(self._removed)
 
     def check(self) -> None:
@@ -92,7 +87,7 @@ class SourceRows:
             check_footer(self.source.file.path, self._footer, self._whole)
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """The rows of a block, by offset. Raises UpkeepError if one is of another partition than `wanted`."""
+        """Sorted by offset. Raises UpkeepError for a row of another partition than `wanted`."""
         for batch in self.rows(block):
             if pc.any(pc.not_equal(batch.column(PARTITION), wanted.partition)).as_py():
                 raise UpkeepError(

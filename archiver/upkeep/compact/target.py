@@ -12,10 +12,9 @@ from catalog.partitioning import Partitioning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPlaces:
-    """The current spec's partitions, to which files move.
+    """The partitions that files move to.
 
-    `data_location` is the folder above the partition folders. A task ends files before they take more than about `room`
-    bytes in the spool.
+    `data_location` is above the partition folders. `room` is in bytes of the spool, approximately.
     """
 
     spec_id: int
@@ -25,7 +24,6 @@ class NewPlaces:
 
     @property
     def by(self) -> str:
-        """The transforms and the field ids of their columns."""
         return self.partitioning.by
 
     def folder(self, time_value: int | None) -> str:
@@ -38,10 +36,7 @@ class NewPlaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactTarget:
-    """How files are rewritten, and the size of new ones.
-
-    Buffered rows take at most `held_bytes` of a task's memory. `places` is set if groups move to another spec.
-    """
+    """`held_bytes` bounds a task's buffered rows. `places` is set if groups move to another spec."""
 
     files: RewriteTarget
     target_bytes: int

@@ -1,7 +1,4 @@
-"""The task of `archiver compact`: merge the rows of a group into new files.
-
-It holds one row group of the new file and the batches being read. Rows that must be buffered go to the spool.
-"""
+"""The task of `archiver compact`: merge a group's rows into new files, one row group in memory."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class CompactTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """The result of a group. `removed` rows were deleted before and are in no new file."""
+    """`removed` rows were deleted before."""
 
     rewritten: RewriteGroup
     schema_version: int
@@ -96,10 +93,6 @@ class _Merging:
         self._partitions: list[int] = []
 
     def run(self) -> list[MadeFile]:
-        """Write, upload and read back the new files; check that they have the records of the old ones.
-
-        Errors name the file at fault if there is one.
-        """
         try:
             return self._made()
         except UpkeepError as error:
@@ -130,7 +123,6 @@ class _Merging:
         return files.made
 
     def rewritten(self, made: Sequence[MadeFile]) -> RewriteGroup:
-        """The group as a rewrite: which offsets each new file has."""
         named: set[tuple[int, int]] = set()
         new = tuple(
             NewFile(file=each.file, spans=tuple(self._spans(each, named)), is_sorted=each.file.is_sorted)
@@ -155,7 +147,6 @@ class _Merging:
             )
 
     def _emptied(self, made: Sequence[MadeFile]) -> Iterator[RecordSpan]:
-        """The spans of Kafka partitions without remaining rows."""
         filled = {each.partition for each in made}
         held = {one.partition for source in self._group.files for one in source.ranges}
         deleted = {partition for each in self._sources for partition in each.removed_partitions}
@@ -171,7 +162,6 @@ class _Merging:
 
 
 def _opened(storage: TopicStorage, files: Sequence[SourceFile], closing: ExitStack) -> list[OpenFile]:
-    """Open the files concurrently, in order."""
     with ThreadPoolExecutor(OPENERS, thread_name_prefix="open") as pool:
         opening = [pool.submit(partial(OpenFile.open, storage), each.file) for each in files]
         found = []

@@ -1,7 +1,3 @@
-"""`archiver erase`: remove records for good from every file, snapshot and copy.
-
-Only their offsets stay, as erased. `job` is the entry point; `removing` commits files without the rows, `finishing`
-deletes every object and copy, `plan` erases in several topics, `certificate` proves it.
-"""
+"""`archiver erase`: remove records from every file, snapshot and copy. Only their offsets stay."""
 
 __all__ = ["certificate", "job", "offset_list", "plan", "report", "shown_records"]

@@ -1,6 +1,6 @@
-"""The certificate of an erasure: signed JSON and an HTML page.
+"""The certificate of an erasure, as signed JSON and HTML.
 
-It has no condition and no salt: a condition may be a person's name, and the salt would prove it to every reader.
+Without condition (maybe a person's name) and salt (which would prove it).
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ def write_certificate(report: PlanReport, path: Path, key: SigningKey, author: A
 
 
 def page_of(document: Mapping[str, Any], key_id: str) -> str:
-    """The page of a certificate signed by this key."""
     return html_page("Certificate of erasure", "\n".join(_lines(document, key_id)))
 
 

@@ -55,7 +55,6 @@ class ErasureConsent:
 
 
 def sample_of(config: Config, report: EraseReport) -> Iterator[str]:
-    """Show a sample of the records, and how many can't be judged."""
     for line in islice(shown_records(open_archive(config, report.topic, coerces=False), report.spans), SAMPLE):
         text = line.decode().rstrip()
         yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"

@@ -1,4 +1,4 @@
-"""Uploads that never reached a table and may hold erased records, left by jobs that died before staging them."""
+"""Uploads of dead jobs that may hold erased records."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ def remove_copies(
     formats: SegmentFormats,
     older_than_ms: int,
 ) -> Copies:
-    """Delete unneeded uploads with erased offsets (by footer) that are older than `older_than_ms`.
+    """Delete unneeded uploads older than `older_than_ms` with erased offsets (by footer).
 
-    Younger uploads may belong to a running job. The trail gets an entry before and after. Raises StorageError,
-    RegistryError and TableError.
+    Younger ones may belong to a running job. Audited. Raises StorageError, RegistryError and TableError.
     """
     objects = ObjectStore.of_table(table.iceberg)
     found: list[tuple[ListedObject, DataFileName]] = []

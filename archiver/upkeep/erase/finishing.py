@@ -29,8 +29,7 @@ def finish(
 ) -> None:
     """Delete unneeded objects with erased records, and record finished erasures.
 
-    An erasure whose search was cut short is never finished. `expires_owned` decides about snapshots that the table's
-    owner keeps.
+    `expires_owned` decides about snapshots that the owner keeps.
     """
     waiting = work.registry.erasures.unfinished(work.topic)
     if not waiting:
@@ -100,10 +99,9 @@ def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable,
 
 
 def _rewriters(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> tuple[str, ...]:
-    """The live or recently dead runs that may have read erased records and may still write them.
+    """Runs, live or recently dead, that may still write erased records.
 
-    Call it before listing uploads, so that the list has every upload of other runs. `is_anew` if the table had erased
-    records again; running searches are included.
+    Call it before listing uploads. `is_anew` if the table had erased records again.
     """
     now_ms = work.now_ms()
     fresh = [each for each, value in waiting.items() if is_anew or SEARCHED_MS not in value]
@@ -115,7 +113,6 @@ def _rewriters(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], 
 
 
 def _waits_for(found: HoldingSnapshots) -> dict[str, object]:
-    """What `status` reports of an erasure that the owner's settings keep open, empty if they don't."""
     if not found.owned:
         return {}
     return {"settings": dict(found.settings), "snapshots": [one.snapshot_id for one in found.owned]}
@@ -133,7 +130,6 @@ def _note_given_up(work: TopicErasure, given_up: Mapping[str, Mapping[str, objec
 
 
 def _lasting(value: Mapping[str, object]) -> dict[str, object]:
-    """The part of an erasure for the audit trail: what it was, not its progress."""
     return {name: each for name, each in value.items() if name not in {SEARCHED_MS, WAITS_FOR}}
 
 
@@ -141,8 +137,8 @@ def _lasting(value: Mapping[str, object]) -> dict[str, object]:
 class Standing:
     """Open erasures by progress.
 
-    `searched`: all records are known by offset. Otherwise the search was cut short: `superseded` if a later search
-    ended, else `unsearched`. Conditions aren't kept, so no other run can continue a search.
+    The search of the last two was cut short, and can't be continued: conditions aren't kept. `superseded` if a later
+    search ended.
     """
 
     searched: tuple[str, ...]

@@ -1,7 +1,6 @@
-"""`archiver erase`: remove records from an archive for good.
+"""`archiver erase`: rewrite files without the records, expire snapshots, delete every object that had them.
 
-Rewrites files without the records, expires old snapshots at once and deletes every object that had them. Objects that
-can't be deleted yet are named; `--finish` continues. Safe beside an archiver, and safe to kill and repeat.
+What can't be deleted yet is named; `--finish` continues. Safe beside an archiver, and safe to repeat.
 """
 
 from __future__ import annotations
@@ -46,10 +45,9 @@ from catalog.registry.erased_offsets import CONDITION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseOptions:
-    """`grace` is for how many seconds readers of older snapshots keep their files.
+    """`grace` is in seconds for readers of older snapshots.
 
-    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep. By default
-    they stay, and the erasure stays open.
+    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep.
     """
 
     grace: float = 0.0
@@ -58,10 +56,9 @@ class EraseOptions:
 
 
 class Erase:
-    """Erase the matching records of a topic that are archived or staged now.
+    """Erase a topic's matching records, archived or staged, or without a condition continue unfinished erasures.
 
-    Without a condition, continue unfinished erasures. `agreed` are spans that already have consent: the question comes
-    only if other records are found.
+    `agreed` are spans that have consent.
     """
 
     def __init__(
@@ -90,10 +87,10 @@ class Erase:
         self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=agreed)
 
     def run(self) -> EraseReport:
-        """Erase. Files that fail are in the report; errors that stop the whole erasure are raised.
+        """Files that fail are in the report.
 
-        Raises RecordsHeld if a legal hold covers records and FilesShared if the owner forbids deleting files, both
-        before any change; ConfigError if this machine's clock differs from that of Postgres.
+        Raises before any change RecordsHeld, FilesShared if the owner forbids deleting files, and ConfigError if this
+        clock differs from Postgres'.
         """
         started = time.monotonic()
         with ExitStack() as closing:
@@ -155,7 +152,6 @@ class Erase:
             report.erasure, report.condition_hash, report.salt = erasure, told, salt
 
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
-        """Check the condition against the table, and commit staged ranges."""
         columns = {}
         if isinstance(where, Where):
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
@@ -169,7 +165,6 @@ class Erase:
         return Matching(where, {each: end for each, end in ends.items() if where.bounds(each) is not None}, columns)
 
     def _ask(self, work: TopicErasure, condition: Matching | AtOffsets, report: EraseReport) -> None:
-        """Search without writing, and ask about the result."""
         preview = EraseReport(topic=report.topic, table=report.table, dry_run=True)
         erase_rows(work, condition, preview, erasure="", value={}, dry_run=True)
         self._observer(RecordsFound(rows=preview.rows))

@@ -25,11 +25,10 @@ from schema_mapping.columns.fixed import OFFSET_ID
 def remove_local_copies(
     spool: Path, table: ArchiveTable, erased: Spans, *, archived: Mapping[int, int], formats: SegmentFormats
 ) -> Copies:
-    """Delete spooled files that the store refused and that may have erased offsets.
+    """Delete refused files in the spool with erased offsets.
 
-    A file stays if a record of it is not in the table, erased or retired: it may be the only copy of records from the
-    `archived` ends on, or of records gone from the log. Raises StorageError, and ReplayError if a table file can't be
-    read.
+    Only if each record is in the table, erased or retired: the file may be the only copy. Raises StorageError, and
+    ReplayError for an unreadable table file.
     """
     deleted: int = 0
     left: list[str] = []
@@ -57,7 +56,7 @@ def remove_local_copies(
 
 
 def forget_plans(spool: Path) -> None:
-    """Remove cached manifests: they have partition values, and so values of records."""
+    """Remove cached manifests, which have partition values of records."""
     plans = PlanCache.below(spool)
     if plans is not None:
         plans.forget_all()
@@ -96,7 +95,6 @@ def _uri(path: Path) -> str:
 def _are_known(
     offsets: Offsets, partition: int, table: ArchiveTable, erased: Spans, rows: Callable[[], TableRows]
 ) -> bool:
-    """Whether each offset is in the table, erased or retired."""
     edges = np.array(erased.get(partition, ()), np.int64).reshape(-1)
     stays = offsets >= table.first_offsets.get(partition, 0)
     wanted = offsets[stays & (np.searchsorted(edges, offsets, side="right") % 2 == 0)]

@@ -32,10 +32,7 @@ class OffsetList:
 
     @classmethod
     def read(cls, lines: Iterable[str], *, name: str) -> Self:
-        """Read one record per line: `PARTITION,OFFSET`, or JSON as `archiver replay` writes it.
-
-        Raises ConfigError, naming the line, for any other line.
-        """
+        """Read `PARTITION,OFFSET` lines, or JSON of `archiver replay`. Raises ConfigError, naming the line."""
         return cls._of(_listed(lines, name))
 
     @classmethod

@@ -93,10 +93,7 @@ def _planned(section: Any, path: Path, number: int) -> PlannedErasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasePlan:
-    """Erase the records of a plan. All topics are searched before any is changed.
-
-    If a topic's records differ from those agreed on, the question is repeated for this topic.
-    """
+    """All topics are searched before any is changed. Consent is repeated if a topic's records differ."""
 
     config: Config
     plan: ErasurePlan
@@ -107,10 +104,10 @@ class ErasePlan:
     formats: SegmentFormats = FORMATS
 
     def run(self) -> PlanReport:
-        """Search, ask, and erase topic by topic. Errors while a topic is erased are in the report.
+        """Errors during an erasure are in the report.
 
-        Raises before any change: errors of a search such as RecordsHeld or FilesShared, UpkeepError if a file can't be
-        searched, and ConsentMissing.
+        Raises before any change errors of a search (RecordsHeld, FilesShared), UpkeepError for unreadable files, and
+        ConsentMissing.
         """
         previews = [self._search(erasure) for erasure in self.plan.erasures]
         if self.options.dry_run:

@@ -1,7 +1,4 @@
-"""Remove an erasure's rows from the table: search, check legal holds, commit files without the rows.
-
-The search is repeated if other engines change files.
-"""
+"""Remove an erasure's rows from the table, searching again if other engines change files."""
 
 from __future__ import annotations
 
@@ -45,12 +42,9 @@ def erase_rows(
     dry_run: bool = False,
     consent: ErasureConsent | None = None,
 ) -> bool:
-    """Rewrite files without matching rows, and record the offsets as erased.
+    """Rewrite files without matching rows, and record their offsets. `value` is kept until the erasure is finished.
 
-    `value` is kept until the erasure is finished.
-
-    With `consent` it asks before the first commit and raises ConsentMissing. Returns whether the search ended, which
-    the registry then records.
+    Asks before the first commit; raises ConsentMissing. Returns whether the search ended.
     """
 
     def attempt() -> bool | None:
@@ -173,7 +167,6 @@ def _size(each: Component) -> int:
 
 
 def may_match(each: Component, condition: Condition) -> bool:
-    """Whether a component may have matching records, by its ranges."""
     match condition:
         case Matching(where, ends):
             for one in each.ranges:

@@ -17,17 +17,13 @@ from schema_mapping.errors import ContextError
 class EraseReport:
     """What an erasure found and did. Filled during the run.
 
-    `spans` (partition, start, end) are the offsets found, `offsets` their number by partition. `salt` proves the
-    condition of `condition_hash` and is stored nowhere. `copies` are uploads of dead jobs too young to delete.
-    `rewriters` are runs of other jobs that may still upload such records. `finished` erasures have no object left;
-    `unfinished` ones continue with `archiver erase TOPIC --finish`. `unsearched` ones must be run again with their
-    condition. `given_up` ones were closed because a later search ended.
+    `spans` are (partition, start, end). `salt` proves the condition of `condition_hash` and is stored nowhere. `copies`
+    are uploads too young to delete. `rewriters` may still upload such records. `unfinished` erasures continue with
+    `--finish`, `unsearched` ones with their condition; `given_up` ones were followed by a complete search.
 
-    `local` are files in this machine's spool that may have erased records beside the only copy of other records.
-    `partition_columns` are the table's partition columns of keys and values: manifests have their values.
+    `local` files in the spool also have the only copy of other records. Manifests have values of `partition_columns`.
 
-    `unjudged` (partition, start, end) are records that stay but may match: the condition needs columns that they lack.
-    `doubtful` are finished erasures with such records.
+    `unjudged` records (partition, start, end) lack the condition's columns and stay; `doubtful` erasures have such.
     """
 
     topic: str
@@ -65,7 +61,6 @@ class EraseReport:
 
     @property
     def unjudged_records(self) -> dict[int, int]:
-        """The number of unjudged records by partition."""
         found: dict[int, int] = {}
         for partition, start, end in self.unjudged:
             found[partition] = found.get(partition, 0) + end - start
@@ -74,7 +69,7 @@ class EraseReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedSnapshots:
-    """Snapshots with erased records that the owner's properties keep. The caller decides."""
+    """Snapshots with erased records that these properties keep. The caller decides."""
 
     snapshots: tuple[Snapshot, ...]
     settings: Mapping[str, str]
@@ -82,8 +77,6 @@ class OwnedSnapshots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSearched:
-    """The files that may have such records, and their bytes."""
-
     files: int
     size_bytes: int
 
@@ -103,8 +96,6 @@ class RecordsFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseFailed:
-    """A file could not be read or written, and stays as it is."""
-
     path: str
     error: ContextError
 

@@ -14,7 +14,6 @@ ByPartition: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
 
 
 def are_known(spans: Iterable[Span], erased: ByPartition) -> bool:
-    """Whether all of these offsets were erased before."""
     return not any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in spans)
 
 
@@ -24,7 +23,6 @@ def counted(spans: Iterable[Span]) -> dict[int, int]:
 
 
 def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans joined and sorted by partition and offset."""
     return tuple((partition, start, end) for partition, those in sorted(_joined(spans).items()) for start, end in those)
 
 

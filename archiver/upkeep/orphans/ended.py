@@ -16,10 +16,10 @@ _LOOKS_AT_ONCE: Final = 16
 
 
 def forget_ended(table: ArchiveTable, registry: Registry, *, seen: Container[str]) -> int:
-    """Remove rows of files that left the table a month ago and are gone from the store; return their number.
+    """Remove rows of files gone from the store and for a month from the table; return their number.
 
-    `seen` are the listed names; any other file is looked up by its path. Files that a refill, hold or rewrite needs
-    keep their rows. Raises StorageError.
+    `seen` are listed names; other files are looked up. Files needed by a refill, hold or rewrite are kept. Raises
+    StorageError.
     """
     ended = {
         path: each for path, each in registry.claims.ended_files(table.topic).items() if file_name(path) not in seen

@@ -1,12 +1,8 @@
-"""The orphans that no snapshot of a table ever named; only they may be deleted if the owner forbids deleting files.
+"""Orphans that no snapshot ever named: only they may be deleted if the owner forbids deleting files.
 
-An expired snapshot leaves no record of what it named, and another table may still have it. So a file counts only if it
-was made after the last snapshot expired (sequence numbers without a gap) and no retained snapshot names it. Only the
-table is used: the registry may be rebuilt, and the journal younger than the table.
-
-A table restored from older metadata reuses sequence numbers. So a manifest counts only if each data file in it was
-added by a retained snapshot or never was in the table. Files brought back by a refill, and their former manifests, were
-in the table before.
+Expired snapshots leave no record, so a file must be younger than the last expiry and unnamed by retained snapshots.
+Only the table is used: registry and journal may be younger. A table restored from older metadata reuses sequence
+numbers, so each data file of a manifest is checked too. Files brought back by a refill were in the table.
 """
 
 from __future__ import annotations
@@ -65,7 +61,6 @@ def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Con
 
 
 def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]:
-    """The names of data files in the manifests of a list without a snapshot. Manifests that are gone are skipped."""
     for manifest in listed_by(path, io):
         if file_name(manifest.manifest_path) not in references:
             with suppress(ObjectMissing):
@@ -73,7 +68,6 @@ def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]
 
 
 def _brought_back(table: ArchiveTable) -> frozenset[str]:
-    """The names of files that retained refills added."""
     return frozenset(
         file_name(entry.data_file.file_path)
         for snapshot in table.iceberg.metadata.snapshots
@@ -94,13 +88,11 @@ def _is_young(each: Orphan, since_ms: int | None) -> bool:
 
 
 def _is_of(each: Orphan, attempts: set[UUID]) -> bool:
-    """Whether a manifest belongs to one of these commit attempts, by its UUID."""
     name = ManifestName.of(each.name)
     return name is not None and name.uuid in attempts
 
 
 def _unbroken(metadata: TableMetadata, last: int) -> dict[int, Snapshot]:
-    """The retained snapshots by sequence number, from the last back to the first missing one."""
     known = {one.sequence_number: one for one in metadata.snapshots}
     found: dict[int, Snapshot] = {}
     at = last
@@ -118,7 +110,6 @@ def _since_ms(unbroken: dict[int, Snapshot], last: int) -> int | None:
 
 
 def _sequence_of(io: FileIO, path: str) -> int | None:
-    """The sequence number in the header of a manifest list, None if it can't be read or is gone."""
     try:
         with AvroFile[ManifestFile](io.new_input(path)) as reader:
             text = str(reader.header.meta.get(_SEQUENCE, ""))

@@ -17,10 +17,9 @@ from catalog.model import new_id
 def noted_deletion(
     trail: AuditTrail, kind: Literal["orphans", "purge"], report: TopicOrphans, *, gone: Sequence[Orphan] = ()
 ) -> Iterator[None]:
-    """Write an entry with `report.orphans` before the block, and one with the deleted files after it.
+    """Write an entry before the block with all candidates, and one after it with the deleted files.
 
-    Files already `gone` are in neither; without candidates nothing is written. After a kill the first entry alone names
-    all files that may be deleted.
+    Without candidates beside `gone` nothing is written. After a kill the first names all that may be deleted.
     """
     before = {each.path for each in gone}
     going = [each for each in report.orphans if each.path not in before]

@@ -1,7 +1,6 @@
-"""The names of the files that a table refers to: in retained snapshots, and in commits that may still land.
+"""The names that a table refers to, in retained snapshots and commits that may land.
 
-Names instead of paths: the archiver's contain a ULID or UUID, so `s3`, `s3a` or a moved table make no difference. Names
-are never removed: in doubt a file is kept.
+Names contain a ULID or UUID, so `s3`, `s3a` or a move make no difference.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ _NO_PARENT: Final = "null"
 class References:
     """A growing set of names. Not thread-safe.
 
-    Manifest lists that the archiver wrote for another table in the same folder count too: that table may come back.
-    `is_of_one_table` ignores them: files removed by an erasure must go.
+    Lists of another table of the archiver in the same folder count, unless `is_of_one_table`: files of an erasure must
+    go.
     """
 
     def __init__(self, *, is_of_one_table: bool = False) -> None:
@@ -66,10 +65,7 @@ class References:
         return table
 
     def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
-        """Add the files of commits that may land, or landed if the table was loaded from older metadata.
-
-        The former assert the current snapshot; the latter have a sequence number that the table hasn't reached.
-        """
+        """Add files of commits that may land: asserting the current snapshot, or with a later sequence number."""
         current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
         for path in lists:
             if path in self._followed or file_name(path) in self._names:
@@ -108,7 +104,6 @@ def _files(io: FileIO, manifest: ManifestFile) -> set[str]:
 
 
 def _is_of_other_table(path: str, table: ArchiveTable) -> bool:
-    """Whether the archiver wrote a manifest list for another table. Lists of other engines don't say."""
     name = ManifestName.of(file_name(path))
     return name is not None and is_of_archiver(name.uuid) and not is_ours(name.uuid, table.uuid)
 

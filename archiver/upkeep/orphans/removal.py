@@ -1,7 +1,7 @@
-"""Delete orphans in batches, each checked again right before. Safe beside an archiver.
+"""Delete orphans in batches, checked again right before. Safe to repeat.
 
-The topic's row lock prevents staging and rewrites during a batch; losing it ends the deletion. A commit looks up its
-staged files first, so it notices missing ones. Safe to kill and repeat.
+The topic's row lock prevents staging and rewrites; losing it ends the deletion. Commits look up their staged files
+first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class Checks(Protocol):
-    """The checks before a deletion: the table's references, and uploads that a run has claimed."""
+    """The checks before a deletion."""
 
     @property
     def references(self) -> Container[str]:
@@ -64,11 +64,10 @@ def remove_orphans(
     observer: OrphanObserver,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Delete the remaining orphans of `report.orphans`, and record the fate of each in `report`.
+    """Delete the remaining orphans of `report.orphans`, and record each fate.
 
-    No batch starts after `is_over`. Files whose deletion the owner has forbidden are kept. Raises TableError and
-    RegistryError; the last StorageError if no file of a batch could be deleted; RegistryUnreachable if the lock is
-    lost, and then deletes nothing more.
+    No batch starts after `is_over`. Raises TableError and RegistryError; the last StorageError if a whole batch failed;
+    RegistryUnreachable if the lock is lost, then deletes nothing more.
     """
     left = deque(report.orphans)
     while left and not is_over():
@@ -114,11 +113,9 @@ class _Deletion:
 
     @property
     def count(self) -> int:
-        """The number of files deleted, or kept for the table's owner."""
         return len(self.deleted) + len(self.shared)
 
     def run(self, going: Sequence[Orphan]) -> list[Orphan]:
-        """Delete the orphans; return those that there was no time for."""
         deadline = time.monotonic() + HOLD_SECONDS
         waiting, tries = deque((each, 1) for each in going), 0
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
@@ -131,7 +128,6 @@ class _Deletion:
         return [each for each, _ in waiting if each.path not in self.errors]
 
     def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
-        """Try to delete each once; return those to retry."""
         self._still.check()
         futures = {
             pool.submit(self._objects.delete, each.path, self._permit(each)): (each, tries) for each, tries in some

@@ -14,8 +14,6 @@ from schema_mapping.errors import ContextError
 
 
 class OrphanKind(StrEnum):
-    """Why nothing refers to a file of the archiver."""
-
     UNKNOWN = "unknown"
     """A data file that the registry does not know: its job died between upload and staging."""
     REJECTED = "rejected"
@@ -27,8 +25,6 @@ class OrphanKind(StrEnum):
 
 
 class KeptFor(StrEnum):
-    """Why an unreferenced file of the archiver is kept."""
-
     AGE = "age"
     """It is too young."""
     REGISTRY = "registry"
@@ -67,10 +63,9 @@ class Orphan:
 
 @dataclass(slots=True, kw_only=True)
 class TopicOrphans:
-    """The orphans of one topic and their fate. Filled during the run.
+    """Filled during the run. `shared` are orphans that the owner has since forbidden to delete.
 
-    `shared` are orphans that the owner has since forbidden to delete. `forgotten` counts registered files that left the
-    table long ago and were deleted by others than the archiver.
+    `forgotten` counts registered files that left the table long ago and are gone from the store.
     """
 
     topic: str
@@ -107,7 +102,6 @@ class OrphansReport:
 
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
-        """Number and bytes of the orphans of each kind."""
         counted: dict[OrphanKind, tuple[int, int]] = {}
         for each in (one for topic in self.topics for one in topic.orphans):
             number, size = counted.get(each.kind, (0, 0))
@@ -117,31 +111,25 @@ class OrphansReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectsListed:
-    """The search checked `objects` more objects."""
-
     topic: str
     objects: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansFound:
-    """The search of a topic ended."""
-
     topic: str
     orphans: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansRemoved:
-    """`orphans` more were deleted, or found to be needed again."""
-
     topic: str
     orphans: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFailed:
-    """An object could not be checked or deleted. Without a `path`, the topic's search failed."""
+    """Without a `path`, the topic's search failed."""
 
     topic: str
     path: str | None

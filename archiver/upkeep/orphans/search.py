@@ -1,7 +1,7 @@
-"""Find the orphans of one table: objects with the archiver's names that nothing refers to.
+"""Find a table's orphans: the archiver's objects that nothing refers to.
 
-Objects are listed before table, registry and journal are read, so a file that becomes needed is noticed. An orphan must
-also be old enough, its footer must belong to this archive, and the table must be past its offsets.
+Objects are listed before table, registry and journal are read. They must be old, belong to this archive by footer, and
+lie below the table's offsets.
 """
 
 from __future__ import annotations
@@ -61,8 +61,6 @@ class Connected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """The archiver's listed objects that are old enough, names of `young` ones, and manifest lists of every writer."""
-
     data: dict[str, tuple[ListedObject, DataFileName]] = field(default_factory=dict)
     manifests: dict[str, ListedObject] = field(default_factory=dict)
     young: list[str] = field(default_factory=list)
@@ -70,10 +68,9 @@ class _Listed:
 
 
 class OrphanSearch:
-    """The search in one topic's table. `references` grows during a removal.
+    """`references` grows during a removal. `seen` are listed names.
 
-    `seen` are the listed names. `table` is reloaded often. `holds_all` if the configuration holds the topic: files with
-    removed records stay.
+    `holds_all` if the configuration holds the topic: files with removed records stay.
     """
 
     def __init__(
@@ -129,7 +126,6 @@ class OrphanSearch:
         return self._not_shared(table, going)
 
     def _not_shared(self, table: ArchiveTable, found: tuple[Orphan, ...]) -> tuple[Orphan, ...]:
-        """The orphans that no other table can have, if the owner forbids deleting files."""
         if not is_shared(table.properties):
             return found
         journal = self._connected.journal.of_table(table)
@@ -196,7 +192,6 @@ class OrphanSearch:
     def _not_journaled(
         self, table: ArchiveTable, data: Mapping[str, tuple[ListedObject, DataFileName]]
     ) -> Sequence[tuple[ListedObject, DataFileName]]:
-        """The files that are not in the journal, which is read only if there are files."""
         if not data:
             return ()
         journaled = self._connected.journal.of_table(table).files_in_table(data.keys())
@@ -206,9 +201,9 @@ class OrphanSearch:
     def _proven(
         self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataFileName]]
     ) -> Iterator[tuple[ListedObject, DataFileName]]:
-        """The files whose footers belong to this archive and whose offsets the table has passed.
+        """Files of this archive (by footer) whose offsets the table has passed, and empty files.
 
-        Also empty files: a killed upload leaves one in a folder and in Azure.
+        A killed upload leaves an empty file in a folder and in Azure.
         """
 
         def read(each: tuple[ListedObject, DataFileName]) -> SegmentMetadata | StorageError:

@@ -1,7 +1,7 @@
-"""Ranges made of rows, if neither journal nor footers name the table's ranges (ADR 0072).
+"""Ranges made of rows that neither journal nor footers name (ADR 0072).
 
-The table's `archiver.offsets` prove that offsets below them were archived. Unnamed are files that erase or reprocess
-made of several ranges, copies of a refill, and files of other engines. Their rows are counted and digested here.
+Of erase or reprocess with several ranges, refill copies, and foreign files. `archiver.offsets` proves that their
+offsets were archived.
 """
 
 from __future__ import annotations
@@ -54,10 +54,7 @@ class RangesOfRows:
 
 @dataclass(slots=True, kw_only=True)
 class UnnamedRows:
-    """Find the rows of files without a range. `files` and `footers` are by path and not in the journal.
-
-    `registered` are the offsets already in the registry, by partition.
-    """
+    """Find rows without a range in unjournaled files. `registered` are offsets by partition."""
 
     table: ArchiveTable
     storage: TopicStorage
@@ -120,7 +117,6 @@ class UnnamedRows:
         return min(lowest, default=None)
 
     def _of_rows(self, partition: int, start: int, end: int, unnamed: Iterable[TableFile]) -> StoredRange:
-        """The range of offsets that only rows show."""
         empty = StoredFile(
             id=new_id(), file=None, rows=0, digest=None, expected=0, schema_version=self.table.ledger_version
         )
@@ -178,7 +174,6 @@ class UnnamedRows:
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def _digest(self, file: TableFile, rows_of: RowRange, chosen: _Offsets, *, is_live: bool) -> str | None:
-        """The digest of some rows, None if they can't be read as records."""
         total = RecordDigest()
         try:
             with closing(self._open(file, is_live=is_live)) as opened:

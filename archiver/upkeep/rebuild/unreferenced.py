@@ -1,7 +1,6 @@
-"""Find uploaded, uncommitted files that continue the table's offsets, by listing its data files.
+"""Find uploaded, uncommitted files that continue the table's offsets.
 
-A file that starts at the table's end has exactly the next records. A partition missing in the table begins only at a
-known first offset: its first file may never have been uploaded.
+A partition missing in the table begins only at a known first offset: its first file may never have been uploaded.
 """
 
 from __future__ import annotations
@@ -56,8 +55,6 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreferenced:
-    """Ranges that continue their partitions, one chain each, and the files that don't."""
-
     ranges: tuple[TranslatedRange, ...]
     left: tuple[LeftFile, ...]
 
@@ -65,10 +62,9 @@ class Unreferenced:
 def continuing_ranges(
     table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats, *, versions: frozenset[int], ends: Ends
 ) -> Unreferenced:
-    """Find files that continue the partitions. Only known schema `versions` are taken.
+    """Find files that continue the partitions, with known schema `versions`.
 
-    Of several files at one offset, the chain that reaches furthest wins, then the one with most records: a rewrite may
-    have left some out.
+    Of several the chain that reaches furthest wins, then the one with most records: a rewrite may have left some out.
     """
     listed = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
     files = {path: formats.of_path(path) for path in listed}
@@ -111,7 +107,6 @@ def _described(
     describe: Callable[[str], DataFileInfo],
     known: frozenset[int],
 ) -> DataFileInfo | LeftFor | None:
-    """The file's description, why it can't be staged, or None if it is of another topic."""
     origin, topic = footer.origin, table.topic
     if origin is None or (origin.cluster_id, origin.topic) != (topic.cluster_id, topic.topic):
         return None
@@ -127,7 +122,6 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[
     reached: dict[int, tuple[int, int]] = {}
 
     def reach(one: TranslatedRange) -> tuple[int, int]:
-        """The end offset and record count of the longest chain from this range."""
         end, rows = reached.get(one.end_offset, (one.end_offset, 0))
         return end, rows + one.rows
 

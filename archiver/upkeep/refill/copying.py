@@ -36,10 +36,10 @@ class RowCopier:
     def copy(
         self, source: DataFileInfo, wanted: RowRange, *, without: npt.NDArray[np.int64], is_part: bool = False
     ) -> CopiedRows:
-        """Upload a file with the rows of `wanted` whose offsets are not in `without`, next to the source.
+        """Upload the rows of `wanted` whose offsets are not in `without`, next to the source.
 
-        With `is_part` the source lacks rows of its range, so the copy's footer names no offsets: it would claim all of
-        them. Raises StorageError, and ReplayError if rows can't be read.
+        With `is_part` the source lacks rows, so the footer names no offsets. Raises StorageError, and ReplayError for
+        unreadable rows.
         """
         target = self.target
         form, mappings = target.formats.named(source.format, source.path), KnownMappings(target.topic, target)
@@ -84,7 +84,6 @@ class RowCopier:
     def _write(
         file: OpenFile, new: RewrittenFile, wanted: RowRange, without: npt.NDArray[np.int64]
     ) -> tuple[int, RecordDigest]:
-        """Write the wanted rows. Return number and digest of all rows in the range."""
         count, seen = 0, RecordDigest()
         for block in file.reader.blocks(wanted):
             for rows, kafka in file.rows(block, wanted):
@@ -105,11 +104,7 @@ class RowCopier:
 
     @staticmethod
     def _origin(reader: SegmentReader, wanted: RowRange) -> SegmentOrigin | None:
-        """The offsets of which the copy has all archived records.
-
-        None for a copy that lacks rows, or whose source has several ranges: a rebuilt registry would take it for a
-        whole range, or for one file too many.
-        """
+        """None for a copy that lacks rows, or of several ranges: a rebuilt registry would take it for a whole range."""
         origin = reader.metadata.origin
         if origin is None or origin.files > 1:
             return None

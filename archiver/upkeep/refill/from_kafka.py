@@ -31,9 +31,9 @@ _NO_LIMIT: Final = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The uploaded files of a range, in order; empty if the log has nothing.
+    """Uploaded files of a range, in order. `error` stopped the task early.
 
-    `error` stopped the task early. The last batch may extend beyond the range.
+    The last batch may extend beyond the range.
     """
 
     ranges: tuple[TranslatedRange, ...] = ()

@@ -1,7 +1,6 @@
-"""`archiver refill`: bring back the records that a table lost, in one commit.
+"""`archiver refill`: bring back lost records in one commit. Safe to repeat.
 
-Adds only rows whose offsets no row has, and changes nothing else in the table. On request, rows that can't be brought
-back are recorded as gone. Safe to kill and repeat.
+Adds only rows whose offsets no row has.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ from catalog.registry import Registry
 
 
 class RefillJob:
-    """Refill a topic's table.
+    """`engine` (default Spark) starts only to read Kafka.
 
-    `engine` runs tasks that read Kafka, and starts only if there are any; the default is Spark. `accept_removed`
-    records missing rows as erased on purpose, `accept_lost` those that can't be brought back as lost.
+    `accept_removed` records missing rows as erased on purpose, `accept_lost` the rest as lost.
     """
 
     def __init__(
@@ -61,10 +59,7 @@ class RefillJob:
         self._agreed: frozenset[Mended] = frozenset()
 
     def run(self) -> RefillReport:
-        """Find the missing rows and bring them back.
-
-        Raises failures that stop the whole refill. Rows that can't be brought back are in the report.
-        """
+        """Raises failures that stop the whole refill. Rows that can't be brought back are in the report."""
         engines = EngineChoice(self._config.spark, self._engine, preloaded=MODULES)
         engines.check()
         with ExitStack() as closing:
@@ -94,7 +89,6 @@ class RefillJob:
             )
 
     def _round(self, work: RefillWork) -> RefillReport | None:
-        """Find, fetch and commit. None if other engines changed the table during the round."""
         found = work.look()
         made = self._made(work, found)
         report = RefillReport(
@@ -122,7 +116,6 @@ class RefillJob:
         )
 
     def _ask(self, report: RefillReport) -> None:
-        """Ask before rows are recorded as gone, and again if the rows change."""
         going = report.of(Fate.ERASED, Fate.LOST)
         if not going or self._agreed == frozenset(going):
             return
@@ -161,7 +154,6 @@ class RefillJob:
         return made
 
     def _from_existing(self, work: RefillWork, found: Found, mender: Mender, made: Made) -> list[Hole]:
-        """Fill holes from existing files; return the holes of which they have no rows."""
         kept = [replace(found.ranges[range_id], files=tuple(files)) for range_id, files in found.kept.items()]
         existing = originals(kept, work.objects(found), self._formats, found.table.properties)
         elsewhere: list[Hole] = []
@@ -193,7 +185,6 @@ class RefillJob:
             made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
 
     def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
-        """Fill a hole from existing files. False if they have none of its rows."""
         mending = mender.from_files(hole, files, found.erased_in(hole))
         is_last = bool(mending.reason) or mending.rows == hole.rows
         if is_last or mending.rows:

@@ -34,10 +34,9 @@ OTHERS_CHANGED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending:
-    """The files that bring back `rows` of a hole.
+    """`replaced_by` are new ranges that replace the whole range.
 
-    `replaced_by` are new ranges that replace the whole range. `reason` is why rows stay missing. `doubt` is why the
-    rows are not proven to be the archived records.
+    `reason` is why rows stay missing, `doubt` why rows aren't proven to be the archived ones.
     """
 
     hole: Hole
@@ -67,11 +66,10 @@ class Mender:
         )
 
     def from_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> Mending:
-        """Fill a hole from files that have or had records of its range: as they are, or as copies of the missing rows.
+        """Fill a hole from files that have or had records of its range, as they are or as copies.
 
-        Copied are files already in the table with all rows deleted (no path may come twice), files with records of
-        other ranges, and files with `erased` offsets, which are left out: a registry older than the erasure may still
-        name such a file.
+        Copied: files in the table with all rows deleted (no path may come twice), of several ranges, or with `erased`
+        offsets, which are left out.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
@@ -106,17 +104,15 @@ class Mender:
         return min(hole.rows, len(np.setdiff1d(np.concatenate(offsets), without)))
 
     def _is_proven(self, one: ExpectedRange, copies: Sequence[CopiedRows]) -> bool:
-        """Whether the table's rows and the copies have the range's expected digest."""
         if one.digest is None:
             return False
         (digest,) = self.live.digests((one,))
         return add_digests([digest, *(copied.file.digest for copied in copies if copied.file)]) == one.digest
 
     def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
-        """Fill a hole from records archived again, if the digest proves that they are the same.
+        """Fill a hole from records archived again, if the digest proves them, maybe with the table's rows.
 
-        The table's remaining rows may complete what the log still has. Without proof nothing is taken, or everything
-        with `takes_part`: a digest of all rows can't prove some of them.
+        Without proof nothing is taken, or everything with `takes_part`.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         files = tuple(file for each in ranges for file in each.files)
@@ -161,7 +157,6 @@ def _is_unprovable(one: ExpectedRange) -> bool:
 
 
 def _within(spans: Sequence[tuple[int, int]], whole: RowRange) -> Offsets:
-    """The offsets of a range within the spans, ascending and unique."""
     clipped = [(max(start, whole.start_offset), min(end, whole.end_offset)) for start, end in spans]
     found = [np.arange(start, end, dtype=np.int64) for start, end in clipped if start < end]
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
@@ -186,5 +181,4 @@ def _doubt(one: ExpectedRange) -> str:
 
 
 def _covers(ranges: Sequence[TranslatedRange], one: ExpectedRange) -> bool:
-    """Whether the new ranges cover exactly this range."""
     return ranges[0].start_offset == one.start_offset and ranges[-1].end_offset == one.end_offset

@@ -18,9 +18,9 @@ LOOKS_AT_ONCE: Final = 16
 def originals(
     ranges: Iterable[TranslatedRange], objects: ObjectStore, formats: SegmentFormats, table_properties: dict[str, str]
 ) -> dict[str, tuple[DataFileInfo, ...]]:
-    """The existing files by range id whose size, rows and footer digest match the registry.
+    """Existing files by range id that match the registry in size, rows and digest. Damaged ones count as gone.
 
-    A damaged file counts as gone. Raises StorageError otherwise: a store that doesn't answer proves nothing.
+    Raises StorageError otherwise: a store that doesn't answer proves nothing.
     """
     wanted = [(one.id, file) for one in ranges for file in one.files]
 

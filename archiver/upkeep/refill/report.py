@@ -10,8 +10,6 @@ from catalog.ranges.holes import Hole
 
 
 class Fate(StrEnum):
-    """The actual or planned result for the rows of a hole."""
-
     FROM_FILE = "from_file"
     """They come from their file, which still exists."""
     FROM_KAFKA = "from_kafka"
@@ -26,10 +24,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """A hole and the fate of `rows` of its rows.
-
-    `reason` is why rows stay missing, or why restored rows are not proven to be the archived records.
-    """
+    """`reason` is why rows stay missing, or aren't proven to be the archived ones."""
 
     hole: Hole
     fate: Fate
@@ -56,7 +51,6 @@ class RefillReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether no row is missing."""
         return not self.of(Fate.LEFT)
 
 

@@ -41,10 +41,9 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A table with its holes and partition offsets; `is_back` if it was rolled back.
+    """`expected` ranges are the account's.
 
-    `expected` are the account's ranges, with digests of the expected rows in all files. `kept` are the files that have
-    or had records of a range: existing ones can fill holes. `erased` are the erased offsets by partition.
+    `kept` files have or had records of a range. `is_back` if the table was rolled back.
     """
 
     table: ArchiveTable
@@ -59,11 +58,9 @@ class Found:
     """Offsets that the table lost and the registry has no range of."""
 
     def has_erased(self, hole: Hole) -> bool:
-        """Whether records of a hole's range were erased."""
         return bool(self.erased_in(hole))
 
     def erased_in(self, hole: Hole) -> tuple[tuple[int, int], ...]:
-        """The erased offsets that overlap a hole's range."""
         one = self.expected[hole.range_id]
         spans = self.erased.get(one.partition, ())
         return tuple((start, end) for start, end in spans if start < one.end_offset and one.start_offset < end)
@@ -74,8 +71,6 @@ class Found:
 
 @dataclass(slots=True, kw_only=True)
 class Made:
-    """The prepared content of one round's commit."""
-
     mended: list[Mended] = field(default_factory=list)
     mendings: list[Mending] = field(default_factory=list)
     accepted: list[Acceptance] = field(default_factory=list)
@@ -84,8 +79,6 @@ class Made:
 
 @dataclass(kw_only=True)
 class RefillWork:
-    """A topic's refill: its connections and its steps."""
-
     topic: TopicRow
     table: ArchiveTable
     config: Config
@@ -146,10 +139,7 @@ class RefillWork:
         return {partition: tuple(sorted(set(spans))) for partition, spans in found.items()}
 
     def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
-        """Offsets that a rolled-back table lost and that have no registered range.
-
-        A range that a rebuild made of rows alone doesn't count: its other offsets' records are unknown.
-        """
+        """Lost offsets without a registered range, ignoring ranges that a rebuild made of rows alone."""
         lost = set_back(table)
         known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
         offsets = [OffsetRange(at, start, end - 1) for at, spans in lost.items() for start, end in spans]
@@ -236,7 +226,6 @@ class RefillWork:
 
 
 def _act(refill: Refill) -> RefilledAct:
-    """The refill's entry in the audit trail."""
     return RefilledAct(
         commit_id=refill.commit_id,
         files=len(refill.files),
@@ -249,7 +238,6 @@ def _act(refill: Refill) -> RefilledAct:
 
 
 def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]:
-    """The spans of ranges that were missing entirely and came back as archived."""
     holes = [
         each.hole
         for each in mended

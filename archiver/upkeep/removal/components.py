@@ -1,8 +1,7 @@
-"""The files that must leave or stay together because they share registered ranges.
+"""The files that must leave or stay together because they share ranges (ADR 0072).
 
-A recorded file holds exactly what the registry says. Any other file may hold rows of each range in its bounds, unless
-the range's recorded files are in the table with all rows: other engines rewrite files, and refills copy rows (ADR
-0072).
+Recorded files hold exactly what the registry says. Other files may hold rows of each range in their bounds, unless its
+recorded files are complete in the table.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ OFFSETS_END: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """Ranges, and the table files that may have records of them and of no other known range.
+    """Ranges, and the files that may have records of them and no other range.
 
-    `recorded` are the registered paths; `has_foreign` if some of these are not in the table, or another engine wrote
-    some files.
+    `recorded` are registered paths; `has_foreign` if some are not in the table, or other engines wrote files.
     """
 
     ranges: tuple[RemovableRange, ...]
@@ -104,7 +102,6 @@ def reach_beside(
 
 
 def _has_rows_elsewhere(one: RemovableRange, table: Mapping[str, TableFile]) -> bool:
-    """Whether unrecorded files may have rows of a range."""
     if one.rows < one.expected:
         return True
     files = (table.get(file_name(path)) for path in one.paths)
@@ -125,8 +122,6 @@ def _component(
 
 
 class _Places:
-    """Ranges by partition and offset."""
-
     def __init__(self, ranges: Iterable[tuple[int, RemovableRange]]) -> None:
         self._ranges: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for number, one in ranges:
@@ -146,13 +141,10 @@ class _Places:
 
 
 class _Sets:
-    """Disjoint sets of numbers (union-find)."""
-
     def __init__(self, count: int) -> None:
         self._above = list(range(count))
 
     def find(self, one: int) -> int:
-        """The representative of a number's set."""
         while self._above[one] != one:
             self._above[one] = self._above[self._above[one]]
             one = self._above[one]

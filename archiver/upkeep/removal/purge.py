@@ -1,7 +1,7 @@
-"""Delete the files that a removal took out of a table once nothing refers to them.
+"""Delete a removal's old files once nothing refers to them.
 
-The registry names them, so no data folder is listed. Each is deleted as in `archiver orphans`: under the topic's row
-lock, after one more check. No single clock decides about age.
+The registry names them. Deleted like orphans: under the topic's row lock, after another check. No single clock decides
+about age.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ EXPIRY_TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """The result: deleted files with their bytes, and those `left`.
+    """`snapshots` needed some of the files left.
 
-    `snapshots` needed some of them, `held` counts files under a legal hold, `shared` if the owner forbids deleting
-    files, `stopped` if time ran out.
+    `shared` if the owner forbids deleting files, `stopped` if time ran out.
     """
 
     deleted: int = 0
@@ -65,7 +64,6 @@ ExpiresOwned: TypeAlias = Callable[[Sequence[Snapshot], Mapping[str, str]], bool
 
 
 def never_owned(_snapshots: Sequence[Snapshot], _settings: Mapping[str, str]) -> bool:
-    """Keep the owner's snapshots."""
     return False
 
 
@@ -86,13 +84,12 @@ def purge(
     expires_owned: ExpiresOwned = never_owned,
     is_over: Callable[[], bool] = never,
 ) -> Purged:
-    """Expire snapshots older than `grace_seconds` that only keep removed files, and delete unneeded files.
+    """Expire snapshots older than `grace_seconds` that only keep removed files, and delete unneeded files. Audited.
 
-    `with_others` also expires unnamed snapshots of other engines. `holds_all` if the configuration holds the topic.
-    `expires_owned` decides about snapshots that the owner's `history.expire.*` keep. If the owner forbids deleting
-    files, nothing is deleted or expired. `of_erasures` deletes only files with erased records, whatever removed them;
-    otherwise the longer grace of an unfinished erasure applies. No batch starts after `is_over`. The `trail` gets an
-    entry before and after. Raises TableError, RegistryError and StorageError.
+    `with_others` includes unnamed snapshots of other engines. `holds_all` if the configuration holds the topic.
+    `of_erasures` deletes only files with erased records; otherwise the grace of unfinished erasures applies too.
+    Nothing is deleted or expired if the owner forbids it. No batch starts after `is_over`. Raises TableError,
+    RegistryError and StorageError.
     """
     if of_erasures:
         _note_stale(table, registry, catalog)
@@ -172,8 +169,6 @@ def _registry_id(path: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExpiryChoice:
-    """Which snapshots may expire."""
-
     registry: Registry
     grace_seconds: float
     with_others: bool
@@ -185,10 +180,8 @@ def _expired(
 ) -> tuple[ArchiveTable, HoldingSnapshots, tuple[str, ...]]:
     """Expire what may expire; return the table, the snapshots before, and undeleted manifests.
 
-    Safe beside other engines.
-
-    The search may take minutes, and a catalog drops a tag with its snapshot, so new tags are checked right before.
-    Raises FilesShared if the owner forbids deleting files.
+    New tags are checked right before: catalogs drop a tag with its snapshot. Raises FilesShared if the owner forbids
+    it.
     """
     manifests: tuple[str, ...] = ()
     for left in reversed(range(EXPIRY_TRIES)):
@@ -222,13 +215,11 @@ def _expired(
 
 
 def _named(table: ArchiveTable) -> dict[str, int]:
-    """The snapshots of tags and branches. The catalog itself checks the main branch."""
     refs = table.iceberg.metadata.refs
     return {name: ref.snapshot_id for name, ref in refs.items() if name != MAIN_BRANCH}
 
 
 def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) -> tuple[list[Orphan], list[Orphan]]:
-    """The existing files, and those already deleted, of which only registry rows are left."""
     objects = ObjectStore.of_table(table.iceberg)
     there: list[Orphan] = []
     gone: list[Orphan] = []
@@ -250,8 +241,6 @@ def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) ->
 
 
 class RemovedFiles:
-    """The checks of `remove_orphans`: references by snapshots or by commits that may still land."""
-
     def __init__(self, table: ArchiveTable, catalog: TableCatalog) -> None:
         self._table = table
         self._catalog = catalog
@@ -278,7 +267,6 @@ class RemovedFiles:
         return False
 
     def permit(self, orphan: Orphan) -> Permit:  # noqa: ARG002 - the protocol's
-        """Each of these files was or may have been in the table."""
         return self._permit
 
 

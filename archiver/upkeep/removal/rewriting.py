@@ -1,6 +1,6 @@
-"""The task of a removal: rewrite the files of one component without the matching rows.
+"""The task of a removal: rewrite a component without matching rows, one row group in memory.
 
-It holds one row group in memory. Each new file is read back and uploaded only if it has exactly the remaining records.
+New files are read back, and uploaded only if they have exactly the remaining records.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalTask:
-    """A component, and the rows to remove. `dry_run` writes nothing.
-
-    `places` are the files' partitions by path; new files keep the partition of the old one.
-    """
+    """`places` are partitions by path, which new files keep."""
 
     target: RewriteTarget
     component: Component
@@ -56,10 +53,9 @@ class RemovalTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalResult:
-    """The rows to remove in a component, their offsets (partition, start, end), and the rewrite.
+    """`removed` and `unjudged` (may match, stay) are (partition, start, end).
 
-    `unjudged` are offsets of rows that stay and may match. `group` is None if no row is removed or nothing was written.
-    `before` and `after` are digests of the table's rows.
+    `group` is None if nothing was written. `before` and `after` are digests of the table's rows.
     """
 
     rows: int = 0
@@ -112,7 +108,6 @@ class _RemovingRows:
         return RemovalResult(rows=rows, removed=spans, unjudged=unjudged, before=before, after=after, group=group)
 
     def _survey(self, file: TableFile) -> int:
-        """Collect the offsets of the rows to remove; return their number."""
         count = 0
         with closing(OpenFile.open(self._storage, file)) as opened:
             for rows, records in opened.all_records():
@@ -120,7 +115,6 @@ class _RemovingRows:
         return count
 
     def _survey_copies(self) -> bool:
-        """Whether replaced files of the archiver still in the store have such rows."""
         present = {file_name(file.path) for file in self._task.component.files}
         found = False
         for path in self._task.component.recorded:
@@ -138,7 +132,6 @@ class _RemovingRows:
         return found
 
     def _survey_whole(self, path: str, form: SegmentFormat) -> bool:
-        """Collect the offsets of rows to remove, deleted or not; return whether there are any."""
         found = 0
         with closing(OpenFile.whole(form, self._target.objects, path, self._mappings)) as opened:
             for rows, records in opened.all_records():
@@ -146,7 +139,6 @@ class _RemovingRows:
         return found > 0
 
     def _note(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> int:
-        """Collect offsets of rows to remove and of unjudged rows; return the number to remove."""
         verdict = judge(self._removal.condition, rows, records, self._mappings)
         _add(self._removed, records, verdict.going)
         if verdict.unjudged is not None:
@@ -154,7 +146,6 @@ class _RemovingRows:
         return int(verdict.going.sum())
 
     def _rewritten(self, file: TableFile, spool: TaskSpool) -> tuple[int, DataFileInfo] | None:
-        """Rewrite one file, check and upload it. None if no row stays."""
         with closing(OpenFile.open(self._storage, file)) as opened:
             origin, before = self._origin(opened), RecordDigest()
             with RewrittenFile(self._target, spool, self._layout(opened)) as new:
@@ -189,7 +180,6 @@ class _RemovingRows:
         return bool(judge(self._removal.condition, rows, records, mappings).going.any())
 
     def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
-        """The footer's range of a file with exactly one range."""
         origin = opened.reader.metadata.origin
         ranges = self._task.component.ranges
         if origin is None or len(ranges) != 1 or len(self._task.component.files) != 1:
@@ -223,7 +213,6 @@ def _spans(found: Mapping[int, list[npt.NDArray[np.int64]]]) -> tuple[tuple[int,
 
 
 def _runs(offsets: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Join sorted offsets to spans."""
     borders = np.flatnonzero(np.diff(offsets) > 1)
     starts = offsets[np.concatenate(([0], borders + 1))]
     ends = offsets[np.concatenate((borders, [len(offsets) - 1]))] + 1

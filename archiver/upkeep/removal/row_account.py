@@ -1,6 +1,6 @@
-"""The account of a rewritten component: rows of each range by new file, and removed rows.
+"""The account of a rewritten component.
 
-Rows of no known range, or of a range with missing rows, are never removed.
+Rows of no known range, or of one with missing rows, are never removed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class RowAccount:
         self._gone_digests: dict[int, RecordDigest] = defaultdict(RecordDigest)
 
     def next_file(self) -> int:
-        """The number of the next new file."""
         self._files += 1
         return self._files - 1
 
@@ -73,7 +72,6 @@ class RowAccount:
         )
 
     def _home(self, number: int) -> int | None:
-        """The first new file with rows of a range: it carries the counts of removed rows."""
         return min((each for each, held in self._kept.items() if number in held), default=None)
 
     def _span(self, number: int, rows: int, digest: str | None, fate: Fate, *, is_first: bool) -> RecordSpan:

@@ -1,6 +1,6 @@
-"""Bounds of files whose manifests state none, read from their rows.
+"""Bounds of files whose manifests state none, from their rows.
 
-Some engines write no bounds for columns in structs. A retention would then keep all files, and an erasure rewrite all.
+Some engines write none for struct columns: a retention would keep, and an erasure rewrite, all files.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ def lacks_bounds(file: TableFile) -> bool:
 
 
 def _with_bounds(file: TableFile, bounded: TableFile) -> TableFile:
-    """The file as it is in the table now: its delete files may be newer than the bounds."""
     return replace(file, partitions=bounded.partitions, offsets=bounded.offsets, latest_ingest=bounded.latest_ingest)
 
 

@@ -26,10 +26,10 @@ READERS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingSnapshots:
-    """The snapshots that refer to some of the files.
+    """Snapshots that refer to some of the files.
 
-    `going` may expire, `young` not yet, `others` (of other engines) only on request. `owned` are kept by the owner's
-    `settings` (`history.expire.*`). `named` are tags and branches with such snapshots.
+    `going` may expire, `young` not yet, `others` on request. `owned` are kept by the owner's `settings`. `named` are
+    tags and branches.
     """
 
     going: tuple[Snapshot, ...] = ()
@@ -48,10 +48,10 @@ class HoldingSnapshots:
 def holding_snapshots(
     table: ArchiveTable, files: Collection[str], *, older_than_ms: int, with_others: bool, now_ms: int
 ) -> HoldingSnapshots:
-    """Find the snapshots that refer to files with these names.
+    """Find the snapshots that refer to files with these names. Raises StorageError.
 
-    A snapshot may expire if it has not been current since `older_than_ms`, is in no history of a tag or other branch,
-    isn't kept by the owner's `history.expire.*`, and is the archiver's (unless `with_others`). Raises StorageError.
+    One may expire if not current since `older_than_ms`, in no history of a tag or other branch, not kept by
+    `history.expire.*`, and the archiver's (unless `with_others`).
     """
     metadata = table.iceberg.metadata
     current_until = _current_until(metadata)
@@ -91,10 +91,7 @@ def holding_snapshots(
 
 
 def _current_until(metadata: TableMetadata) -> dict[int, int]:
-    """When each snapshot was replaced as the current one, in ms since 1970.
-
-    Snapshots that were never current, or are missing in the log, count from their creation.
-    """
+    """When each snapshot stopped being current, in ms since 1970; its creation if never current or not in the log."""
     found = {one.snapshot_id: one.timestamp_ms for one in metadata.snapshots}
     for before, after in pairwise(metadata.snapshot_log):
         if before.snapshot_id in found:
@@ -149,7 +146,6 @@ def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, in
 
 
 def _files(table: ArchiveTable, manifest: ManifestFile) -> set[tuple[str, int, int, int, int]]:
-    """The data files of a manifest: path, lowest and highest partition, lowest and highest offset."""
     return {
         (
             entry.data_file.file_path,

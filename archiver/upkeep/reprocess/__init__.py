@@ -1,7 +1,3 @@
-"""`archiver reprocess`: decode rows again after a schema was corrected or extended.
-
-`rounds` plans files and commits, `file` is the task for one file. `row_filter` selects rows, `poor_rows` finds them,
-`redecode` decodes them.
-"""
+"""`archiver reprocess`: decode rows again after a schema was corrected or extended."""
 
 __all__ = ["job", "report", "row_filter"]

@@ -1,6 +1,6 @@
-"""The task of `archiver reprocess`: decode a data file's poor rows again into a new file.
+"""The task of `archiver reprocess`: decode poor rows again into a new file, one row group in memory.
 
-It holds one row group in memory. The new file is read back and uploaded only if its records have the old file's digest.
+It is uploaded only if its records have the old file's digest.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ class _Rewriting:
         self._redecoder = Redecoder(task.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
 
     def trial(self, blocks: list[Block], *, whole: bool) -> Counter[ErrorKind]:
-        """Count the rows that would improve. Unless `whole`, stop at the first."""
         mended: Counter[ErrorKind] = Counter()
         for block in blocks:
             for piece, _ in self._pieces(block):
@@ -100,7 +99,6 @@ class _Rewriting:
         return mended
 
     def run(self, spool: TaskSpool) -> FileResult:
-        """Write the new file, or one for each new partition; check and upload."""
         if self._task.partitioning is not None:
             return self._split(spool, self._task.partitioning)
         old, mended, recognition = self._task.file, Counter[ErrorKind](), Recognition()
@@ -136,7 +134,6 @@ class _Rewriting:
         digest: RecordDigest | None = None,
         partition: PartitionTuple | None = None,
     ) -> None:
-        """Finish a file beside the old one, with a name derived from it."""
         new.close(
             self._task.file.path.rpartition("/")[0],
             self._file.reader.metadata.origin,
@@ -152,7 +149,6 @@ class _Rewriting:
         return new.upload()
 
     def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
-        """Write a file for each partition of the decoded rows."""
         target, old, origin = self._target, self._task.file, self._file.reader.metadata.origin
         summed = summed_by(Recognizer(self._task.decoding.row, self._schema))
         partitions = RowPartitions(partitioning, self._schema)
@@ -192,10 +188,7 @@ class _Rewriting:
     def _write_part(
         self, spool: TaskSpool, part: PartitionRows, partitioning: Partitioning, *, is_alone: bool
     ) -> DataFileInfo:
-        """Write and upload the file of one partition.
-
-        Its footer names no range unless it `is_alone`: the number of the range's files isn't known.
-        """
+        """The footer names a range only if the file `is_alone`."""
         with self._started(spool) as new:
             for rows in part.rows:
                 new.write(rows)
@@ -209,7 +202,6 @@ class _Rewriting:
         return self._uploaded(new)
 
     def _pieces(self, block: Block) -> Iterator[tuple[Mended, pa.RecordBatch]]:
-        """The rows of the block for the new file, with their original records."""
         for rows, kafka in self._file.rows(block):
             records = self._file.assembler.records(rows, kafka)
             first = 0
@@ -223,7 +215,6 @@ class _Rewriting:
 
 
 def _ingest_value(file: TableFile, partitioning: Partitioning) -> int:
-    """The file's partition value of the ingest timestamp, which decoding never changes; 0 if it has none."""
     if partitioning.time is None:
         return 0
     value = file.partition_values[partitioning.columns.index(partitioning.time)]

@@ -1,6 +1,6 @@
 """Find rows whose columns could be richer, without reading their values.
 
-They couldn't be decoded, have unknown fields, or belong to an older schema version.
+Undecoded, with unknown fields, or of an older schema version.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _PLACE: Final = "@.*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoorColumns:
-    """The columns that show poor rows, by part: `__err__`, and unknown fields.
+    """Columns that show poor rows, by part.
 
-    `unknown` omits columns that the current mapping fills with fields left without columns on purpose.
+    `unknown` omits those that the current mapping fills on purpose.
     """
 
     errors: dict[str, int]
@@ -65,8 +65,6 @@ class PoorColumns:
 
 @dataclass(frozen=True, slots=True)
 class Misfits:
-    """Finds the poor rows among rows with one schema."""
-
     wanted: RowFilter
     version: int
     errors: dict[str, int]
@@ -86,7 +84,6 @@ class Misfits:
         )
 
     def find(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> dict[ErrorKind, Mask]:
-        """The rows of each kind that occurs."""
         inside = self.wanted.rows(kafka)
         found = {
             (part, code): where & inside

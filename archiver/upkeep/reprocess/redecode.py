@@ -1,7 +1,6 @@
-"""Decode poor rows again: the same records, in the columns of a newer mapping.
+"""Decode poor rows again in the columns of a newer mapping.
 
-A row is replaced if its key or value is richer and neither is poorer: decoded values still decode, unknown fields don't
-grow, and no column becomes one. The whole row then belongs to the newer schema version; other rows keep every cell.
+A row is replaced if key or value is richer and neither poorer; other rows keep every cell.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ from schema_mapping.value_format import ValueMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """The current mapping and envelopes of a topic.
+    """The current mapping and envelopes.
 
-    `raw_versions` are, by part, schema versions whose rows had no schema; `lossy_versions` have columns that the
-    current mapping lacks.
+    By part, `raw_versions` are schema versions without a schema; `lossy_versions` have columns that the mapping lacks.
     """
 
     row: RowMapping
@@ -79,9 +77,11 @@ class Redecoder:
         self._recognizer = Recognizer(decoding.row, schema)
 
     def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[Mended]:
-        """The rows for the new file, in order. `kafka` and `records` (of ASSEMBLED) belong to `rows`.
+        """The new rows in order; several pieces above 2 GiB of a column.
 
-        Several pieces if columns would exceed 2 GiB. Raises SchemaRegistryError if an envelope's id can't be looked up.
+        `kafka` and `records` (of ASSEMBLED) belong to `rows`.
+
+        Raises SchemaRegistryError if an envelope's id can't be looked up.
         """
         try:
             return [self._mend(rows, kafka, records)]
@@ -109,7 +109,6 @@ class Redecoder:
         return Mended(rows=wide, mended=count_kinds(mended), recognition=self._recognizer.count(wide, records))
 
     def _decode(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> _Again:
-        """Decode all rows, and decide which to replace."""
         count = rows.num_rows
         better: dict[str, Mask] = {}
         worse = np.zeros(count, np.bool_)
@@ -141,7 +140,6 @@ class Redecoder:
         return _Again(taken=taken, better=better, rows=fresh.filter(pa.array(taken)))
 
     def _unknown(self, part: str, column: pa.StructArray) -> npt.NDArray[np.int64]:
-        """The bytes of unknown fields in each row."""
         unknown = self._unknown_fields[part]
         sizes = None if unknown is None else unknown.sizes(column)
         return np.zeros(len(column), np.int64) if sizes is None else sizes
@@ -149,15 +147,12 @@ class Redecoder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Again:
-    """Rows decoded again: which to replace, which improved by part, and the replacements."""
-
     taken: Mask
     better: dict[str, Mask]
     rows: pa.RecordBatch
 
 
 def _put(rows: pa.RecordBatch, places: npt.NDArray[np.int64], fresh: pa.RecordBatch) -> pa.RecordBatch:
-    """Replace the rows at `places`."""
     if not len(places):
         return rows
     order = np.arange(rows.num_rows)

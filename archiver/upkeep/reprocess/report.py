@@ -40,33 +40,27 @@ class ReprocessReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every file could be read, and written if needed."""
         return not self.failures
 
     @property
     def files(self) -> int:
-        """The number of files rewritten (dry run: to rewrite)."""
         return sum(1 for each in self.results if each.mended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesPlanned:
-    """`files` files may have such rows. Repeated if other engines change the table."""
+    """Repeated if other engines change the table."""
 
     files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReprocessed:
-    """A file was read, and rewritten if that improves rows."""
-
     result: FileResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFailed:
-    """A file could not be read or written, and stays as it is."""
-
     path: str
     error: ContextError
 

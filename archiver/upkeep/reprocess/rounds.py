@@ -32,8 +32,6 @@ REASON = "reprocess"
 
 
 class Rounds:
-    """The rounds of one run, with `results` and `failures` by file."""
-
     def __init__(
         self,
         target: RewriteTarget,
@@ -83,7 +81,6 @@ class Rounds:
         return None
 
     def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
-        """Reprocess matching files not yet read; forget files that are gone."""
         files = self._work.manifests.files(table.iceberg)
         there = files.named(self.results.keys() | self.failures.keys())
         self.results = {path: each for path, each in self.results.items() if path in there}
@@ -115,7 +112,6 @@ class Rounds:
                 self._fail(file.path, outcome.error)
 
     def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[tuple[TableFile, Partitioning | None]]:
-        """The files to read, with their partitioning if decoding may change it."""
         specs = table.iceberg.specs()
         ids = table_ids(table.schema, self._wanted.reach, self._decoding.row)
         for file in self._wanted.candidates(files, ids):

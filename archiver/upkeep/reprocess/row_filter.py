@@ -45,10 +45,7 @@ class RowFilter:
     end_offset: int = 2**63 - 1
 
     def candidates(self, files: TableFiles, ids: frozenset[int] | None) -> Iterator[TableFile]:
-        """The files that may have selected rows, by manifest.
-
-        A file without any has only nulls in the columns `ids`. None: columns don't show it.
-        """
+        """Files that may have selected rows, by manifest: with non-nulls in the columns `ids` (None: unknown)."""
         held = files.columns
         rows, lows, highs = held[columns.ROWS], held[columns.LOW_OFFSET], held[columns.HIGH_OFFSET]
         kept = ~_is_true(pc.or_(pc.less(highs, self.start_offset), pc.greater_equal(lows, self.end_offset)))
@@ -125,7 +122,6 @@ def countable_ids(schema: Schema) -> frozenset[int]:
 
 
 def unrecognized_ids(kind: pa.DataType | None) -> Iterator[int]:
-    """The ids of the `__unrecognized__` columns in a type, at any depth."""
     if kind is None:
         return
     held: Iterable[pa.Field] = ()
@@ -149,7 +145,6 @@ def _unrecognized_columns(kind: IcebergType, *, is_repeated: bool) -> Iterator[t
 def _special_columns(
     kind: IcebergType, wanted: tuple[str, ...], *, is_repeated: bool = False
 ) -> Iterator[tuple[int, bool]]:
-    """The ids of columns with these names at any depth, and whether a list or map encloses them."""
     match kind:
         case StructType():
             for each in kind.fields:

@@ -1,6 +1,6 @@
-"""Retirement as a chore: apply the limits of topics with `expire = "auto"` while a repeating job is idle.
+"""Apply the limits of topics with `expire = "auto"` while a repeating job is idle.
 
-Only whole files are removed, none is read. What needs consent waits.
+Only whole files are removed. What needs consent waits.
 """
 
 from __future__ import annotations

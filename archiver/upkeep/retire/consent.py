@@ -1,6 +1,6 @@
-"""Consent to a retirement: needed for a retention under a day, and for more than half of a topic's records.
+"""Consent to a retirement: needed under a day, and for more than half of a topic's records.
 
-Consent to configured limits is kept in the registry for each value. Consent to a command's limits is for that run.
+Kept in the registry for each configured limit; for a command's limits only during the run.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRemoval:
-    """What a retirement removes from a topic: spans of offsets and paths of files.
-
-    `records` is an upper bound: of an edge file only some are removed.
-    """
+    """`records` is an upper bound: of an edge file only some are removed."""
 
     records: int = 0
     of_records: int = 0
@@ -51,7 +48,6 @@ class PlannedRemoval:
 
     @property
     def is_most(self) -> bool:
-        """Whether more than half of the topic's records are removed."""
         return 2 * self.records > self.of_records
 
     def is_same(self, other: PlannedRemoval | None) -> bool:
@@ -70,7 +66,6 @@ class PlannedRemoval:
 
 
 def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
-    """The maximum number of a component's rows below the first offsets."""
     below = sum(
         min(one.expected, max(0, first_offsets.get(one.partition, 0) - one.start_offset)) for one in edge.ranges
     )
@@ -79,11 +74,7 @@ def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetirementConsent:
-    """Who agrees to the retirement of one topic.
-
-    `configured` are the configured limits, None if the command names limits. `seconds` is the age of the youngest
-    records to remove, if limited by time.
-    """
+    """`configured` is None if the command names limits. `seconds` is the age of the youngest records to remove."""
 
     topic: TopicRow
     registry: Registry
@@ -130,9 +121,9 @@ class RetirementConsent:
         return () if stored is not None and stored.is_given else tuple(found)
 
     def check(self, removal: PlannedRemoval, *, is_repeated: bool = False) -> None:
-        """Ask for consent if needed, or if a person is present. Raises ConsentMissing without it.
+        """Ask for consent if needed or a person is present. Raises ConsentMissing.
 
-        Consent and pending questions of configured limits are kept in the registry.
+        Consent to configured limits is kept in the registry.
         """
         reasons = self.reasons(removal)
         if not reasons and not (self.consent.asks and removal.spans):

@@ -1,7 +1,6 @@
-"""The first offset of each partition that a retention aims at, before it is known which files can be removed.
+"""The first offsets that a retention aims at, by ingest timestamp (ADR 0045).
 
-Time is the ingest timestamp, that of a record's batch, by which tables are partitioned too. A producer's wild timestamp
-neither removes a record early nor keeps a file for ever (ADR 0045).
+A producer's wild timestamp neither removes early nor keeps for ever.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ END: int = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What may be retired: records before `time_ms` or `offset`, and the oldest beyond `size_bytes` per partition.
+    """Records before `time_ms` or `offset`, and the oldest beyond `size_bytes` per partition.
 
     None is no limit. Empty `partitions` means all.
     """
@@ -72,10 +71,7 @@ def whole_file_cuts(
 def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile], partitions: Collection[int]) -> dict[int, int]:
     """The end offsets, by partition, of files that begin below the cuts.
 
-    They may have records of all ranges up to there.
-
-    `partitions` must be all of the topic: files of other engines mix partitions, and each row of a rewritten file must
-    be accounted for.
+    `partitions` must be all of the topic: foreign files mix them, and each row must be accounted for.
     """
     found = dict(cuts)
     for file in files:
@@ -89,7 +85,6 @@ def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile], partitions: Co
 
 
 def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[int, list[TableFile]]:
-    """The files that may have rows of each partition, by lowest offset."""
     found: dict[int, list[TableFile]] = defaultdict(list)
     for file in files:
         at = file.partitions

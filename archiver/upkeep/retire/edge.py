@@ -22,10 +22,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YoungOffsets:
-    """The lowest offset of each partition at or after a time, its end if there is none.
-
-    An unreadable file may be young as a whole; `failures` has the reason by path.
-    """
+    """The lowest young offset of each partition, else its end. Unreadable files may be young: `failures` by path."""
 
     offsets: Mapping[int, int]
     failures: Mapping[str, ContextError]

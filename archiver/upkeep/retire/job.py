@@ -1,7 +1,6 @@
-"""`archiver expire`: retire the oldest records by retention, or those before an offset or a time.
+"""`archiver expire`: retire the oldest records in commits that also advance first offsets.
 
-One commit removes files and advances first offsets, atomically for readers and rebuilds. Files are deleted later, when
-no snapshot needs them. Safe beside an archiver, and safe to kill and repeat.
+Files are deleted when no snapshot needs them. Safe beside an archiver, and safe to repeat.
 """
 
 from __future__ import annotations
@@ -61,11 +60,10 @@ REASON: Final = "expire"
 
 
 class Expire:
-    """Retire records of `topics`, by default all that are registered and configured.
+    """Retire records of `topics`, by default all registered and configured.
 
-    Without `limits` each topic's `retention` and `retention_size` apply. `rows` also removes older rows of mixed files.
-    A dry run changes nothing. The default time is this machine's, confirmed by Postgres. No work starts after
-    `is_over`; the next run continues.
+    Default `limits` are `retention` and `retention_size`. `rows` also removes older rows of mixed files. The default
+    time is this machine's, confirmed by Postgres. Nothing starts after `is_over`.
     """
 
     def __init__(
@@ -98,7 +96,7 @@ class Expire:
         self._consent = consent
 
     def run(self) -> ExpireReport:
-        """Retire topic by topic. Raises what stops all topics; a topic's failure is in the report."""
+        """Raises what stops all topics; a topic's failure is in the report."""
         started = time.monotonic()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
@@ -200,7 +198,6 @@ class TopicExpiry(RemovalWork):
             raise missing
 
     def _retire(self, limits: Limits, report: TopicRetired, *, rows: bool, dry_run: bool) -> None:
-        """Plan and commit. Plans again after a question, and if other engines changed the table."""
         agreed: PlannedRemoval | None = None
 
         def attempt() -> bool | None:
@@ -230,7 +227,6 @@ class TopicExpiry(RemovalWork):
     def _plan(
         self, limits: Limits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
     ) -> tuple[Retirement, Mapping[str, TableFile], Mapping[int, int]]:
-        """The plan, the table's files by path, and its current first offsets."""
         table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
         files = self._files(table, report)
@@ -249,7 +245,6 @@ class TopicExpiry(RemovalWork):
         return planned, {file.path: file for file in files}, table.first_offsets
 
     def _files(self, table: ArchiveTable, report: TopicRetired) -> tuple[TableFile, ...]:
-        """The table's files with bounds. An unreadable file without bounds is reported."""
         files = self.files(table)
         for path in (file.path for file in files if file.path in self.row_bounds.failures):
             self._fail(report, path, self.row_bounds.failures[path])
@@ -258,7 +253,6 @@ class TopicExpiry(RemovalWork):
     def _ranges(
         self, reach: dict[int, int], files: Sequence[TableFile], table: ArchiveTable
     ) -> tuple[RemovableRange, ...]:
-        """The ranges up to `reach`, and all that may have rows in the same files."""
         while True:
             ranges = self.registry.retention.ranges(self.topic, below=reach)
             beside = reach_beside(ranges, files, table.offsets)
@@ -283,7 +277,6 @@ class TopicExpiry(RemovalWork):
     def _commit(
         self, planned: Retirement, known: Mapping[str, TableFile], report: TopicRetired, claims: UploadClaims
     ) -> bool:
-        """Commit batch by batch, oldest first. Return False if other engines changed a file."""
         table = self.catalog.reload(self.table)
         planned, edges = self._edges(planned, table, report, claims)
 
@@ -341,7 +334,6 @@ class TopicExpiry(RemovalWork):
         return left, [group for each in left.edges if (group := made[id(each)].group)]
 
     def _fail(self, report: TopicRetired, path: str, error: ContextError) -> None:
-        """Record a file that stays for this error; report it once."""
         if path not in report.failures:
             self.observer(ExpireFailed(topic=report.topic, path=path, error=error))
         report.failures[path] = error

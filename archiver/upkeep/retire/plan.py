@@ -1,9 +1,7 @@
 """The ranges and files that a retention removes, and the resulting first offsets.
 
-Everything below a partition's first offset goes, everything above stays. So a file that can't be removed keeps all
-records after its first one, and so does a legal hold.
-
-A job may end after any commit, so each commit removes only records below the first offsets it sets.
+Everything below goes, everything above stays, after each commit too: so unremovable files and legal holds keep all
+later records.
 """
 
 from __future__ import annotations
@@ -23,10 +21,9 @@ from catalog.registry.removable import RemovableRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """What is removed: whole components, and of `edges` the rows below the first offsets.
+    """Whole components, and `edges` with rows on both sides.
 
-    `held`: partitions of which a hold keeps more than the limits, with its id. `kept`: partitions of which a file
-    without known records keeps more, with its path.
+    `held`: hold ids by partition that they limit. `kept`: paths of limiting files without known records.
     """
 
     first_offsets: Mapping[int, int]
@@ -37,12 +34,10 @@ class Retirement:
 
     @property
     def files(self) -> int:
-        """The number of whole files removed."""
         return sum(len(each.files) for each in self.going)
 
     @property
     def rows(self) -> int:
-        """The rows of the whole files."""
         return sum(each.rows for each in self.going)
 
     @property
@@ -59,10 +54,9 @@ def retirement(
     known: Mapping[int, int],
     rows: bool = False,
 ) -> Retirement:
-    """Plan what goes below the cuts. `ranges` are all with possible records in files that begin below them.
+    """Plan what goes below the cuts. `ranges` may have records in files that begin below.
 
-    `known` are the current first offsets. With `rows`, partitions begin exactly at the cuts, and files with rows on
-    both sides are rewritten.
+    With `rows`, partitions begin exactly at the cuts, and mixed files are rewritten.
     """
     wanted = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
     held = _held_back(wanted, tuple(holds), known)
@@ -106,7 +100,6 @@ def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int
 
 
 def _keep_whole(first_offsets: dict[int, int], kept: dict[int, str], each: Component) -> None:
-    """Lower first offsets to the component's start."""
     for file in each.files if each.has_foreign else ():
         partitions = _begin_with(file, first_offsets)
         if lacks_bounds(file):  # other files are kept until all of their records may go
@@ -147,21 +140,18 @@ def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
 
 
 def _begins_below(file: TableFile, wanted: Mapping[int, int]) -> bool:
-    """Whether a file may have rows below the cuts."""
     low = file.offsets.low if file.offsets else 0
     at = file.partitions
     return any(low < offset for each, offset in wanted.items() if at is None or at.low <= each <= at.high)
 
 
 def is_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
-    """Whether a component lies entirely below the first offsets."""
     return all(one.end_offset <= first_offsets.get(one.partition, 0) for one in each.ranges) and not (
         each.has_foreign and any(_reaches_above(file, first_offsets) for file in each.files)
     )
 
 
 def _reaches_above(file: TableFile, first_offsets: Mapping[int, int]) -> bool:
-    """Whether a file of another engine may have rows that stay."""
     if file.offsets is None or file.partitions is None:
         return True
     partitions = range(file.partitions.low, file.partitions.high + 1)
@@ -205,10 +195,9 @@ def in_batches(
     first_offsets: Mapping[int, int],
     known: Mapping[int, int],
 ) -> Iterator[Batch]:
-    """The commits that remove these components, oldest first, up to `first_offsets`.
+    """The commits that remove these components, oldest first.
 
-    `edges` are rewritten; `known` are the current first offsets. A component with a range above one that goes later
-    waits for it. Components that reach above the final first offsets stay.
+    `edges` are rewritten; `known` are current first offsets. A component with a range above a later one waits for it.
     """
     ordered = sorted(going, key=_place)
     waiting: list[Component] = []
@@ -229,9 +218,9 @@ def in_batches(
 
 
 def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapping[int, int]) -> Retirement:
-    """The retirement if rewriting some edges failed: they and everything above them stay.
+    """The retirement without failed edges and everything above them.
 
-    Other edges, rewritten for the planned first offsets, stay too if theirs become lower.
+    Edges rewritten for higher first offsets stay too.
     """
     staying, going = list(failed), list(planned.going)
     edges = [each for each in planned.edges if not any(each is one for one in failed)]
@@ -248,7 +237,6 @@ def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapp
 
 
 def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[int, int]) -> bool:
-    """Whether the component has rows between the reached and the planned first offsets."""
     return any(
         one.start_offset < planned.get(one.partition, 0) and one.end_offset > reached.get(one.partition, 0)
         for one in each.ranges
@@ -257,7 +245,6 @@ def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[
 
 
 def reached_before(first_offsets: Mapping[int, int], later: Iterable[Component]) -> dict[int, int]:
-    """The first offsets while these components are in the table."""
     found = dict(first_offsets)
     for each in later:
         for one in each.ranges:

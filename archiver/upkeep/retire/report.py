@@ -15,13 +15,11 @@ from schema_mapping.errors import ContextError
 
 @dataclass(slots=True, kw_only=True)
 class TopicRetired:
-    """What was retired of one topic (dry run: would be). Filled during the run.
+    """Filled during the run. `rows` and `files` left the table; `rewritten` counts edge files.
 
-    `first_offsets` are the advanced ones. `rows` and `files` left the table; `rewritten` counts edge files. `held`:
-    partitions of which a hold keeps more than the limits, with its id; `kept`: of which a file that can't be removed
-    does, with its path. `is_asked` if the command named the limits: then a hold in their way is a failure. `journal` is
-    None if summing up was skipped or failed. `has_limits` is false without any limits. `stopped` if time ran out.
-    `needs_consent` is why a dry run would ask first.
+    `held` and `kept` are the limiting holds and files by partition; a hold is a failure only if `is_asked`: the command
+    named the limits. `journal` is None if summing up was skipped or failed. `stopped` if time ran out. `needs_consent`
+    is why a dry run would ask.
     """
 
     topic: str
@@ -58,7 +56,6 @@ class ExpireReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every topic was done."""
         return all(each.succeeded for each in self.topics)
 
     @property
@@ -85,8 +82,6 @@ class FilesRetired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireFailed:
-    """A topic or one of its files failed."""
-
     topic: str
     path: str | None
     error: ContextError

@@ -50,8 +50,6 @@ class ProvenCut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareTask:
-    """Cuts of one partition to compare with its log."""
-
     target: VerifyTarget
     kafka: Mapping[str, str]
     topic_id: UUID | None
@@ -61,9 +59,9 @@ class CompareTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The result of a task. `compacted` counts archived records that a compacted log no longer has.
+    """`compacted` counts archived records that a compacted log no longer has.
 
-    `is_retired` if the log's retention removed some of the cuts during the comparison.
+    `is_retired` if the log's retention removed cuts during the comparison.
     """
 
     rows: int
@@ -184,8 +182,6 @@ def _judged(found: Differences, cut: Cut, is_compacted: bool | None) -> Compared
 
 @dataclass(frozen=True, slots=True)
 class _Archived:
-    """The archived records of a cut."""
-
     target: VerifyTarget
     wanted: ProvenCut
 
@@ -202,7 +198,6 @@ def _inside(records: pa.RecordBatch, cut: Cut) -> pa.RecordBatch:
 
 
 def _is_retired(error: SourceError) -> bool:
-    """Whether the log's retention removed the offsets during the comparison."""
     return "lost" in error.context and "log_end" not in error.context
 
 

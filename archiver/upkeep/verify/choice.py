@@ -30,10 +30,7 @@ _STEPS: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The part of topics to verify. A range is verified whole: its digest is of all records.
-
-    `sample` is the share of ranges, from 0 to 1, chosen deterministically by `seed`.
-    """
+    """A range is verified whole. `sample` is the share of ranges, chosen by `seed`."""
 
     selection: Selection = field(default_factory=Selection)
     sample: float = 1.0
@@ -59,7 +56,6 @@ class Choice:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
         return self.sample >= 1.0 and self.selection == Selection()
 
     def of(
@@ -117,7 +113,6 @@ class MatchingRanges:
 
 
 def _share(text: str) -> float:
-    """Parse `10%` or `0.1`."""
     digits = text.strip()
     try:
         share = float(digits.removesuffix("%")) / (100 if digits.endswith("%") else 1)

@@ -36,7 +36,6 @@ class CheckedReport:
 
     @property
     def page(self) -> str:
-        """The page for people, made again from the report."""
         return page_of(self.report, self.key_id)
 
 
@@ -93,10 +92,10 @@ def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tu
 
 
 def check_report(path: Path, public_key: Path | None) -> CheckedReport:
-    """Check a report: its signature, and that its roots match its content.
+    """Check a report's signature and roots.
 
-    Raises SignatureInvalid if it was changed, ConfigError if a file can't be read. Without a key only the roots are
-    checked, which a forger could recompute.
+    Raises SignatureInvalid if it was changed, ConfigError if unreadable. Without a key only the roots are checked,
+    which a forger could recompute.
     """
     try:
         value = json.loads(path.read_bytes())

@@ -22,8 +22,6 @@ _NO_EPOCH: Final = -1
 
 
 class Witness(StrEnum):
-    """Which source states a range."""
-
     JOURNAL = "journal"
     REGISTRY = "registry"
     FOOTERS = "footers"
@@ -62,7 +60,7 @@ class Evidence:
     ) -> Evidence:
         """This evidence with ranges that only footers name.
 
-        A `journal` should have had them, unless it is younger or lacks the `late` entry.
+        Faults of the `journal`, unless it is younger or lacks the `late` entry.
         """
         spans = self.open_spans()
         found = [
@@ -156,8 +154,7 @@ def _starts(journal: JournalSurvey) -> dict[int, int]:
 def _is_due(one: StoredRange, journal: JournalSurvey) -> bool:
     """Whether a journal without this range should have it.
 
-    Not if the journal is younger than the range (no start of the partition, only later entries), or if it has the files
-    or the rewrite that left none: such rewrites lead to ranges that it can't name.
+    Not if it is younger, or has the files or the rewrite that left none.
     """
     rewrites = [commit.rewrite for _, commit in journal.commits if commit.rewrite]
     paths = {path for rewrite in rewrites for path in rewrite.new_paths}
@@ -182,7 +179,6 @@ def _unjournaled(one: StoredRange) -> Fault:
 
 
 def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
-    """Offsets on which registry and journal differ."""
     known = {(one.partition, *one.offsets): one for one in registered}
     cover = Cover((one.partition, *one.offsets) for one in registered)
     for one in journaled:
@@ -222,7 +218,6 @@ def _differing(difference: Difference) -> Fault:
 
 
 def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[StoredRange]]:
-    """The sorted ranges that overlap no earlier one, and the rest."""
     kept: list[Claimed] = []
     overlapping: list[StoredRange] = []
     for each in sorted(known, key=lambda each: (each.range.partition, each.range.start_offset)):
@@ -236,7 +231,6 @@ def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[Store
 
 
 def _ranges_of(claims: Mapping[str, tuple[FileClaim, DataFileInfo]]) -> list[StoredRange]:
-    """The ranges that footers name, with files of one range combined."""
     found: dict[tuple[int, int, int], list[DataFileInfo]] = {}
     versions: dict[tuple[int, int, int], int] = {}
     for claim, file in claims.values():

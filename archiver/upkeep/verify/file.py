@@ -1,10 +1,7 @@
-"""The task of a verification: read files whole, assemble their records as a replay does, and digest them.
+"""The task of a verification: read files whole and digest their records as in a replay.
 
-Every page's checksum is verified; values that records don't need are decoded only if checksums leave a doubt.
-
-A task reads two files at a time, or of its only file a batch ahead. For each it holds a batch and a file of up to 8
-MiB; of a larger file the needed chunks of one row group, and adjacent other chunks of up to 8 MiB or one larger chunk.
-One file's faults don't stop the remaining files.
+Every page's checksum is verified. Two files are read at a time: each holds a batch and up to 8 MiB, or of a larger file
+the needed chunks of one row group and up to 8 MiB of further chunks (or one larger chunk).
 """
 
 from __future__ import annotations
@@ -42,32 +39,26 @@ _Batch: TypeAlias = tuple[pa.RecordBatch, pa.Array | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTarget(TopicFiles):
-    """The files of a topic, and the identity that their footers must name."""
-
     identity: Identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileToRead:
-    """A table file, and the cuts of which it may have records."""
-
     file: TableFile
     cuts: tuple[Cut, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTask:
-    """Files to read. Results come in this order."""
-
     target: VerifyTarget
     files: tuple[FileToRead, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """The content of a file: rows (including `deleted`), pieces of live rows, the footer's claim, faults.
+    """A file's rows (including `deleted`), pieces of live rows, and faults.
 
-    `is_read` is false if some of the file couldn't be read; `pieces` are of the rest.
+    Without `is_read`, `pieces` are partial.
     """
 
     path: str
@@ -294,7 +285,6 @@ def _hull(known: ValueBounds | None, more: ValueBounds) -> ValueBounds:
 
 
 def _records(opened: OpenFile, block: Block) -> Generator[_Batch, None, None]:
-    """The records of a block and which are deleted, None if none is."""
     first = block.first_row
     reader, assembler, deletes = opened.reader, opened.assembler, opened.deletes
     needed = assembler.field_ids | deletes.field_ids

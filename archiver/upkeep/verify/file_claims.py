@@ -53,7 +53,6 @@ class FileClaim:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the archiver wrote the file."""
         return self.schema_version is not None
 
 
@@ -115,7 +114,6 @@ def check_claim(
 
 @lru_cache(maxsize=64)
 def _are_same(one: str, other: str) -> bool:
-    """Whether two texts have equal JSON. Compares the texts first: most files of a topic share one."""
     return bool(json.loads(one) == json.loads(other))
 
 

@@ -85,7 +85,7 @@ class GapKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Half-open offsets without proven records, and the number of offsets or records.
+    """Half-open offsets without proven records, and their number.
 
     Of erased, retired and deleted records only number and range are known.
     """
@@ -101,8 +101,6 @@ class Gap:
 
 
 class Proof(StrEnum):
-    """How records were proven."""
-
     DIGEST = "digest"
     """They have the digest that was kept when they were archived or rewritten."""
     FILES = "files"

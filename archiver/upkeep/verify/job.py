@@ -51,10 +51,10 @@ RESUMES_FOR: Final = 86_400.0
 
 
 class Verify:
-    """Verify `topics`, by default all configured ones and archived ones that a pattern matches.
+    """Verify `topics`, by default all configured and matching archived ones.
 
-    `metadata` names a metadata file or folder instead of the catalog. `compares` also compares with the brokers.
-    `resumes` continues an unfinished run. The report is written to `path`, with a page beside it.
+    `metadata` (file or folder) replaces the catalog. `compares` includes brokers. `resumes` continues an unfinished
+    run.
     """
 
     def __init__(
@@ -121,7 +121,6 @@ class Verify:
         return report
 
     def _configured(self) -> tuple[str, ...]:
-        """Configured topics, and archived ones that a pattern matches, if the catalog lists them."""
         archived: list[str] = []
         try:
             with TableCatalog(self._config.catalog) as catalog:
@@ -132,7 +131,6 @@ class Verify:
         return tuple(each.name for each in self._config.select(archived))
 
     def _checked(self, engines: EngineChoice) -> SigningKey | None:
-        """The signing key, after all checks that need no server."""
         for name in self._topics:
             self._config.topic(name)
         if not self._topics and not self._config.sections:

@@ -140,7 +140,6 @@ class Judge:
     def _wrong(
         self, one: StoredRange, pieces: Sequence[tuple[str, Piece]], rows: int, digest: str
     ) -> tuple[Gap, Fault] | None:
-        """The gap and the fault of a range whose records differ from the archived ones, otherwise None."""
         is_comparable = one.digest is not None and one.rows == one.expected
         if rows == one.expected and (not is_comparable or digest == one.digest or not one.rows):
             return None
@@ -189,9 +188,9 @@ class Judge:
         return _cut_of(one) in self._owners.get(file_name(path), ())
 
     def _beyond(self) -> Iterator[Fault]:
-        """Rows with offsets outside all ranges. Rows of unselected ranges have no cut either.
+        """Rows outside all ranges.
 
-        Rows below the table's offsets are unknown, never foreign: these offsets were archived.
+        Below the table's offsets they are unknown, never foreign: these were archived.
         """
         unselected = [each.range for place, each in enumerate(self._evidence.ranges) if place not in self._selected]
         for path, piece in self._outside:
@@ -214,7 +213,6 @@ class Judge:
             )
 
     def _misplaced(self) -> Iterator[Fault]:
-        """Files of the archiver with records of ranges that don't name them: swapped or renamed."""
         for path, result in self._results.items():
             owned = self._owners.get(file_name(path))
             if not owned or not result.is_read:
@@ -234,7 +232,6 @@ class Judge:
                 )
 
     def _beside(self) -> Iterator[Fault]:
-        """Files of the archiver whose footer, rows or size differ from journal and registry."""
         told: set[str] = set()
         for claimed in self._evidence.ranges:
             if claimed.witness is Witness.FOOTERS:
@@ -262,7 +259,6 @@ class Judge:
                     )
 
     def _ends(self) -> Iterator[Fault]:
-        """Partitions with ranges beyond the table's offsets."""
         for partition in sorted({each.range.partition for each in self._evidence.ranges} - self._evidence.ends.keys()):
             yield Fault(
                 kind=FaultKind.HISTORY,
@@ -294,7 +290,6 @@ def gone_of(one: StoredRange) -> list[Gap]:
 
 
 def _without_record(one: StoredRange, pieces: Sequence[Piece], rows: int) -> list[Gap]:
-    """The offsets of a proven range without a record in Kafka: by span if known, otherwise one gap."""
     count = one.end_offset - one.start_offset - rows
     if not count:
         return []
@@ -346,7 +341,6 @@ def _overlaps(one: StoredRange, cut: Cut) -> bool:
 
 
 def _may_hold(file: TableFile | None, result: FileResult, one: StoredRange) -> bool:
-    """Whether an unreadable file may have records of a range: named by it, or by bounds."""
     if file_name(result.path) in {file_name(path) for path in one.paths}:
         return True
     if file is None:

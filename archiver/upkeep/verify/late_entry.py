@@ -1,7 +1,6 @@
-"""The newest commit, whose journal entry may be missing: its job was killed before writing it.
+"""The newest commit, whose journal entry may be missing after a kill.
 
-The entry is written before the registry confirms the commit and before the next commit. So only the newest commit of
-ranges can lack it, while the registry has it unconfirmed. The next run writes it.
+Entries are written before the registry confirms, and before the next commit.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ def late_entry(sources: Sources) -> LateEntry:
 
 
 def _is_confirmed(entry: LateEntry, sources: Sources) -> bool:
-    """Whether registry or journal have ranges of the commit."""
     if sources.registry is not None and any(
         entry.overlaps(one.partition, *one.offsets) for one in sources.registry.ranges
     ):

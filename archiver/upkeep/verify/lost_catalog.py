@@ -1,7 +1,6 @@
-"""Find a topic's table without its catalog: the newest metadata file in its location.
+"""Find a table without its catalog: the newest metadata file where the journal locates it.
 
-The journal gives the location: its folder is named after the table's UUID, and its entries name data files. Files of
-commits that never landed look the same, so the report names the chosen file.
+It may be of a commit that never landed, so the report names it.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ _ZIPPED: Final = ".gz.metadata.json"
 
 
 def find_table(config: Config, topic: str, metadata: str | None = None) -> ArchiveTable:
-    """The table by `metadata` (a metadata file or folder), otherwise by the journal.
+    """The table by `metadata` or the journal.
 
-    Raises NotArchived if no table is found, UpkeepError if no metadata file can be read, StorageError and TableError.
+    Raises NotArchived, UpkeepError if metadata can't be read, StorageError and TableError.
     """
     settings, objects = config.topic(topic), ObjectStore.of(config.catalog)
     uuid: UUID | None = None

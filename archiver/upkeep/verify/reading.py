@@ -35,10 +35,7 @@ _LOOKS_AT_ONCE: Final = 16
 
 @dataclass(slots=True, kw_only=True)
 class FileReading:
-    """The reading of a topic's files. `results` are by path; a file is read once for the same cuts.
-
-    `engine` gets the number of bytes to read.
-    """
+    """A file is read once for the same cuts. `engine` gets the number of bytes to read."""
 
     target: VerifyTarget
     state: VerifyState | None
@@ -86,7 +83,6 @@ class FileReading:
     def _run(
         self, engine: Engine, batches: Sequence[tuple[FileToRead, ...]], *, is_last: bool = False
     ) -> list[FileToRead]:
-        """Run tasks; return the files worth a retry."""
         again: list[FileToRead] = []
         if not batches:
             return again

@@ -30,10 +30,9 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport:
-    """The findings of a topic. `sources` says what was read, `notes` what else the reader should know.
+    """`sources` says what was read. `resumed_files` were read by an earlier run.
 
-    `resumed_files` were read by an earlier, unfinished run. `moved_rows` are proven records in files of other engines.
-    `compared_rows` is None unless the brokers were compared.
+    `moved_rows` are proven records in foreign files. `compared_rows` is None without brokers.
     """
 
     topic: str
@@ -94,7 +93,6 @@ class VerifyReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every topic was verified without a fault."""
         return not self.failed and all(each.succeeded for each in self.topics)
 
 
@@ -159,7 +157,6 @@ def _sum(proven: Sequence[Proven]) -> Proven:
 
 
 def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
-    """Join adjacent gaps of one kind; those within one range stay apart."""
     ordered = sorted(gaps, key=lambda each: (each.kind, each.start_offset))
     found: list[Gap] = []
     for _, those in groupby(ordered, key=lambda each: each.kind):
@@ -205,8 +202,6 @@ class FaultFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaCompared:
-    """`rows` more records were compared with the log."""
-
     topic: str
     rows: int
 

@@ -1,7 +1,4 @@
-"""The table, journal and registry of a topic, read in one consistent state.
-
-Catalog and registry may be gone; the report says what couldn't be read, and why.
-"""
+"""The table, journal and registry of a topic in one consistent state; the report names unreadable ones."""
 
 from __future__ import annotations
 
@@ -32,11 +29,7 @@ _PAUSE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryState:
-    """The registry's ranges of a topic, and whether a commit or rewrite is in doubt.
-
-    `account` has the rows that the table must have, by offset. `journaled` is the newest schema version in the journal,
-    0 if none.
-    """
+    """`account` has expected rows by offset. `journaled` is the journal's newest schema version, 0 if none."""
 
     ranges: tuple[StoredRange, ...]
     account: tuple[Interval, ...]
@@ -47,10 +40,9 @@ class RegistryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The state of a topic. `registry` is None if it couldn't be read.
+    """`told` describes each source or its failure.
 
-    `told` describes each source, or why it couldn't be read. `reach` is the table's end after journal and registry were
-    read: neither may know more.
+    `reach` is the table's end after reading journal and registry: neither may know more.
     """
 
     table: ArchiveTable
@@ -77,10 +69,9 @@ class SourceFinder:
     asks_registry: bool = True
 
     def find(self) -> Sources:
-        """Read all sources.
+        """Raises NotArchived without a table, StorageError and TableError.
 
-        Raises NotArchived if there is no table, StorageError and TableError; RegistryNotMigrated or RegistryOutdated if
-        there is no journal and this version can't read the registry.
+        RegistryNotMigrated or RegistryOutdated if there is no journal and the registry is unreadable.
         """
         told: dict[str, str] = {}
         load = self._loader(told)
@@ -187,7 +178,6 @@ def _only_grew(before: ArchiveTable, after: ArchiveTable) -> bool:
 
 
 def _has_newest(table: ArchiveTable, journal: JournalSurvey) -> bool:
-    """Whether the journal has the archiver's newest commit: it is written right after the commit."""
     known = {commit.commit_id for _, commit in journal.commits}
     for snapshot in history(table.iceberg.metadata):
         commit_id = summary_of(snapshot).get(keys.COMMIT_ID)

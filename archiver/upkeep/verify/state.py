@@ -1,8 +1,7 @@
 """The progress of an unfinished verification on local disk.
 
-A result is reused for the same object (path, size, time of change) and cuts. Not for objects without a time of change,
-nor those modified shortly before the run began: stores round to seconds, so a second change may have the same time.
-Each line has a checksum; a truncated line is ignored. Files with faults are read again.
+Reused for the same object (path, size, time of change) and cuts, unless modified shortly before the run: stores round
+to seconds. Truncated lines and files with faults are ignored.
 """
 
 from __future__ import annotations

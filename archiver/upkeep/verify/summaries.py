@@ -27,7 +27,7 @@ def check_summaries(
 ) -> Iterator[Fault]:
     """Check each retained snapshot of the archiver against its journal entry.
 
-    If `is_in_doubt`, the newest commit may lack an entry, and so may the `late` one.
+    The newest may lack one if `is_in_doubt`, and so may the `late` one.
     """
     commits: dict[str, JournaledCommit] = {}
     for _, commit in journal.commits:

@@ -31,10 +31,9 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """The records of a cut in one file: count, digest, lowest and highest offset.
+    """A file's records of a cut. `low` and `high` are offsets.
 
-    `gaps` are the listed spans between their offsets, unknown unless `is_sorted` (strictly rising). Records of no cut
-    get one with `is_outside` for each partition.
+    `gaps` (a limited list) need `is_sorted`. Records of no cut get a piece with `is_outside` per partition.
     """
 
     cut: Cut
@@ -147,7 +146,6 @@ class Tally:
         )
 
     def _only_place(self, partitions: npt.NDArray[np.signedinteger], offsets: Numbers) -> int | None:
-        """The index of the only cut of these records (the usual case), otherwise None."""
         if not len(partitions) or (partitions != partitions[0]).any():
             return None
         found = self._places.get(int(partitions[0]))
@@ -178,7 +176,6 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def sum_of(pieces: Iterable[Piece]) -> tuple[int, str]:
-    """Number and digest of the records of pieces."""
     rows, total = 0, 0
     for each in pieces:
         rows += each.rows

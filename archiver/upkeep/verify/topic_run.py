@@ -101,7 +101,6 @@ class TopicRun:
             return Fault(kind=FaultKind.KAFKA, message=f"nothing was compared with the brokers: {error}")
 
     def _told_of(self, sources: Sources) -> list[Fault]:
-        """Faults of the table's history and of its snapshots' summaries."""
         found = []
         try:
             check_lineage(sources.table)
@@ -214,8 +213,6 @@ class TopicRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What to read of one table state, and how to judge it."""
-
     snapshot_id: int | None
     evidence: Evidence
     files: tuple[TableFile, ...]
@@ -260,7 +257,6 @@ class _Plan:
         return Judge(self.evidence, files, reading.results, selected=self.selected).judge(self.cuts)
 
     def proven_cuts(self, reading: FileReading, found: Judgement) -> list[kafka.ProvenCut]:
-        """The cuts of ranges proven whole, each with the files of its records."""
         whole = {(each.partition, each.start_offset) for each in found.whole}
         pieces = defaultdict(list)
         for path, result in reading.results.items():
@@ -285,7 +281,6 @@ class _Plan:
 def _with_footers(
     evidence: Evidence, files: Sequence[TableFile], sources: Sources, formats: SegmentFormats
 ) -> Evidence:
-    """The evidence with footers of offsets that neither journal nor registry know."""
     spans = evidence.open_spans()
     objects = ObjectStore.of_table(sources.table.iceberg)
     claims = {}
@@ -344,7 +339,6 @@ def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) 
 
 
 def _cuts(claimed: Claimed, borders: Mapping[int, int]) -> tuple[Cut, ...]:
-    """A range's cuts: the whole, or two if its log begins inside it."""
     one = claimed.range
     edges = [one.start_offset, one.end_offset]
     border = borders.get(one.partition, 0)
@@ -363,7 +357,6 @@ def _index(ranges: Sequence[Claimed], cuts: Mapping[int, Sequence[Cut]]) -> CutI
 
 
 def _counts(table: ArchiveTable, files: TableFiles) -> list[Fault]:
-    """Check that manifests have the file and row counts of the manifest list."""
     snapshot = table.iceberg.current_snapshot()
     if snapshot is None:
         return []
