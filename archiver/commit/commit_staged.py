@@ -125,7 +125,7 @@ def settle_staged(
     landed: OnLanded = lambda _: None,
     after_rollback: bool = False,
 ) -> tuple[TranslatedRange, ...]:
-    """Record the outcome of pending ranges; return those that still wait.
+    """Record the outcome of pending ranges; return the ranges that still wait.
 
     `load` is called only for pending ranges. With `after_rollback` ranges once in the table count as landed. Raises
     RolledBack if the table was rolled back.

@@ -62,7 +62,7 @@ def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
 def to_compare(
     expected: Iterable[ExpectedRange], spans: Iterable[Span], holes: Iterable[Hole]
 ) -> tuple[list[ExpectedRange], list[ExpectedRange]]:
-    """The ranges in `spans` to compare now, and those that wait for their holes.
+    """The ranges in `spans` to compare now, and the ranges that wait for holes.
 
     Ranges without a digest or with accepted losses are in neither.
     """

@@ -27,7 +27,7 @@ def table_ranges(
     files: Mapping[str, TableFile],
     footers: Mapping[str, SegmentMetadata],
 ) -> list[StoredRange]:
-    """The journal's ranges, and those of files that it lacks.
+    """The journal's ranges, and the ranges of files that it lacks.
 
     Files with other borders replace ranges without files if offsets and rows are exactly the same.
     """
@@ -76,7 +76,7 @@ def _clusters(
 
 
 def _account_for(found: Sequence[StoredRange], known: Sequence[StoredRange], files: Mapping[str, TableFile]) -> bool:
-    """Whether new ranges have exactly the offsets and rows of those without files."""
+    """Whether new ranges have exactly the offsets and rows of the ranges without files."""
     return (
         not any(path in files for item in known for path in item.paths)
         and not any(_overlap(*pair) for pair in pairwise(found))

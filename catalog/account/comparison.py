@@ -19,7 +19,7 @@ class Difference:
 
 
 def compare(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Difference, ...]:
-    """The differences of account and committed ranges, whatever their borders.
+    """The differences of account and committed ranges, regardless of borders.
 
     Digests are compared if both are known. In `files`, rows removed by other engines are erased.
     """
@@ -27,13 +27,13 @@ def compare(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[
 
 
 def differences(account: Iterable[Interval], other: Iterable[Interval]) -> tuple[Difference, ...]:
-    """The differences of two accounts, whatever their borders."""
+    """The differences of two accounts, regardless of borders."""
     compared = (_difference(ours, theirs) for ours, theirs in clusters(account, other))
     return tuple(interval for interval in compared if interval is not None)
 
 
 def completed(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Interval, ...]:
-    """A rebuilt registry's account: the journal's if it agrees with `files`, else that of `files`.
+    """A rebuilt registry's account: the journal's if it agrees with `files`, otherwise of `files`.
 
     Digests missing in the journal come from files with exactly the expected rows.
     """
