@@ -38,10 +38,10 @@ def put_in_place(
     *,
     change: SchemaChange | None = None,
 ) -> Rewritten | Displaced:
-    """Commit a rewrite and record it. `known` are the old files as read, with their delete files.
+    """Commit a rewrite and record it. `known` are the old files as read.
 
-    Raises RewriteRefused if the new files don't account for all records, CatalogUnreachable (retryable) if the outcome
-    is unknown, ObjectMissing if a new file is gone.
+    Raises RewriteRefused if records are unaccounted for, CatalogUnreachable (retryable) if the outcome is unknown,
+    ObjectMissing if a new file is gone.
     """
     topic, registry, catalog, journal = table.topic, work.registry, work.catalog, work.journal
     _check_counts(rewrite, known)
@@ -93,7 +93,6 @@ def put_in_place(
 
 
 def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
-    """Raise RewriteRefused if the manifests' row counts show a loss."""
     for group in rewrite.groups:
         old = sum(known[path].rows for path in group.paths)
         new = sum(one.file.rows for one in group.files)
@@ -137,7 +136,6 @@ def _changed(
 
 
 def _is_same(found: TableFile | None, read: TableFile) -> bool:
-    """Whether the file is in the table without new deletes."""
     return found is not None and _deletes(found) == _deletes(read)
 
 

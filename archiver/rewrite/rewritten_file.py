@@ -90,9 +90,9 @@ class RewrittenFile:
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
-        """Finish the file for this folder; other arguments as in `SegmentWriter.close`.
+        """Finish the file.
 
-        `start` names the file: Kafka partition and first offset; None if the rows are of several ranges.
+        `start` names it: Kafka partition and first offset; None if the rows are of several ranges.
         """
         at = (start.partition, start.start_offset) if isinstance(start, SegmentOrigin) else start or (None, None)
         name = DataFileName(
@@ -115,9 +115,9 @@ class RewrittenFile:
         return self.info
 
     def check(self, old: str, refuses: Refuses | None = None) -> None:
-        """Read the file back from the spool with its own footer.
+        """Read the file back from the spool.
 
-        Raises UpkeepError unless it has the written records and none that it `refuses`; then the file `old` stays.
+        Raises UpkeepError unless it has the written records, and none that it `refuses`; then the file `old` stays.
         """
         digest, rows, is_refused = RecordDigest(), 0, False
         mappings = KnownMappings(self._target.topic)
@@ -146,7 +146,6 @@ class RewrittenFile:
 
 
 def check_footer(path: str, footer: str | None, found: RecordDigest) -> None:
-    """Raise UpkeepError if an old file without deletes lacks the digest in its footer."""
     if footer is not None and footer != found.text:
         raise UpkeepError(
             "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",

@@ -21,10 +21,7 @@ Done = TypeVar("Done")
 
 
 def in_rounds(attempt: Callable[[], Done | None], *, table: str, may_be: str) -> Done:
-    """Repeat an attempt while it returns None (other engines changed the table).
-
-    Raises CatalogUnreachable (retryable) after the last round, with `may_be` as a hint.
-    """
+    """Repeat an attempt while it returns None. Raises CatalogUnreachable (retryable) after the last round."""
     for _ in range(ROUNDS):
         done = attempt()
         if done is not None:
@@ -45,8 +42,7 @@ def commit_batches(
 ) -> bool:
     """Commit batch by batch; return False at the first whose old files changed.
 
-    `plan` makes a batch's rewrite on the current table, or None. `known` are the old files as read. Raises like
-    `put_in_place`.
+    `plan` makes a batch's rewrite on the current table, or None. Raises like `put_in_place`.
     """
     for batch in batches:
         table = work.catalog.reload(table)

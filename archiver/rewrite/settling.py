@@ -1,8 +1,7 @@
-"""Settle rewrites that a kill interrupted.
+"""Settle rewrites that a kill interrupted, each once, even if the table no longer names its commit.
 
-Each rewrite is recorded once, even if two runs want the same and the table no longer names its commit. One that may
-still land is ended in two steps: the registry forbids further attempts, which each attempt checks; prepared attempts
-assert the current or an older snapshot, so once the table has a later one, none can land.
+To end one, the registry first forbids attempts. Prepared ones assert the current or an older snapshot, so once the
+table has a later one, none can land.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ from catalog.registry import Registry
 def settle_rewrites(work: TableWork, known: ArchiveTable, *, ends_silent: bool = False) -> tuple[Rewrite, ...]:
     """Settle staged ranges, then rewrites; return the rewrites that may still land.
 
-    Reloads `known`. Raises TableMissing if the table was dropped or replaced. `ends_silent` ends rewrites without a
-    live process.
+    Raises TableMissing if the table was dropped or replaced. `ends_silent` ends rewrites without a live process.
     """
     topic, registry, catalog, journal = known.topic, work.registry, work.catalog, work.journal
     trail = work.trail(topic)
@@ -157,8 +155,7 @@ def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> boo
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
     """Whether a removal is in the table although its snapshots expired.
 
-    Its old files are gone, but maybe because they were merged: the table must not have more rows of the offsets than
-    were to stay.
+    The table must not have more rows of the offsets than were to stay.
     """
     begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
     if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
@@ -177,6 +174,5 @@ def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
 
 
 def _is_done_by_another(rewrite: Rewrite, journal: TableJournal) -> bool:
-    """Whether the journal has another rewrite that took the old files, and not this one."""
     takers = journal.takers({*rewrite.old_paths})
     return bool(takers) and rewrite.commit_id not in takers

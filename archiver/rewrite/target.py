@@ -24,10 +24,9 @@ if TYPE_CHECKING:  # tasks need none of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteTarget(TopicFiles):
-    """Settings for reading old files and writing new ones.
+    """`column_names` and `bloom_filters` (false positive rates) are by field id.
 
-    `column_names` and `bloom_filters` (false positive rates) are by field id. Buffered rows take at most
-    `pending_bytes` per task (`partition_memory`).
+    Buffered rows take at most `pending_bytes` per task (`partition_memory`).
     """
 
     table_properties: Mapping[str, str]
@@ -41,7 +40,6 @@ class RewriteTarget(TopicFiles):
     def of(
         cls, table: ArchiveTable, versions: Iterable[SchemaVersion], config: Config, formats: SegmentFormats
     ) -> Self:
-        """The target for a table whose ledger has these versions."""
         return cls(
             topic=table.topic.topic,
             objects=ObjectStore.of_table(table.iceberg),
@@ -56,7 +54,7 @@ class RewriteTarget(TopicFiles):
         )
 
     def layout(self, schema: pa.Schema, version: int, mappings: Mapping[int, str]) -> SegmentLayout:
-        """The layout of a new file. `mappings` are the texts of the versions of its rows, and of `version`."""
+        """`mappings` are the texts of the versions of its rows, and of `version`."""
         return SegmentLayout(
             schema=schema,
             mapping=mappings[version],

@@ -1,7 +1,4 @@
-"""Claim a long run's uncommitted uploads, so that they don't count as orphans.
-
-The run is recorded before it reads: an erasure waits for its end.
-"""
+"""Claim a long run's uncommitted uploads, so that they don't count as orphans."""
 
 from __future__ import annotations
 
