@@ -1,6 +1,6 @@
 """Check that a table has the expected rows (ADR 0026).
 
-The result is kept in the registry. While it holds, no module that reads tables is imported.
+While an earlier result holds, no module that reads tables is imported.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def check_rows(
 ) -> Checked:
     """Missing rows and known altered ranges, without reading data files.
 
-    `load` reloads the table. `is_back` if it was rolled back. Records suspects for `compare_rows`. Raises ReplayError,
-    StorageError, RegistryError and TableError.
+    `is_back` if the table was rolled back. Records suspects for `compare_rows`. Raises ReplayError, StorageError,
+    RegistryError and TableError.
     """
     earlier = None if is_back else registry.rows.checked(topic)
     later = None if earlier is None else later_than(earlier, table)
@@ -60,10 +60,7 @@ def check_rows(
 def renew_check(
     topic: TopicRow, table: ArchiveTable, registry: Registry, load: Callable[[], ArchiveTable | None]
 ) -> None:
-    """Check the table and record the result, so that earlier snapshots may expire.
-
-    Otherwise the next check couldn't see what other engines did. Raises like `check_rows`.
-    """
+    """Check the table and record the result, before earlier snapshots expire. Raises like `check_rows`."""
     found = check_rows(topic, table, registry, load)
     if found.snapshot_id != table.snapshot_id and later_than(found, table) is not None:
         registry.rows.note_checked(topic, replace(found, snapshot_id=table.snapshot_id, sequence=sequence_of(table)))

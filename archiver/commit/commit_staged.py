@@ -51,8 +51,8 @@ class CommitReport:
 def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> CommitReport:
     """Commit every staged range, or find that it can never be committed.
 
-    Skips partitions whose ranges begin after the table's offset. `landed` gets the ranges in the table. Raises
-    CatalogUnreachable (retryable) if the outcome is unknown, TableMissing if the table was dropped or recreated.
+    Skips partitions ahead of the table. `landed` gets ranges in the table. Raises CatalogUnreachable (retryable) if the
+    outcome is unknown, TableMissing if the table was dropped or recreated.
     """
     topic, seen = opened.topic, opened.table
 
@@ -127,8 +127,7 @@ def settle_staged(
 ) -> tuple[TranslatedRange, ...]:
     """Record the outcome of pending ranges; return the ranges that still wait.
 
-    `load` is called only for pending ranges. With `after_rollback` ranges once in the table count as landed. Raises
-    RolledBack if the table was rolled back.
+    With `after_rollback` ranges once in the table count as landed. Raises RolledBack if the table was rolled back.
     """
     pending = registry.files.pending(topic)  # before the table: so the table shows what became of each of them
     if not pending:

@@ -56,9 +56,9 @@ def compare_rows(
     *,
     formats: SegmentFormats = FORMATS,
 ) -> Checked | None:
-    """Compare within `allowance`, at least one window; return the updated check.
+    """Compare at least one window within `allowance`; return the updated check, if any.
 
-    None if nothing could be compared. Raises StorageError, RegistryError and TableError.
+    Raises StorageError, RegistryError and TableError.
     """
     if allowance.is_used_up:
         return None
@@ -95,7 +95,7 @@ def _is_due(known: Checked, topic: TopicRow, registry: Registry) -> bool:
 
 
 class _Comparison:
-    """A running comparison: `kept` spans wait anyway, `left` are compared now.
+    """`kept` spans wait anyway, `left` are compared now.
 
     `keeps_short` leaves ranges with too few rows to the next check.
     """
@@ -161,7 +161,6 @@ def altered_range(one: ExpectedRange) -> AlteredRange:
 
 
 def _window(ranges: Sequence[ExpectedRange], most: int) -> list[ExpectedRange]:
-    """The first ranges of one partition with at most `most` rows, but at least one range."""
     window = [ranges[0]]
     rows = ranges[0].rows
     for expected in ranges[1:]:

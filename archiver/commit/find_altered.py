@@ -52,7 +52,6 @@ def span_of(one: ExpectedRange | AlteredRange) -> Span:
 
 
 def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
-    """The offset after the last archived range with records, by partition."""
     ends: dict[int, int] = {}
     for item in expected:
         ends[item.partition] = max(item.end_offset, ends.get(item.partition, 0))
@@ -64,7 +63,7 @@ def to_compare(
 ) -> tuple[list[ExpectedRange], list[ExpectedRange]]:
     """The ranges in `spans` to compare now, and the ranges that wait for holes.
 
-    Ranges without a digest or with accepted losses are in neither.
+    Without ranges that lack a digest or have accepted losses.
     """
     cover = Cover(spans)
     broken = {hole.range_id for hole in holes}
@@ -79,10 +78,7 @@ def to_compare(
 
 
 def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[Span, ...]:
-    """Spans beyond the archived ends, by file bounds.
-
-    A file of several partitions must exceed all of their ends: otherwise each rewrite would cause a comparison.
-    """
+    """A file of several partitions must exceed all of their ends: otherwise each rewrite would cause a comparison."""
     spans = []
     for file in files:
         if file.partitions and file.offsets:

@@ -1,6 +1,6 @@
-"""Find a table's holes: registered rows that it lacks, by range of offsets (ADR 0026).
+"""Find a table's holes: registered rows that it lacks (ADR 0026).
 
-Files of other engines count for their offsets. Files are read only if counts don't suffice.
+Files are read only if counts don't suffice.
 """
 
 from __future__ import annotations
@@ -100,10 +100,7 @@ def _with_suspects(
     known: Checked | None,
     before: Checked | None,
 ) -> Checked:
-    """The check with new suspects and the remaining ones.
-
-    Altered ranges are compared again unless other engines only added or regrouped rows.
-    """
+    """Altered ranges are compared again unless other engines only added or regrouped rows."""
     cover = Cover(map(span_of, expected))
     altered = tuple(item for item in before.altered if cover.touches(*span_of(item))) if before else ()
     later = None if known is None or known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
@@ -123,7 +120,6 @@ def _with_suspects(
 
 
 def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
-    """The oldest retained snapshot, if history doesn't reach the last check."""
     metadata = table.iceberg.metadata
     if before is not None and before.snapshot_id is not None and since(metadata, before.snapshot_id) is not None:
         return None

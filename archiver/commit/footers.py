@@ -87,13 +87,11 @@ def _place(one: TranslatedRange) -> tuple[int, int, str]:
 
 
 def range_id(path: str) -> str:
-    """The ULID in a file's name, or a new one."""
     name = DataFileName.parse(path.rpartition("/")[2])
     return new_id() if name is None else name.ulid
 
 
 def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
-    """Describe a table file by manifest and footer."""
     return DataFileInfo(
         path=file.path,
         size_bytes=file.size_bytes,

@@ -1,7 +1,4 @@
-"""Write missing journal entries of commits, after a killed job or a lost registry.
-
-Only if ranges have exactly the offsets and digest in the snapshot's summary.
-"""
+"""Write missing journal entries of commits, if ranges have exactly the offsets and digest in the snapshot's summary."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ from catalog.ranges.spans import uncovered
 def complete_journal(table: ArchiveTable, journal: TableJournal, formats: SegmentFormats) -> Settled:
     """Write missing entries of retained commits; return their ranges.
 
-    Skips commits before the journal, and those whose files are gone or contradict the summary. Raises StorageError.
+    Skips commits whose files are gone or contradict the summary. Raises StorageError.
     """
     landed: list[Landed] = []
     objects = ObjectStore.of_table(table.iceberg)
@@ -71,7 +68,6 @@ def _unjournaled(table: ArchiveTable, journal: TableJournal) -> Iterator[Snapsho
 def ranges_of_commit(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> tuple[TranslatedRange, ...] | None:
-    """A commit's ranges by its added files, None if these don't show them."""
     try:
         described = _described(snapshot, table, objects, formats)
     except StorageError as error:
@@ -104,7 +100,6 @@ def ranges_of_commit(
 def _described(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> dict[str, tuple[SegmentMetadata, DataFileInfo]] | None:
-    """The files that a commit added, None if one is of no archived range."""
     entries = {
         entry.data_file.file_path: entry.data_file
         for manifest in manifests_of(table.iceberg, snapshot)

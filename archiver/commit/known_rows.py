@@ -16,7 +16,6 @@ from catalog.ranges.spans import joined
 
 
 def named(holes: Iterable[Hole | AlteredRange]) -> str:
-    """Describe them: `partition 0 [10, 20) 10 rows; …`."""
     parts = []
     for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
         members = list(group)

@@ -45,7 +45,7 @@ def add_lacking_ranges(
 ) -> int:
     """Add missing ranges, holds, erasures and accepted losses from journal and footers; return the number of ranges.
 
-    Raises RegistryBehind if some ranges are in neither, and StorageError.
+    Raises RegistryBehind if ranges are in neither, and StorageError.
     """
     lacking = lacking_offsets(table, registry)
     if not lacking:
@@ -112,12 +112,10 @@ def add_lacking_ranges(
 
 
 def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether it overlaps registered spans: then it can't be added, even if it reaches further."""
     return any(start < one.end_offset and one.start_offset < end for start, end in spans)
 
 
 def _uncovered(ranges: Sequence[StoredRange], lacking: Lacking) -> Lacking:
-    """The first uncovered lacking offset by partition."""
     gaps_by_partition: dict[int, LackingOffsets] = {}
     for partition, offsets in lacking.items():
         spans = [item.offsets for item in ranges if item.partition == partition]

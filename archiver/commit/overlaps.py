@@ -24,7 +24,6 @@ class RowBounds(NamedTuple):
 
 
 def place_of_file(file: TableFile) -> RowBounds:
-    """The position of a file's rows by its bounds, anywhere without bounds."""
     partitions, offsets = file.partitions or _ANY, file.offsets or _ANY
     return RowBounds(partitions.low, partitions.high, offsets.low, offsets.high)
 

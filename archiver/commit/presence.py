@@ -1,7 +1,6 @@
 """Check that the objects of staged files exist.
 
-A missing object counts only if the store has the table's files: a wrong endpoint also answers "not found". A rejected
-range is accepted again when its object is back, unless its offsets were archived again.
+A missing object counts only if the store has the table's files: a wrong endpoint also answers "not found".
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ class Presence:
     def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
         """The ranges that can be committed.
 
-        A missing object rejects its range and later ones of the partition. Raises StorageUnavailable if the store lacks
-        the table's files too.
+        A missing object rejects its range and later ones. Raises StorageUnavailable if the store lacks the table's
+        files too.
         """
         faults = self._faults(waiting)
         if not faults:
@@ -100,7 +99,6 @@ class Presence:
         )
 
     def _believe(self, faults: dict[str, StorageError]) -> None:
-        """Raise StorageUnavailable unless the missing files' stores have files of the table."""
         table = self.load()
         unproven: dict[str, list[str]] = {}
         for fault in faults.values():
@@ -139,7 +137,6 @@ def _store(path: str, table: ArchiveTable) -> str:
 
 
 def _witnesses(table: ArchiveTable, store: str) -> Iterator[str]:
-    """Files that the store must have if it is the table's: metadata, else data files."""
     snapshot = table.iceberg.current_snapshot()
     metadata = (table.iceberg.metadata_location, snapshot.manifest_list if snapshot else "")
     files = [path for path in metadata if path and _store(path, table) == store]

@@ -14,7 +14,6 @@ def short_retention(limits: str) -> str:
 
 
 def missing_consent(config: TopicConfig, consents: Mapping[str, RetentionConsent]) -> ConsentMissing | None:
-    """The error if `expire = "auto"` waits for consent."""
     limits = config.retention_limits
     if config.expire != "auto" or limits is None:
         return None
@@ -25,7 +24,6 @@ def missing_consent(config: TopicConfig, consents: Mapping[str, RetentionConsent
 
 
 def consent_missing(topic: str, reason: str) -> ConsentMissing:
-    """The error for limits that wait for consent."""
     return ConsentMissing(
         f"{reason}: nothing of the topic is retired. If that is right, run `archiver expire {topic} --yes` once; else"
         " correct `retention` and `retention_size`. `archiver expire --dry-run` shows what would go",

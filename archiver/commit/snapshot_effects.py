@@ -46,7 +46,6 @@ def only_adds(table: Table, snapshot: Snapshot) -> bool:
 
 
 def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
-    """Whether a snapshot removed no rows. A compaction with equal row counts qualifies."""
     if _operation(snapshot) is not Operation.REPLACE or is_ours(snapshot):
         return only_adds(table, snapshot)
     if _claims_deletes(snapshot):
@@ -86,7 +85,6 @@ def _may_change(table: Table, snapshot: Snapshot) -> bool:
 
 
 def done_by_others(table: Table) -> tuple[str, ...]:
-    """Describe the newest snapshots of other engines that may have removed or changed rows."""
     return tuple(
         f"snapshot {snapshot.snapshot_id}: {_named(snapshot)} by {_engine(snapshot)}"
         for snapshot in islice(_suspicious(table), NAMED_SNAPSHOTS)
@@ -100,7 +98,6 @@ def _suspicious(table: Table) -> Iterator[Snapshot]:
 
 
 def _lists(table: Table, snapshot: Snapshot) -> tuple[list[ManifestFile] | None, list[ManifestFile] | None]:
-    """The manifests of parent and snapshot, None for an unreadable list."""
     parent_id = snapshot.parent_snapshot_id
     if parent_id is None:
         return [], _list(table, snapshot)
@@ -123,7 +120,6 @@ def _claims_deletes(snapshot: Snapshot) -> bool:
 
 
 def _adds_deletes(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
-    """Whether it wrote new delete files. A missing count means yes."""
     return any(
         manifest.content is ManifestContent.DELETES
         and manifest.added_snapshot_id == snapshot.snapshot_id

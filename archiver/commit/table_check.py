@@ -26,10 +26,9 @@ NAMED_STATEMENTS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCheck:
-    """Missing rows, altered ranges, and the error that explains them.
+    """`has_uncompared` includes rows beyond the archived end, `uncompared_rows` doesn't.
 
-    `has_uncompared` includes rows beyond the archived end, `uncompared_rows` doesn't. Nothing before the snapshot
-    `unseen_before` was checked.
+    Nothing before the snapshot `unseen_before` was checked.
     """
 
     table: ArchiveTable | None = None
@@ -49,7 +48,7 @@ def check_archive(
     known: ArchiveTable | None = None,
     formats: SegmentFormats | None = None,
 ) -> TableCheck:
-    """Check the table, without reading data files for altered rows. `known` was loaded shortly before.
+    """Check the table, without reading data files for altered rows.
 
     Raises ReplayError, StorageError, RegistryError and TableError.
     """
@@ -89,7 +88,6 @@ def check_archive(
 
 
 def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
-    """Whether its offsets are below the committed ranges: its metadata was rolled back."""
     offsets = table.offsets
     return any(
         partition not in offsets or offsets[partition].next_offset < end.next_offset for partition, end in ends.items()
@@ -112,7 +110,6 @@ def _removed(table: ArchiveTable, found: Checked) -> RowsRemoved:
 
 
 def rows_altered(table: ArchiveTable, found: Checked) -> RowsAltered:
-    """The error for altered rows, with the repair."""
     statements = _deletes(table.topic.table, found.altered)
     more = "" if len(statements) <= NAMED_STATEMENTS else f"; and {len(statements) - NAMED_STATEMENTS} more"
     beside: dict[str, Any] = {"not_compared_yet": found.uncompared_rows} if found.uncompared_rows else {}

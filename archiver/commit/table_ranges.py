@@ -76,7 +76,6 @@ def _clusters(
 
 
 def _account_for(found: Sequence[StoredRange], known: Sequence[StoredRange], files: Mapping[str, TableFile]) -> bool:
-    """Whether new ranges have exactly the offsets and rows of the ranges without files."""
     return (
         not any(path in files for item in known for path in item.paths)
         and not any(_overlap(*pair) for pair in pairwise(found))
@@ -120,7 +119,6 @@ def range_without_file(
 
 
 def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, TableFile]) -> StoredRange:
-    """The range after some of its files were replaced."""
     kept = [file for file in known.files if file.path in files]
     gone = [file for file in known.files if file.path not in files]
     ids = {file.id for file in known.files}

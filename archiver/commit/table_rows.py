@@ -38,7 +38,7 @@ class TableRows:
         self._storage = TopicStorage.of_store(objects, formats, KnownMappings(table.topic.topic, mappings))
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
-        """The ranges that may lack rows, and those sharing files with them. The remaining ranges are complete."""
+        """The ranges that may lack rows, and ranges that share files with them."""
         expected_rows: Counter[str] = Counter()
         for item in expected:
             expected_rows.update({file_name(file.path): file.rows for file in item.files})
@@ -56,7 +56,6 @@ class TableRows:
         return file is not None and not file.has_deletes and file.rows >= rows
 
     def has_file(self, path: str) -> bool:
-        """Whether the table has the file, even with all rows deleted."""
         return file_name(path) in self._files
 
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
@@ -76,13 +75,11 @@ class TableRows:
         return np.unique(np.concatenate(chunks)) if chunks else np.empty(0, np.int64)
 
     def count(self, one: ExpectedRange) -> int:
-        """The number of a range's offsets in the table."""
         rows = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
         return len(self.offsets(rows))
 
     @property
     def bytes_per_row(self) -> float:
-        """The average row size, 1 without files."""
         rows = sum(file.rows for file in self._files.values())
         return max(1.0, sum(file.size_bytes for file in self._files.values()) / rows) if rows else 1.0
 
@@ -103,10 +100,7 @@ class TableRows:
         return list(self._listed.pick(np.flatnonzero(newer.to_numpy())))
 
     def digests(self, ranges: Sequence[ExpectedRange]) -> list[str | None]:
-        """The digests of ranges of one partition, by offset.
-
-        None if a record, or one in its block, can't be read. Reads whole rows once.
-        """
+        """Digests of ranges of one partition. None if a record, or one in its block, can't be read."""
         sums = [RecordDigest() for _ in ranges]
         unreadable: set[int] = set()
         starts = np.array([item.start_offset for item in ranges])
