@@ -1,7 +1,4 @@
-"""Commits of several topics in threads beside the job.
-
-An error of a topic ends only its run. Other exceptions are defects or interrupts, and end the job's run.
-"""
+"""Commits of several topics in threads. An error of a topic ends only its run, any other error the job's."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ InThread: TypeAlias = Callable[[TopicRun, Callable[[TopicRun, TableCatalog], Non
 class Commits:
     """The commits of a `with` block, whose end waits for all.
 
-    Between `begin` and the end do nothing else with a topic. After an exception, commits that haven't begun are
-    dropped: their ranges stay staged.
+    From `begin` on do nothing else with a topic. After an exception, commits that haven't begun are dropped.
     """
 
     def __init__(self, in_thread: InThread) -> None:
@@ -59,7 +55,6 @@ class Commits:
             raise others[0]
 
     def _broken_off(self) -> list[BaseException]:
-        """Cancel, wait, and return the logged exceptions of the running commits."""
         for each in self._begun:
             each.cancel()
         wait(self._begun)

@@ -37,15 +37,13 @@ class TopicsOpened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryDown:
-    """The schema registry is down or deleted a subject. The topic uses the schemas last known."""
-
     topic: str
     error: ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChanged:
-    """A new schema version after the first. `changes` may be empty."""
+    """`changes` may be empty. Not sent for the first version."""
 
     topic: str
     version: int
@@ -54,11 +52,7 @@ class SchemaChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChangeWaiting:
-    """A breaking schema change waits for approval.
-
-    Sent once per schema, and once without changes when none waits. Archiving continues with the current version, unless
-    the topic halts.
-    """
+    """Sent once per schema, and once without changes when none waits."""
 
     topic: str
     changes: tuple[Change, ...]
@@ -79,19 +73,12 @@ class SchemaDoubted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNoted:
-    """Limits of engines that the columns exceed, and what the catalog does itself.
-
-    Before the first record, and after column changes.
-    """
-
     topic: str
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsSeen:
-    """The state of the partitions before a wave is planned."""
-
     topic: str
     partitions: tuple[SeenPartition, ...]
 
@@ -115,8 +102,6 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished:
-    """The driver took a step. Commits without content send no event."""
-
     topic: str
     step: Step
     seconds: float

@@ -1,7 +1,6 @@
 """The archive job: archive topics to tables, once or repeatedly (docs/concepts.md).
 
-A run checks, commits what an earlier run staged, then works in waves: plan, run tasks, stage, commit, confirm. Failures
-are isolated by topic and partition. Repeated work is committed once.
+Failures are isolated by topic and partition. Repeated work is committed once.
 """
 
 from __future__ import annotations
@@ -86,10 +85,9 @@ _LOG = logging.getLogger(__name__)
 class ArchiveJob:
     """Archive `topics`, by default all that `config` selects.
 
-    `observer` errors don't stop the job. `engine` is Spark by default, started with the first task. `accept_gaps`
-    records offsets that a log lost as lost and continues; `accept_unreadable` (`run_once` only) those that a leader
-    can't give. `accept_raw` permits archiving without a schema after one existed. `chores` run after commits or between
-    runs.
+    `engine` is Spark by default. `accept_gaps` records offsets that a log lost as lost; `accept_unreadable` (`run_once`
+    only) those that a leader can't give. `accept_raw` permits archiving without a schema after one existed. `chores`
+    run after commits or between runs.
     """
 
     def __init__(
@@ -127,8 +125,8 @@ class ArchiveJob:
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
         """Archive every topic up to its current log end.
 
-        Raises configuration and start-up errors; errors of topics and partitions are in the report. After `stop`, tasks
-        end and finished ranges are committed.
+        Raises configuration and start-up errors; those of topics are in the report. After `stop`, finished ranges are
+        committed.
         """
         self._check()
         with self._connect() as connected:
@@ -137,8 +135,8 @@ class ArchiveJob:
     def run_every(self, seconds: float, stop: threading.Event) -> JobReport:
         """Archive every `seconds` (start to start) until `stop`; return the last report.
 
-        A partition with few new records waits for `min_file_size` or `max_lag`, except in the first run. A retryable
-        error ends only its run. Waits for servers and for topics of patterns. Raises ConfigError.
+        Few new records wait for `min_file_size` or `max_lag`, except in the first run. Retryable errors end only their
+        run. Waits for servers and matching topics. Raises ConfigError.
         """
         if self._acceptance.unreadable:
             raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
@@ -176,10 +174,6 @@ class ArchiveJob:
         )
 
     def _check(self) -> None:
-        """Check what needs no servers. Raises ConfigError, and errors of this machine.
-
-        An unreadable schema is raised only if it affects every topic.
-        """
         if self._engine is None:
             check_spark(self._config.spark)
             if runs_here(self._config.spark):
@@ -202,7 +196,6 @@ class ArchiveJob:
             self._config.select(())
 
     def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> JobServers | None:
-        """Connect when all servers answer, reporting what it waits for. None after `stop`."""
         while not stop.is_set():
             try:
                 return closing.enter_context(self._connect())
@@ -214,7 +207,6 @@ class ArchiveJob:
         return None
 
     def _wait_for(self, on: str, error: ContextError) -> None:
-        """Report what the job waits for, if it changed."""
         reason = (on, error.message)
         if reason != self._waits_for:
             self._waits_for = reason
@@ -290,10 +282,7 @@ class ArchiveJob:
     def _open_topics(
         self, connected: JobServers, leases: TopicLeases, stop: threading.Event, look_every: float | None
     ) -> tuple[list[TopicRun], list[TopicReport]]:
-        """The runs of topics that can be archived, and reports of the rest.
-
-        Leases, brokers and catalog are queried for all topics at once.
-        """
+        """The runs of topics that can be archived, and reports of the rest."""
         topics = self._configured(connected.brokers, waits=look_every is not None)
         known = connected.known_topics()
         busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
@@ -409,7 +398,7 @@ class ArchiveJob:
 
 
 def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]:
-    """The ids of topics with leftovers of an earlier run: all if Postgres doesn't answer."""
+    """The ids of topics with staged leftovers: all if Postgres doesn't answer."""
     topics = [run.opened.topic for run in runs]
     try:
         return registry.files.topics_with_staged(topics)
@@ -418,7 +407,7 @@ def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]
 
 
 def _compare(runs: Sequence[TopicRun], stop: threading.Event) -> None:
-    """Compare rows after archiving, a limited number per run. Topics are in random order for fairness."""
+    """Compare a limited number of rows per run. Topics are in random order for fairness."""
     allowance = Allowance(stop=stop)
     for run in secrets.SystemRandom().sample(runs, len(runs)):
         with failing(run):

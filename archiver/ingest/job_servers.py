@@ -37,7 +37,6 @@ class JobServers:
         self.cluster_id = brokers.cluster_id()
 
     def known_topics(self) -> dict[str, TopicRow]:
-        """This cluster's registered topics by name."""
         return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
 
     def refused_to_share(self, topics: Sequence[TopicConfig]) -> dict[str, TableTaken]:
@@ -53,7 +52,6 @@ class JobServers:
 
 
 def server_of(error: ContextError) -> str:
-    """The name of the server that an error is about."""
     match error:
         case SourceError():
             return "Kafka"

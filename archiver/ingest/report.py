@@ -15,10 +15,9 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
-    """What this job committed of a partition: [`from_offset`, `to_offset`), None if nothing.
+    """Committed offsets [`from_offset`, `to_offset`), None if nothing.
 
-    `digest` (docs/digest.md) is None if a file has none. `lost_offsets` were accepted as lost. `error` stopped the
-    partition.
+    `digest` (docs/digest.md) is None if a file has none. `lost_offsets` were accepted.
     """
 
     partition: int

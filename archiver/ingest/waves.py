@@ -1,6 +1,6 @@
-"""Waves over all topics: plan all, run all tasks together, commit each topic when its tasks end.
+"""Waves over all topics: plan, run tasks, commit each topic when its tasks end.
 
-Commits run beside tasks of other topics. A topic's steps never overlap, and a wave ends with its commits.
+A topic's steps never overlap, and a wave ends with its commits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Group whole decoded batches into records for files, independent of how the log was fetched.
+"""Group decoded batches into records for files, independent of fetches.
 
-Batches wait until the ingest clock has decided their times. A group ends by decoded size or rows, so files end at the
-same batch for any fetches.
+Batches wait for their times. A group ends by decoded size or rows.
 """
 
 from __future__ import annotations
@@ -81,7 +80,6 @@ class Grouper:
             self._times = self._times[count:]
 
     def _next_length(self, *, complete: bool) -> int:
-        """The decided batches of the next group, 0 while it may grow."""
         decided = len(self._times)
         rows, sizes, _, _ = self._waiting[:, :decided]
         full = np.flatnonzero((np.cumsum(sizes) >= self._group_bytes) | (np.cumsum(rows) >= self._group_rows))
@@ -101,7 +99,6 @@ class Grouper:
 
 
 def records_of(decoded: pa.RecordBatch, batches: Batches, *, start_offset: int) -> Records:
-    """Whole batches as wire records that end after the last batch."""
     return Records(
         start_offset=start_offset,
         end_offset=int(batches.last_offset[-1]) + 1,
@@ -112,7 +109,6 @@ def records_of(decoded: pa.RecordBatch, batches: Batches, *, start_offset: int) 
 
 
 def decoded_sizes(records: pa.RecordBatch, batches: BatchIndex) -> Int64Array:
-    """The decoded bytes of each batch: keys, values, and common columns."""
     bounds = np.append(batches.first_row, records.num_rows)
     sizes = batches.rows * _ROW_BYTES
     for name in ("key", "value"):

@@ -1,8 +1,7 @@
 """Give each batch its `ingest_timestamp`, which decides the time partition (docs/adr/0082).
 
-Its append time, else its records' median, capped by the plan's time, unless provably wild: far from the surrounding
-batches, which agree. Then it gets the previous batch's time. Deterministic for batches and plan time. All times are ms
-since 1970.
+Append time or median of records, capped by the plan's time. Provably wild ones get the previous batch's. Deterministic.
+Times are ms since 1970.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ def batch_times(batches: BatchIndex, plan_time_ms: int) -> Int64Array:
 class IngestClock:
     """Replaces wild times of a range's batches, in order.
 
-    A time is decided with `half_window` (at least 2) batches after it, or more than `max_ahead_bytes`; `finish` decides
-    the rest.
+    A time is decided with `half_window` (at least 2) batches after it, or `max_ahead_bytes`.
     """
 
     __slots__ = ("_decided", "_half_window", "_last_kept", "_max_ahead_bytes", "_sizes", "_times")
@@ -112,7 +110,7 @@ class IngestClock:
 
 
 def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.typing.NDArray[np.bool_]:
-    """Which times are confirmed by both neighbours, or by one confirmed neighbour. Each sees batches up to `last`."""
+    """Which times are confirmed by both neighbours, or by one confirmed neighbour."""
     if not len(centres):
         return np.zeros(0, np.bool_)
     near = np.abs(np.diff(times)) <= NEAR_MS
@@ -129,10 +127,10 @@ def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.t
 
 
 def is_wild(time: int, before: Int64Array, after: Int64Array) -> bool:
-    """Whether a time is provably wild among surrounding times.
+    """Whether a time is provably wild.
 
-    If it contradicts most batches on one side and the other side continues at that side's level, or is over 400 days
-    from most and most agree.
+    It contradicts most batches on one side and the other continues at that side's level, or is over 400 days from most,
+    which agree.
     """
     around = np.concatenate([before, after])
     if len(around) >= _LEAST and _most(np.abs(around - time) > _FAR_MS):

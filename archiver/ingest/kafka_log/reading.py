@@ -35,7 +35,6 @@ class KafkaReading:
         self.seconds = 0.0
 
     def records(self) -> Generator[Records]:
-        """See `LogReading`."""
         deadline = time.monotonic() + self._budget_seconds
         grouper = Grouper(plan_time_ms=self._plan_time_ms)
         error: ContextError | None = None

@@ -23,7 +23,6 @@ class KafkaSource:
     topic_id: UUID | None
 
     def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> KafkaReading:
-        """See `LogSource`."""
         return KafkaReading(self.batches(planned), planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
 
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:

@@ -1,3 +1,3 @@
-"""Decide which ranges to archive next, their order and size. Computed from values; I/O is in `ingest.topic`."""
+"""Decide which ranges to archive next, their order and size, without I/O."""
 
 __all__ = ["backlog", "ranges", "waiting", "wave"]

@@ -1,7 +1,6 @@
-"""A partition's backlog: remaining offsets, estimated bytes, and its cuts into ranges.
+"""A partition's backlog, cut into ranges by offset with estimated bytes.
 
-Bytes are known only after fetching, so cuts are by offset. The task before a cut owns a batch that the cut divides
-(docs/concepts.md, step 1).
+The task before a cut owns a batch that the cut divides (docs/concepts.md, step 1).
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ LEAST_OFFSETS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Offsets not yet covered by a task: half-open spans, in order.
-
-    Several if a task failed and later ones are done. `epochs` lie before the offset `follows`.
-    """
+    """Half-open spans that no task has covered, in order. `epochs` lie before the offset `follows`."""
 
     partition: int
     spans: tuple[tuple[int, int], ...]
@@ -67,15 +63,11 @@ class BytesPerOffset:
 
 
 def whole(backlog: Backlog) -> tuple[PlannedRange, ...]:
-    """One range per span."""
     return tuple(_range(backlog, start, end) for start, end in backlog.spans)
 
 
 def cut(backlog: Backlog, *, pieces: int, piece_bytes: int) -> tuple[PlannedRange, ...]:
-    """Cut from the start at most `pieces` ranges of about `piece_bytes`.
-
-    The rest is left for the next wave. Ranges that reach the end have equal lengths.
-    """
+    """Cut from the start at most `pieces` ranges of about `piece_bytes`. The rest is left for the next wave."""
     step = math.ceil(piece_bytes / max(backlog.bytes_per_offset, LEAST_BYTES_PER_OFFSET))
     needed = math.ceil(backlog.offsets / step)
     if needed <= pieces:

@@ -1,4 +1,4 @@
-"""Decide each partition's next offsets from table, registry and brokers.
+"""Decide each partition's next offsets.
 
 Continues at the end of table or staged files, whichever is further. A truncated, diverged or expired log gives a
 DataLoss of that partition.
@@ -30,10 +30,9 @@ NO_EPOCHS: Final = EpochsBefore()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRange:
-    """A range of one partition for one task.
+    """A range for one task.
 
-    With `owns_head` no other range ends at `start_offset`: if that is inside a batch, the task keeps the records from
-    there on.
+    With `owns_head` no other range ends at `start_offset`: inside a batch, the task keeps the records from there on.
     """
 
     partition: int
@@ -64,8 +63,7 @@ def plan_topic(
 ) -> TopicPlan:
     """Plan one range per partition with new offsets.
 
-    `accept_gaps` continues at the log start after lost offsets. Partitions with `unreadable` next offsets continue
-    after them.
+    `accept_gaps` continues at the log start. Partitions continue after `unreadable` next offsets.
     """
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
@@ -87,10 +85,7 @@ def plan_topic(
 
 
 def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> PlannedRange | None:
-    """The range to archive, None if nothing is new. Raises DataLoss.
-
-    `accept_gap` permits a start at the log start after lost offsets.
-    """
+    """None if nothing is new. Raises DataLoss, unless `accept_gap` permits a start at the log start."""
     check_continuity(topic, seen, accept_gap=accept_gap)
     start = max(seen.next_offset, seen.log_start)
     if start >= seen.last_stable:

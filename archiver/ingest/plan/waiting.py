@@ -1,7 +1,4 @@
-"""Decide whether few new records wait for a later run, to avoid tiny files.
-
-Uses only the job's clock: records after a seen log end came later.
-"""
+"""Decide whether few new records wait for a later run, to avoid tiny files. Uses only the job's clock."""
 
 from __future__ import annotations
 
@@ -12,10 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitLimits:
-    """Limits of waiting: seconds (`max_lag`) and bytes of the log.
-
-    `look_every` are seconds to the next run: records late by then don't wait.
-    """
+    """Seconds (`max_lag`) and bytes of the log. `look_every` are seconds to the next run."""
 
     max_lag: float
     min_bytes: int
@@ -29,8 +23,6 @@ class _Look:
 
 
 class Waiting:
-    """Since when records wait, by partition. `clock` counts seconds."""
-
     __slots__ = ("_all_archived_at", "_clock", "_last")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

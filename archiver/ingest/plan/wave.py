@@ -1,8 +1,4 @@
-"""Choose the ranges of a wave: fair to topics and partitions, enough for all slots.
-
-A backlog is cut only if few partitions have most of it. If not all fit, the longest waiting come first
-(docs/concepts.md, step 1).
-"""
+"""Choose the ranges of a wave: fair to topics and partitions, enough for all slots (docs/concepts.md, step 1)."""
 
 from __future__ import annotations
 
@@ -29,10 +25,9 @@ MOST_TOGETHER: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """The limits of a wave.
+    """`slots` tasks run at once, `most_tasks` in all.
 
-    `slots` tasks run at once, `most_tasks` in all. A cut partition has at most `tasks_per_partition` ranges of about
-    `task_bytes`.
+    A cut partition has at most `tasks_per_partition` ranges of about `task_bytes`.
     """
 
     slots: int
@@ -42,8 +37,6 @@ class WaveLimits:
 
 
 class WavePlanner(Generic[Topic]):
-    """Plans waves, and remembers when each partition was served."""
-
     def __init__(self) -> None:
         self._wave = 0
         self._served: Counter[tuple[Topic, int]] = Counter()
@@ -65,7 +58,6 @@ class WavePlanner(Generic[Topic]):
         return tuple(one for rank in zip_longest(*pieced) for one in rank if one is not None)
 
     def _in_turn(self, backlogs: Mapping[Topic, Sequence[Backlog]]) -> list[tuple[Topic, Backlog]]:
-        """Longest waiting first, alternating topics."""
         by_wave: dict[int, list[tuple[int, Topic, Backlog]]] = defaultdict(list)
         for topic, those in backlogs.items():
             ranks: Counter[int] = Counter()
@@ -85,7 +77,7 @@ def time_shares(
 ) -> tuple[float, ...]:
     """Each range's share of the wave's time: at most 1, with a sum of `slots`.
 
-    Half is divided equally, half by estimated bytes: small tasks don't use all of theirs.
+    Half is equal, half by estimated bytes.
     """
     sizes = [max(1.0, size) for size in _sizes(planned, backlogs)]
     total = sum(sizes)
@@ -95,9 +87,9 @@ def time_shares(
 def small_together(
     planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Groups of small ranges done in one task, as indexes in `planned`; large ranges are alone.
+    """Groups of ranges for one task, as indexes in `planned`: small ones together, large ones alone.
 
-    In order, enough for every slot, at most `MOST_TOGETHER` ranges each.
+    In order, enough for every slot, at most `MOST_TOGETHER` each.
     """
     sizes = _sizes(planned, backlogs)
     small = [index for index, size in enumerate(sizes) if size <= SMALL_BYTES]
@@ -112,7 +104,6 @@ def _sizes(planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topi
 
 
 def _pieces(heavy: int, limits: WaveLimits) -> int:
-    """The number of pieces of a large backlog, 1 if large backlogs fill the slots."""
     if not heavy or heavy >= limits.slots:
         return 1
     return max(1, min(limits.tasks_per_partition, PIECES_A_SLOT * limits.slots // heavy))

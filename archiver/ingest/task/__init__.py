@@ -1,4 +1,4 @@
-"""The worker's task that archives one range, its values, and the seam of sources.
+"""The worker's task that archives one range.
 
 Knows no tables, registry or waves. Imports nothing: workers start by the modules they need.
 """

@@ -37,5 +37,4 @@ class LogSource(Protocol):
         """
 
     @classmethod
-    def sharing(cls, sources: Iterable[Any]) -> AbstractContextManager[None]:
-        """A context in which sources read in sequence share resources."""
+    def sharing(cls, sources: Iterable[Any]) -> AbstractContextManager[None]: ...

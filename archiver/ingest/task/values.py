@@ -23,10 +23,9 @@ class TopicTarget(FileTarget):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateTask:
-    """One range to archive. `plan_time_ms` is when its wave was planned.
+    """Stops after a whole batch once `budget_seconds` have passed.
 
-    Stops after a whole batch once `budget_seconds` have passed. Files in the `spool` (of the worker) take at most
-    `spool_bytes` and one row group.
+    Files in the worker's `spool` take at most `spool_bytes` and one row group.
     """
 
     target: TopicTarget
@@ -72,10 +71,9 @@ class TaskMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """The covered ranges, in order without gaps from the planned start.
+    """The covered ranges without gaps from the planned start on, up to an `error`.
 
-    They end early on an `error`. Times are since 1970 by the worker's clock, 0 if unknown. `learned` are schemas read
-    from the schema registry.
+    Times are since 1970 by the worker's clock, 0 if unknown. `learned` schemas are the schema registry's.
     """
 
     ranges: tuple[TranslatedRange, ...]

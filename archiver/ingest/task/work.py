@@ -1,6 +1,6 @@
-"""The task in a Spark Python worker: archive one range to files in the object store.
+"""The task in a Spark worker: archive one range to files. Commits nothing; safe to run twice.
 
-Ranges before an error are complete and returned. Commits nothing. Safe to run twice: staging accepts one result.
+Ranges before an error are complete and returned.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ class AcceptedLosses:
 
     @property
     def errors(self) -> tuple[type[ContextError], ...]:
-        """The errors after which a partition is planned again to record the loss."""
         return (DataLoss,) * self.gaps + UNREADABLE * self.unreadable
 
 

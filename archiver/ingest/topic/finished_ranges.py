@@ -1,7 +1,4 @@
-"""Reorder the ranges of a partition's tasks (docs/concepts.md, steps 1 and 3).
-
-Tasks end in any order and may fail. Ranges after a gap wait, with uploaded files, until it is archived.
-"""
+"""Reorder the ranges of a partition's tasks (docs/concepts.md, steps 1 and 3). Ranges after a gap wait."""
 
 from __future__ import annotations
 
@@ -15,16 +12,14 @@ from catalog.model import PartitionOffset, TranslatedRange
 class SameLog(Protocol):
     """See `continuity.same_log`."""
 
-    def __call__(self, place: PartitionOffset, later: int, /) -> bool:
-        """Whether one log has the leader epoch before `place` and the epoch `later`."""
+    def __call__(self, place: PartitionOffset, later: int, /) -> bool: ...
 
 
 class FinishedRanges:
     """A partition's ranges in one run. `next` is the next offset.
 
-    After an unclean election tasks may read different logs. So when the epoch changes between ranges, `same_log` is
-    called; a falling epoch never continues. Discontinuous ranges and later ones are dropped for reading again, and
-    `torn` is set until `restart`.
+    Tasks may read different logs after an unclean election: when the epoch changes, `same_log` is called; a falling
+    epoch never continues. Discontinuous and later ranges are dropped, and `torn` is set until `restart`.
     """
 
     __slots__ = ("_ahead", "_epoch", "_head", "_same_log", "next", "torn")
@@ -54,10 +49,6 @@ class FinishedRanges:
         return tuple(ready)
 
     def restart(self, start: int, *, epoch: int = -1) -> tuple[TranslatedRange, ...]:
-        """Continue at `start`, the end of table and staged files; return like `push`.
-
-        Continuity there is proven by plan and fetch.
-        """
         ready = self.rejoin(start, epoch=self._epoch if epoch < 0 else epoch)
         self._head, self.torn = start, False
         return ready
@@ -88,15 +79,11 @@ class FinishedRanges:
         return bool(self._ahead)
 
     def leftover(self) -> tuple[TranslatedRange, ...]:
-        """Remove and return the ranges that wait for a gap."""
         left, self._ahead = tuple(self._ahead), []
         return left
 
     def _continues(self, one: TranslatedRange) -> bool:
-        """Whether the range is of the same log.
-
-        Within an epoch that is certain: a record implies all before it.
-        """
+        """Within an epoch continuity is certain: a record implies all before it."""
         if one.start_offset == self._head or self._epoch in (-1, one.leader_epoch):
             return True
         place = PartitionOffset(next_offset=self.next, leader_epoch=self._epoch)

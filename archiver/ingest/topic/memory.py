@@ -11,9 +11,9 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
-    """Offset sizes, waiting records, and partitions `held_up` by a record (schema registry, or a halt).
+    """`held_up` partitions wait for one record (schema registry, or a halt).
 
-    `proven` is by `Continuity`, `begun` are journaled first offsets, `unproven` are partitions without epoch proofs.
+    `proven` is by `Continuity`, `begun` are journaled first offsets, `unproven` are without epoch proofs.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)

@@ -1,7 +1,4 @@
-"""The state of many topics for a wave's plan: tables a few at once, brokers once for all.
-
-A topic that fails here queries by itself when planned.
-"""
+"""The state of many topics for a wave's plan. A topic that fails here queries again when planned."""
 
 from __future__ import annotations
 
@@ -35,8 +32,6 @@ class Prefetched:
 
 
 class Plannable(Protocol):
-    """See `TopicRun`."""
-
     @property
     def name(self) -> str: ...
 

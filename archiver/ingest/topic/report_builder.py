@@ -1,4 +1,4 @@
-"""The account of a topic's run: commits, errors, and given-up partitions, which later waves skip."""
+"""The account of a topic's run: commits, errors, and given-up partitions."""
 
 from __future__ import annotations
 
@@ -56,12 +56,10 @@ class TopicReportBuilder:
         self._observer(Failed(topic=self._topic, partition=None, error=error))
 
     def warn(self, error: ContextError) -> None:
-        """Record a fault of the archive; the run continues."""
         self._warning = self._warning or error
         self._observer(Failed(topic=self._topic, partition=None, error=error))
 
     def catalog_away(self, error: CatalogUnreachable) -> None:
-        """Record that staged ranges wait for the catalog; the run continues."""
         if self._away is None:
             self._observer(Failed(topic=self._topic, partition=None, error=error))
         self._away = error
@@ -70,13 +68,11 @@ class TopicReportBuilder:
         self._away = None
 
     def left_out(self, errors: Mapping[int, ContextError]) -> None:
-        """Record partitions that the latest commit left out; their ranges stay staged."""
         for partition in sorted(errors.keys() - self._left_out.keys()):
             self._observer(Failed(topic=self._topic, partition=partition, error=errors[partition]))
         self._left_out = errors
 
     def give_up(self, partition: int, error: ContextError) -> None:
-        """Exclude a partition from this run; the first reason counts."""
         if self._of(partition).error is None:
             self._partitions[partition] = replace(self._of(partition), error=error)
             self._observer(Failed(topic=self._topic, partition=partition, error=error))
@@ -89,7 +85,6 @@ class TopicReportBuilder:
         self._tries[partition] = 0
 
     def judge(self, partition: int, error: ContextError) -> None:
-        """Give a partition up for a task's error, or retry it. Stops on request are no errors."""
         if isinstance(error, TaskInterrupted):
             return
         if partition not in self._judged:
@@ -106,7 +101,6 @@ class TopicReportBuilder:
         self._observer(RangesCommitted(topic=self._topic, ranges=tuple(ranges)))
 
     def doubt_schema(self) -> None:
-        """Report a schema that hardly fits."""
         for part, fit in self.report().recognition.parts.items():
             if fit.doubt is not None:
                 self._observer(SchemaDoubted(topic=self._topic, part=part, fit=fit, doubt=fit.doubt))

@@ -126,10 +126,10 @@ class TopicRun:
         self._report.fail(error)
 
     def begin(self, *, has_staged: bool) -> None:
-        """Commit what an earlier run left (`has_staged`), add ranges that a restored registry lacks, check the table.
+        """Commit what an earlier run left, add ranges that a restored registry lacks, check the table.
 
-        Raises RegistryBehind if missing ranges can't be determined, RolledBack if the table was rolled back. Rows
-        removed by other engines give a warning.
+        Raises RegistryBehind if these can't be determined, RolledBack if the table was rolled back. Removed rows give a
+        warning.
         """
         self._is_as_opened = not has_staged
         if has_staged:
@@ -148,7 +148,6 @@ class TopicRun:
         return self._report.given_up
 
     def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
-        """The archived offsets, by a `catalog` that may be another thread's."""
         return archived_offsets(self.opened, registry=self._registry, catalog=catalog, is_as_opened=self._is_as_opened)
 
     def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
@@ -236,10 +235,10 @@ class TopicRun:
         self._judge(planned, result, is_head=is_head)
 
     def commit(self, catalog: TableCatalog | None = None) -> None:
-        """Commit everything staged, including leftovers.
+        """Commit everything staged.
 
-        Ranges stay staged while the catalog is down or a partition is ahead of the table. Another thread may call it
-        with its `catalog` if the topic isn't used otherwise.
+        Ranges stay staged while the catalog is down or a partition is ahead. Another thread may call it with its
+        `catalog`.
         """
         catalog = catalog or self._catalog
         started = time.perf_counter()
@@ -258,9 +257,9 @@ class TopicRun:
             self._after_commit(self.opened.staged)
 
     def finish(self) -> None:
-        """End with ranges that wait after a gap, and commit the rest.
+        """End with ranges that wait after a gap.
 
-        If other processes filled the gap, waiting ranges of the same log are staged; the rest is kept as rejected.
+        If other processes filled the gap, those of the same log are staged; the rest is kept as rejected.
         """
         waiting = {partition: each for partition, each in self._finished.items() if each.is_waiting}
         self._rejoin(*waiting)
@@ -300,7 +299,6 @@ class TopicRun:
         return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._held_up else backlog
 
     def _use_schema(self) -> None:
-        """Store a new schema version before its records."""
         following = self.opened.next_version
         self.opened = for_records(self.opened, self._registry)
         if following is not None:
@@ -340,7 +338,6 @@ class TopicRun:
             _LOG.warning(UNPROVEN_EPOCHS, self.name)
 
     def _record_loss(self, seen: SeenTopic, lost: Mapping[int, tuple[int, int]]) -> None:
-        """Commit lost offsets separately."""
         if not lost:
             return
         self._stage(lost_ranges(self.name, lost, known=seen.known, schema_version=self.opened.row.schema_version))
@@ -371,7 +368,6 @@ class TopicRun:
         self._sizes.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
 
     def _judge_rejected(self, planned: PlannedRange) -> None:
-        """Judge a head that the fence rejected: other processes may be faster, so the next plan begins later."""
         place = (planned.partition, planned.start_offset)
         if place in self._rejected:
             self._report.judge(
@@ -407,7 +403,6 @@ class TopicRun:
             )
 
     def _rejoin(self, *partitions: int) -> None:
-        """Continue at the end of accepted ranges: other processes staged some."""
         reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
         for partition in partitions:
             if (end := reached.get(partition)) is not None:
