@@ -71,7 +71,6 @@ def _records(file: OpenFile, wanted: RowRange) -> Iterator[pa.RecordBatch]:
 
 
 def _may_hold(files: pa.Table, wanted: RowRange) -> Mask:
-    """Which files may have rows of the range, by bounds."""
     partition, first, last = wanted.partition, wanted.start_offset, wanted.end_offset - 1
     answers = (
         pc.greater_equal(files[file_columns.HIGH_PARTITION], partition),

@@ -39,7 +39,6 @@ class ArchivedState:
         return tuple(sorted({row.topic for row in self._registry.topics.every()}))
 
     def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
-        """Return the topics as archived. An unreadable table is its topic's problem."""
         tables = {(config.name, config.table): config for config in configs}
         rows = [row for row in self._registry.topics.every() if (row.topic, row.table) in tables]
         overviews = self._registry.topics.overview(rows)
@@ -79,7 +78,6 @@ class _Known:
 
 
 def known_status(config: TopicConfig, overview: TopicOverview) -> TopicStatus:
-    """The topic's status by the registry alone."""
     return TopicStatus(
         topic=config.name,
         table=config.table,

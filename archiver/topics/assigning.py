@@ -22,7 +22,7 @@ from schema_mapping.value_format import DeclaredSchema
 
 
 class Columns(TypedDict):
-    """The schemas and options for assigning columns."""
+    """For assigning columns."""
 
     key: DeclaredSchema | None
     value: DeclaredSchema | None
@@ -68,7 +68,7 @@ class ColumnAssigner:
         return "apply" if self.accept_raw else self.schemas.config.on_schema_change
 
     def assign(self, table: ArchiveTable | None, *, expected: Assignment | None = None) -> Assignment:
-        """Assign the columns and store them. Raises like `assign_columns`."""
+        """Raises like `assign_columns`."""
         return self.registry.ledger.assign(
             self.topic, table=table, expected=expected, accept_raw=self.accept_raw, **self.columns
         )
@@ -76,8 +76,7 @@ class ColumnAssigner:
     def choose(self, table: ArchiveTable, seen: SeenLedger | None = None, *, keeps: bool = True) -> SchemaChoice:
         """Choose the version of the next records without storing a new one.
 
-        `seen` is a recently read ledger. With `keeps`, the registry records a reused version and the waiting change.
-        Raises like `assign_columns`.
+        With `keeps`, the registry records a reused version and the waiting change. Raises like `assign_columns`.
         """
         if seen is None:
             seen = self.registry.ledger.read_together([self.topic]).get(self.topic.id)
@@ -109,7 +108,6 @@ class ColumnAssigner:
         )
 
     def _note_waiting(self, choice: SchemaChoice, seen: SeenLedger) -> None:
-        """Record the waiting change, or that none waits, for `archiver status`."""
         waiting = choice.waiting
         if waiting is not None:
             self.registry.schema_changes.note_waiting(

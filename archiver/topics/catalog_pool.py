@@ -19,8 +19,6 @@ _AHEAD = 4
 
 
 class CatalogPool:
-    """Up to `most` connections, each made when first needed."""
-
     def __init__(self, connect: Callable[[], TableCatalog], *, most: int) -> None:
         self._connect = connect
         self._most = most

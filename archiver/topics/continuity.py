@@ -1,10 +1,7 @@
-"""Detect a recreated or diverged log when leader epochs are inconclusive.
+"""Detect a recreated or diverged log when leader epochs are inconclusive (docs/adr/0025-epochs-and-records.md).
 
-An epoch that ended before the archive's end is only a suspicion: missing or different records are a divergence,
-otherwise epochs are corrected (docs/adr/0025-epochs-and-records.md).
-
-If brokers answer epoch requests with nothing or a constant, the newest archived records are compared each time
-(docs/adr/0078-brokers-without-epochs.md).
+Missing or different records are a divergence, otherwise epochs are corrected. If brokers answer no epochs, the newest
+archived records are compared each time (docs/adr/0078-brokers-without-epochs.md).
 """
 
 from __future__ import annotations
@@ -65,11 +62,10 @@ class Archived(Protocol):
 
 
 class Continuity:
-    """Inspects partitions of one topic.
+    """`archived` is called only to compare, `starts` for the offsets before which nothing is archived.
 
-    `archived` is called only to compare, `starts` for the offsets before which nothing is archived. `proven` remembers,
-    by partition, an offset up to which the log was the archived one, with its epoch: a log that ends this epoch at or
-    after the offset still is.
+    `proven` remembers, by partition, an offset and its epoch: a log that ends this epoch at or after the offset still
+    is the archived one.
     """
 
     def __init__(
@@ -111,10 +107,7 @@ class Continuity:
         return self._compared(seen, known, answer)
 
     def _is_consistent(self, partition: int) -> bool:
-        """Whether the leader's epoch answers agree with its log: its current epoch can't end before the log.
-
-        True if the leader moves during the check.
-        """
+        """Whether the leader's current epoch ends at or after its log. True if the leader moves during the check."""
         epoch = self._epochs.current_epoch(self._topic, partition)
         if epoch >= 0:
             end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
@@ -192,7 +185,6 @@ class Continuity:
         return replace(seen, last_epoch=before.leader_epoch)
 
     def _same_until(self, partition: int, known: PartitionOffset, answer: EpochEnd) -> int:
-        """The offset up to which epochs prove agreement: a record in its epoch implies all before it."""
         start, end = answer.end_offset, known.next_offset
         if answer.leader_epoch < known.leader_epoch:
             same = self._last(partition, 0, end, epoch=answer.leader_epoch)
@@ -201,7 +193,6 @@ class Continuity:
         return last.next_offset if last is not None and self._has(partition, last) else start
 
     def _has(self, partition: int, place: PartitionOffset) -> bool:
-        """Whether the leader has the record before `place`, in its epoch."""
         if place.leader_epoch < 0:
             return False
         answer = self._epochs.end_of_epoch(self._topic, {partition: place.leader_epoch}).get(partition)
@@ -243,5 +234,4 @@ def same_log(epochs: Epochs, topic: str, partition: int, place: PartitionOffset,
 
 
 def _agrees(answer: EpochEnd, place: PartitionOffset) -> bool:
-    """Whether the leader has the epoch, up to `place` at least."""
     return answer.leader_epoch >= place.leader_epoch and answer.end_offset >= place.next_offset

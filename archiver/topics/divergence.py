@@ -1,7 +1,6 @@
 """The differences of a log and its archive over offsets of another epoch.
 
-Epoch ends alone prove nothing: markers and emptied batches have epochs too, and compaction removes them. Records at the
-same offsets decide.
+Markers and emptied batches have epochs too, so only records decide.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ class Differences:
 
     @property
     def first(self) -> int | None:
-        """The lowest of them, if any."""
         return min((each[0] for each in (self.only_archived, self.only_in_log, self.other) if each), default=None)
 
     @property
@@ -111,7 +109,6 @@ def _compare(
 
 
 def _differing(log: pa.RecordBatch, archived: pa.RecordBatch, partition: int) -> list[int]:
-    """The offsets of different records among rows with equal offsets."""
     if RecordDigest.of_fetched(log, partition=partition) == RecordDigest.of_seen(archived):
         return []
     if log.num_rows == 1:

@@ -22,8 +22,6 @@ _HIVE_NAMES: Final = {"long": "bigint", "timestamptz": "timestamp", "time": "str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExceededLimit:
-    """A column that exceeds an engine's limit. `setting` would prevent it."""
-
     engine: str
     column: str
     number: int
@@ -116,7 +114,6 @@ def struct_levels(kind: IcebergType) -> int:
 
 
 def hive_type(kind: IcebergType) -> str:
-    """The type in Hive's syntax, as Glue stores it."""
     match kind:
         case StructType():
             return f"struct<{','.join(f'{field.name}:{hive_type(field.field_type)}' for field in kind.fields)}>"

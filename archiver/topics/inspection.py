@@ -29,12 +29,6 @@ _ELECTION_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTopic:
-    """A topic with its inspected partitions.
-
-    `table_offsets` also has the start of a partition whose first files are missing. `unknown` partitions have an error:
-    most have no leader.
-    """
-
     table: ArchiveTable
     partitions: tuple[SeenPartition, ...]
     unknown: Mapping[int, ContextError]
@@ -48,9 +42,9 @@ class SeenTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedOffsets:
-    """The loaded table, and the ends of partitions in it or staged.
+    """A loaded table, and the ends of partitions in it or staged.
 
-    `missing` are ranges whose files are gone; `table_offsets` has the start of a partition that lost its first file.
+    `table_offsets` has the start of a partition that lost its first file. `missing` ranges lost their files.
     """
 
     table: ArchiveTable
@@ -62,11 +56,10 @@ class ArchivedOffsets:
 def archived_offsets(
     opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog, is_as_opened: bool = False
 ) -> ArchivedOffsets:
-    """Read registry and catalog.
+    """Read registry and catalog; only the registry with `is_as_opened`, after a recent load.
 
-    The catalog is skipped with `is_as_opened`: the run has changed nothing since opening the table. The fence rejects
-    duplicates of other processes. Raises RegistryError and CatalogError: RolledBack if the table was rolled back,
-    TableMissing if it was dropped or recreated.
+    Raises RegistryError and CatalogError: RolledBack if the table was rolled back, TableMissing if it was dropped or
+    recreated.
     """
     topic = opened.topic
     staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table

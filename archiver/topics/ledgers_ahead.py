@@ -15,8 +15,6 @@ TOGETHER: Final = 16
 
 
 class LedgersAhead:
-    """The ledgers of `topics`, for callers in about this order."""
-
     def __init__(self, registry: Registry, topics: Sequence[TopicRow]) -> None:
         self._registry = registry
         self._topics = tuple(topics)

@@ -85,7 +85,6 @@ class LogBounds:
 def no_leaders(
     topic: str, described: Mapping[int, PartitionDescription], known: Mapping[int, PartitionOffset]
 ) -> dict[int, LeaderUnavailable]:
-    """The errors of partitions without a leader, or with a leader older than the archive."""
     errors: dict[int, LeaderUnavailable] = {}
     for partition, found in sorted(described.items()):
         archived_in = known[partition].leader_epoch if partition in known else -1

@@ -40,9 +40,8 @@ from schema_mapping.row import RowMapping
 class OpenedTopic:
     """A topic ready for tasks.
 
-    `change` goes with the next commit. `bloom_filters` are by field id. `schema_registry` names the one for envelopes,
-    if any. `next_version` is stored by `for_records` before its first records. `waiting` needs approval;
-    `waiting_mapping` is its mapping.
+    `change` goes with the next commit. `bloom_filters` are by field id. `next_version` is stored by `for_records`.
+    `waiting` needs approval.
     """
 
     topic: TopicRow
@@ -84,11 +83,10 @@ def open_topic(
     accept_raw: bool = False,
     notes_hold: bool = False,
 ) -> OpenedTopic:
-    """Register the topic, assign its columns, and load or make its table. `known` is its row, if any.
+    """Register the topic, assign its columns, and load or make its table.
 
-    `loaded` (the table or its error) and `seen` (the ledger) were read ahead. `notes_hold` records in the audit trail
-    whether the freshly read configuration holds the topic. An empty table made for the topic is adopted
-    (docs/adr/0079-tables-without-staged-creation.md).
+    `loaded` (table or error) and `seen` (ledger) were read ahead. `notes_hold` audits whether the configuration holds
+    the topic. An empty table made for the topic is adopted (docs/adr/0079-tables-without-staged-creation.md).
 
     Raises RegistryError and TableError; DataLoss if the topic was recreated, ConfigError if the table is partitioned
     differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`.
@@ -165,7 +163,6 @@ def open_topic(
 def _readers_in_force(
     choice: SchemaChoice, schemas: TopicSchemas
 ) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
-    """The envelope readers of the current version. Raises SchemaChangeWaits if a waiting change is needed for them."""
     if choice.waiting is None:
         return schemas.key_envelope, schemas.value_envelope
     try:
@@ -212,7 +209,6 @@ def _find(
     *,
     load: Callable[[], ArchiveTable | None] | None,
 ) -> tuple[ArchiveTable | None, bool]:
-    """The topic's table if any, and whether a foreign table may be adopted."""
     try:
         return identified(topic, registry, lambda: load_or_recall(topic, registry, catalog, load=load)), False
     except NotOurTable as error:
@@ -226,7 +222,6 @@ def _find(
 
 
 def not_made(config: TopicConfig, error: CatalogRefused) -> CatalogRefused:
-    """The error of a topic without a table. Some catalogs refuse names when loading."""
     return CatalogRefused(
         f"the topic's table can't be made: {error.message}. If the catalog refuses its name, set another `table` for"
         " the topic; nothing was archived to this one",

@@ -15,10 +15,7 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenErasure:
-    """An unfinished erasure.
-
-    `settings` (table properties) keep it open, with these `snapshots`. `is_searched` if all records were found.
-    """
+    """`settings` (table properties) keep it open, with these `snapshots`."""
 
     id: str
     is_searched: bool
@@ -32,7 +29,6 @@ def open_erasures(erasures: Mapping[str, Mapping[str, Any]], table: ArchiveTable
 
 
 def owner_remarks(table: ArchiveTable | None, snapshot_retention: float) -> tuple[str, ...]:
-    """Owner settings that conflict with the archiver's, in words."""
     return () if table is None else owner_settings.owner_remarks(table, Retention(seconds=snapshot_retention))
 
 

@@ -24,18 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedPartition:
-    """A partition's state. With a `problem`, its log wasn't judged."""
-
     seen: SeenPartition
     problem: ContextError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInspector:
-    """Compares one topic with its logs. `topic` is None before registration.
+    """`topic` is None before registration. `archived` opens the archive, only to compare.
 
-    `archived` opens the archive, only to compare records. `proven` is the memory of `Continuity`. `keeps=False` leaves
-    the registry unchanged.
+    `proven` is the memory of `Continuity`. `keeps=False` leaves the registry unchanged.
     """
 
     name: str

@@ -50,9 +50,9 @@ def approve_change(
     consent: Callable[[Approval], bool],
     by: str,
 ) -> Approval:
-    """Approve the current schemas' change if `consent` agrees.
+    """Approve the current schemas' change if `consent` agrees, after the newest version only.
 
-    Valid for this schema after the newest version only. Raises DescriptorError for an unreadable schema.
+    Raises DescriptorError for an unreadable schema.
     """
     seen = registry.ledger.read_together([row])[row.id]
     newest = seen.state.versions[-1]

@@ -29,8 +29,6 @@ class WaitingChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChoice:
-    """The current assignment, and a version to store or a waiting change, not both."""
-
     in_force: Assignment
     next_version: Assignment | None = None
     waiting: WaitingChange | None = None

@@ -11,12 +11,11 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPartition:
-    """The state of a partition for planning.
+    """`known` is the archived or staged end, None if never archived.
 
-    `known` is the archived or staged end, None if never archived. `start` was decided for a new partition. `missing`
-    are staged files of the next offsets that are gone. From `epoch_end` (set if before `known.next_offset`) on, the log
-    differs from the archive as `differs` says. Without `proves_epochs` only the newest records were compared.
-    `last_epoch` is the leader's epoch right before `known.next_offset`.
+    `missing` are staged files of the next offsets that are gone. From `epoch_end` (before `known.next_offset`) on, the
+    log differs as `differs` says. Without `proves_epochs` only the newest records were compared. `last_epoch` is the
+    leader's right before `known.next_offset`.
     """
 
     partition: int

@@ -19,8 +19,8 @@ def refuse_shared(
 ) -> dict[str, TableTaken]:
     """The errors of topics that can't have their table, by name.
 
-    An existing table stays with its topic (`owners`: cluster and topic). A new one goes to the only topic `named` by a
-    section, otherwise to none: a guess couldn't be undone.
+    An existing table stays with its topic (`owners`). A new one goes to the only topic `named` by a section, otherwise
+    to none.
     """
     sharing: dict[str, list[str]] = defaultdict(list)
     for topic in topics:

@@ -1,6 +1,6 @@
-"""The first offset of a partition never archived (docs/concepts.md, step 1).
+"""The first offset of a partition never archived, decided once (docs/concepts.md, step 1).
 
-Decided once and remembered, so that nothing is skipped later. Partitions added later begin with their log.
+Partitions added later begin with their log.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ class RememberedStarts(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions:
-    """Log bounds of partitions never archived, and those without a leader."""
-
     log_starts: Mapping[int, int]
     log_ends: Mapping[int, int]
     leaderless: Mapping[int, PartitionDescription]
@@ -64,7 +62,6 @@ class StartOffsets:
         return {**whole, **{each: start for each, start in found.items() if each in new.log_starts}}
 
     def _configured(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
-        """The starts of partitions that don't begin with their log."""
         known, pending = self._remembered()
         if is_first and not known and not pending:
             return self._kept(
@@ -95,10 +92,7 @@ class StartOffsets:
         return {each: min(offset, ends[each]) for each, offset in found.items()}
 
     def _late(self, epochs: Mapping[int, int], new: NewPartitions) -> dict[int, int]:
-        """The meaning while no leader existed: nothing was written between its epoch's end and the next leader.
-
-        The log start if the leader can't say: rather too much than too little.
-        """
+        """The meaning while no leader existed: the epoch's end, or the log start if unknown."""
         asked = {each: epoch for each, epoch in epochs.items() if epoch >= 0}
         answers = self.brokers.end_of_epoch(self.name, asked) if asked else {}
         ends = {

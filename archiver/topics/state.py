@@ -17,13 +17,10 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """One partition.
+    """Offsets are next ones: `archived_to` in the table, `staged_to` in files; None if never archived.
 
-    Offsets are next ones: `archived_to` in the table, `staged_to` in uploaded files; None if never archived.
-
-    `first_offset` is set after a retirement. `lag_records` are offsets, an upper bound of records; `lag_seconds` is the
-    age of the oldest by timestamp, if any. `open_transactions` block the last stable offset. Without `proves_epochs`
-    the leader's epochs prove nothing. `problem` stops the job.
+    `lag_records` is an upper bound, in offsets; `lag_seconds` is the oldest's age by timestamp. `open_transactions`
+    block the last stable offset.
     """
 
     partition: int
@@ -43,13 +40,11 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """A topic's partitions, files by state, and accepted losses; `problem` is the topic's.
+    """`problem` is the topic's.
 
-    `holds` counts active legal holds. `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or
-    duplicated by other engines, `uncompared_rows` suspects; nothing before the snapshot `unseen_before` was checked.
-    `recognition` is the fit of schemas, without `uncounted_rows`. `doubts` are parts whose schema hardly fits.
-    `erasures` are open. `owner_remarks` are conflicting owner settings, `hidden_rows` rows that engines leave out.
-    `consent` blocks `expire = "auto"`, `waiting_change` needs approval. `chores` has every chore that ever ran.
+    `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or duplicated by other engines; nothing
+    before `unseen_before` was checked. `recognition` is the fit of schemas, without `uncounted_rows`. `consent` blocks
+    `expire = "auto"`, `waiting_change` needs approval.
     """
 
     topic: str
@@ -76,7 +71,6 @@ class TopicStatus:
 
     @property
     def is_seen(self) -> bool:
-        """Whether partitions or registry rows of the topic are known."""
         return bool(self.partitions or self.files)
 
     @property

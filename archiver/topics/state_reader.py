@@ -71,7 +71,6 @@ class StatusReader:
         self._cluster_id = brokers.cluster_id()
 
     def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
-        """The topics as they are now; failures are a topic's problem."""
         rows = {row.topic: row for row in self._registry.topics.every() if row.cluster_id == self._cluster_id}
         known = [rows[config.name] for config in configs if config.name in rows]
         overviews = self._registry.topics.overview(known)
@@ -143,13 +142,11 @@ class StatusReader:
         )
 
     def _load(self, row: TopicRow, catalog: TableCatalog) -> ArchiveTable | None:
-        """The topic's table. Raises RegistryBehind if it is gone or not the registered one."""
         table = identified(row, self._registry, lambda: catalog.load(row))
         self._registry.ledger.check_table(row, table)
         return table
 
     def _refuse_unknown_table(self, config: TopicConfig, described: TopicDescription, catalog: TableCatalog) -> None:
-        """Raise RegistryBehind if an unregistered topic has an archive."""
         row = TopicRow(
             id=0, cluster_id=self._cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
         )
@@ -169,7 +166,6 @@ class StatusReader:
             )
 
     def _logs(self, archives: Mapping[str, _Archive]) -> dict[str, _Logs]:
-        """The log bounds, read after the archives, without topics that fail."""
         wanted = {
             name: sorted(one.described.partitions.keys() - no_leaders(name, one.described.partitions, one.known).keys())
             for name, one in archives.items()
@@ -293,8 +289,6 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Archive:
-    """A topic by brokers, registry and table, before its logs are read."""
-
     config: TopicConfig
     described: TopicDescription
     row: TopicRow | None
@@ -329,7 +323,6 @@ def _unseen(config: TopicConfig, error: ContextError) -> TopicStatus:
 
 
 def _problem(config: TopicConfig, found: TableCheck, behind: RegistryBehind | None) -> ContextError | None:
-    """The topic's error, before that of removed rows, which are unknown if the registry is behind."""
     if found.table is None or isinstance(found.error, RolledBack):
         return found.error
     try:
