@@ -21,11 +21,7 @@ COMMITS_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreTurn:
-    """The input of a chore's turn on a topic.
-
-    After a commit it runs in the commit's thread without an engine: be short. Start nothing after `is_over`. `engine`
-    starts at its first call.
-    """
+    """After a commit a turn has no engine and must be short. Start nothing after `is_over`."""
 
     topic: TopicRow
     opened: StagedTopic | None
@@ -42,7 +38,7 @@ class ChoreTurn:
         return self.state.cursor + self.state.behind
 
     def commits(self, *, most: int = COMMITS_AT_ONCE) -> Iterator[NumberedCommits]:
-        """Yield the ranges of commits since the cursor, at most `most` commits at once.
+        """Yield ranges of at most `most` commits since the cursor.
 
         Call `keep` with each `through` afterwards. Ranges may repeat.
         """
@@ -69,8 +65,6 @@ class ChoreOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chore:
-    """Named background work. After a turn it leaves the topic alone for `rest_seconds`."""
-
     name: str
     when: When
     run: Callable[[ChoreTurn], ChoreOutcome]

@@ -1,4 +1,4 @@
-"""Give chores their turns. Their errors are logged, counted, kept for `status`, and never fail the job."""
+"""Give chores their turns. Their errors are logged, kept for `status`, and never fail the job."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ ChoreObserver: TypeAlias = Observer[ChoreEnded]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreTopic:
-    """A topic for chores. `opened` is from the last run."""
-
     topic: TopicRow
     opened: StagedTopic | None = None
 
