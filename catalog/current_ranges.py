@@ -26,10 +26,7 @@ _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRanges:
-    """A table's ranges, first offsets and erased offsets.
-
-    `account` has the expected rows by offset. `erased` are (partition, start, end) with the commit.
-    """
+    """`account` has the expected rows by offset. `erased` are (partition, start, end) with the commit."""
 
     ranges: tuple[StoredRange, ...] = ()
     account: tuple[Interval, ...] = ()
@@ -42,8 +39,8 @@ def current_ranges(
 ) -> CurrentRanges:
     """The ranges in commit order.
 
-    Commits come with their journal name, which sorts by time; entries of one name are parts of one commit. Later ranges
-    replace overlapping ones, as after a refill.
+    Commits come with their journal name; entries of one name are parts. Later ranges replace overlapping ones, as after
+    a refill.
     """
     by_name: dict[str, JournaledCommit] = {}
     for name, commit in sorted(commits, key=lambda each: each[0]):

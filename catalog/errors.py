@@ -59,31 +59,25 @@ class RegistryUnreachable(RegistryError):
     retryable: ClassVar[bool] = True
 
 
-class RegistryMisnamed(RegistryError):
-    """Not a Postgres connection string. No connection was made."""
+class RegistryMisnamed(RegistryError): ...
 
 
 class RegistryPooled(RegistryError): ...
 
 
-class RegistryDenied(RegistryError):
-    """Wrong user, password, privilege or database name."""
+class RegistryDenied(RegistryError): ...
 
 
 class RegistryOutdated(RegistryError): ...
 
 
-class RegistryNotMigrated(RegistryError):
-    """Readers don't migrate the database."""
+class RegistryNotMigrated(RegistryError): ...
 
 
-class RegistryBehind(RegistryError):
-    """The table is ahead, or another one than the registered one."""
+class RegistryBehind(RegistryError): ...
 
 
 class CoordinatorDeposed(RegistryError):
-    """The group has another coordinator. Nothing was stored."""
-
     retryable: ClassVar[bool] = True
 
 
@@ -93,17 +87,13 @@ class OffsetBudgetReached(RegistryError): ...
 class RewriteRefused(RegistryError): ...
 
 
-class RecordsHeld(RegistryError):
-    """Names the hold and the offsets. Nothing was changed."""
+class RecordsHeld(RegistryError): ...
 
 
-class WouldBecomeRaw(RegistryError):
-    """A topic archived with a schema would lose it for keys or values."""
+class WouldBecomeRaw(RegistryError): ...
 
 
 class ColumnsMoved(RegistryError):
-    """Nothing was stored."""
-
     retryable: ClassVar[bool] = True
 
 
@@ -111,26 +101,20 @@ class TopicRecreated(RegistryError):
     """The topic id changed: offsets mean other records now."""
 
 
-class TableTaken(RegistryError):
-    """Another topic has this table, or this topic another table."""
+class TableTaken(RegistryError): ...
 
 
-class TableError(CatalogError):
-    """An Iceberg table or its catalog failed."""
+class TableError(CatalogError): ...
 
 
 class CatalogUnreachable(TableError):
-    """No answer or an unclear one, or other engines won every attempt."""
-
     retryable: ClassVar[bool] = True
 
 
-class CatalogDenied(TableError):
-    """Wrong credentials, or no privilege on catalog, table or storage."""
+class CatalogDenied(TableError): ...
 
 
-class CatalogRefused(TableError):
-    """Understood and refused."""
+class CatalogRefused(TableError): ...
 
 
 class ViewsUnsupported(CatalogRefused): ...
@@ -173,15 +157,13 @@ class UnnamedType(TableError):
 class NewerFormat(TableError): ...
 
 
-class RowsAltered(TableError):
-    """Names the offsets. Archiving continues."""
+class RowsAltered(TableError): ...
 
 
 class TableMissing(TableError): ...
 
 
-class FormatUpgraded(TableError):
-    """A format that isn't written, or a type that can't be read."""
+class FormatUpgraded(TableError): ...
 
 
 class FilesShared(TableError): ...
@@ -191,8 +173,7 @@ class RolledBack(TableError):
     """Names the lost offsets."""
 
 
-class RowsRemoved(TableError):
-    """Names the offsets. Archiving continues."""
+class RowsRemoved(TableError): ...
 
 
 class SchemaConflict(TableError): ...

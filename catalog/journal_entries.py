@@ -1,7 +1,6 @@
 """Journal entries as JSON: schema versions, commits and first offsets (docs/stored-files.md).
 
-The journal lies outside the table, and survives a lost registry, foreign rewrites and the removal of orphans. With the
-table it restores the registry.
+With the table they restore the registry.
 """
 
 from __future__ import annotations
@@ -184,7 +183,6 @@ class JournalContents:
 def journaled_schemas(
     state: LedgerState, records: Sequence[VersionRecord], *, above: int
 ) -> tuple[JournaledSchema, ...]:
-    """The entries of schema versions above a number."""
     known = {each.version: each for each in records}
     return tuple(
         JournaledSchema(version=each, record=known[each.version], entries=state.entries, last_id=state.last_id)

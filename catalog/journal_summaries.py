@@ -1,7 +1,4 @@
-"""Journal summaries: one object with the unchanged entries of many commits (docs/stored-files.md).
-
-JSON with a format number, so that older archivers refuse it; with count, range and hash of the entries.
-"""
+"""Journal summaries: one object with the unchanged entries of many commits (docs/stored-files.md)."""
 
 from __future__ import annotations
 
@@ -59,7 +56,6 @@ class JournalSummary:
         return sum(len(each.line) for each in self.entries)
 
     def to_bytes(self) -> bytes:
-        """The summary's object, deterministic."""
         lines = b"".join(each.line for each in self.entries)
         value = {
             "format": SUMMARY_FORMAT,

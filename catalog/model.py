@@ -69,8 +69,6 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRow:
-    """A registered topic and its dotted table name. `topic_id` is Kafka's, if the brokers have one."""
-
     id: int
     cluster_id: str
     topic: str
@@ -100,14 +98,14 @@ FIRST_FORMAT: Final = "parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileInfo:
-    """A data file as Iceberg's manifests describe it. Maps are by field id.
+    """Maps are by field id.
 
-    `format` is Iceberg's name; JSON without it means `FIRST_FORMAT`. `partition_value` counts hours, days or months
-    since 1970, for the transform and field id in `partitioned_by`, such as `day(13)` (None for old files). With column
-    partitions that lists all, and `partition_values` has each value. `raw_values` counts values kept whole in
-    `__raw__`. Bounds are in single-value serialization. Timestamps are Kafka's, in ms. `digest` (docs/digest.md) is
-    None for older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset); neither is in
-    the JSON.
+    `partition_value` counts hours, days or months since 1970, for `partitioned_by`, such as `day(13)` (None for old
+    files).
+
+    With column partitions that lists all, and `partition_values` has each. `raw_values` are kept whole in `__raw__`.
+    Bounds are in single-value serialization, timestamps Kafka's in ms. `digest` (docs/digest.md) is None for older
+    files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset); neither is in the JSON.
     """
 
     path: str
@@ -199,11 +197,10 @@ NO_DETAILS: Mapping[str, Any] = {**{name: {} for name in (*_COUNTS, *_BOUNDS)}, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslatedRange:
-    """A translated range of one partition, from translation to commit.
+    """A range of one partition, from translation to commit.
 
-    `id` is a ULID. The `files` hold exactly its records, and are committed together. Without surviving records there
-    are none, but offsets advance. `leader_epoch` is the last one, -1 for none. `lost` offsets were missing in the log,
-    and accepted.
+    The `files` hold exactly its records, and are committed together; none without surviving records. `leader_epoch` is
+    the last one, -1 for none. `lost` offsets were missing in the log, and accepted.
     """
 
     id: str
@@ -224,7 +221,6 @@ class TranslatedRange:
 
     @property
     def span(self) -> str:
-        """`[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
     @property
@@ -295,8 +291,6 @@ class StateCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRecord:
-    """A schema version: creation (UTC), fingerprint and changes."""
-
     version: int
     created: datetime
     fingerprint: str

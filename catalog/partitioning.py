@@ -1,7 +1,6 @@
-"""Partitioning as plain values: configured terms, and the columns of a spec.
+"""Partitioning as plain values.
 
-Transforms as in Iceberg's metadata: `identity`, `bucket[16]`, `truncate[4]`, `year` to `hour`. Values are in
-single-value serialization.
+Transforms as in Iceberg's metadata: `identity`, `bucket[16]`, `truncate[4]`, `year` to `hour`.
 """
 
 from __future__ import annotations
@@ -80,15 +79,12 @@ def terms_of(texts: Sequence[str]) -> tuple[PartitionTerm, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """A field of a partition spec."""
-
     name: str
     transform: str
     source_id: int
 
     @property
     def by(self) -> str:
-        """As staged files keep it: `day(13)`."""
         return f"{self.transform}({self.source_id})"
 
 
@@ -101,7 +97,6 @@ class Partitioning:
 
     @property
     def by(self) -> str:
-        """`day(13), bucket[16](5)`."""
         return ", ".join(each.by for each in self.columns)
 
     @property
@@ -111,7 +106,6 @@ class Partitioning:
 
     @property
     def is_time_alone(self) -> bool:
-        """Whether the only partition is one of the ingest timestamp."""
         return len(self.columns) == 1 and self.time is not None
 
     def is_ingest_time(self, column: PartitionColumn) -> bool:

@@ -24,8 +24,7 @@ class Fit:
     """Counts of keys or values with a schema.
 
     Of non-null `values`, `failed` couldn't be decoded, `raw` are kept in `__raw__` (none for keys), `unknown` have
-    unknown fields of `unknown_bytes`, `blank` only such. `unapproved` are raw until a schema change is approved, and
-    not `failed`.
+    unknown fields, `blank` only such. `unapproved` are raw until a schema change is approved, and not `failed`.
     """
 
     values: int = 0

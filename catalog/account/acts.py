@@ -1,8 +1,4 @@
-"""What commits, rewrites, acceptances and retirement do to the account (ADR 0072).
-
-Acts map touched intervals to their replacements, for registry and journal alike. Offsets without intervals stay so: the
-archiver never accounted for them.
-"""
+"""What acts do to the account: pure maps of touched intervals to replacements, for registry and journal (ADR 0072)."""
 
 from __future__ import annotations
 
@@ -18,10 +14,7 @@ from catalog.ranges.rewrite import RecordSpan, RewriteGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanRecords:
-    """A rewrite's records at some offsets: `rows` with their digest are in new files.
-
-    `erased` and `retired` ones (`gone_digest`) were removed, `absent` ones not found.
-    """
+    """`rows` are in new files; `erased` and `retired` ones (`gone_digest`) were removed, `absent` ones not found."""
 
     offsets: OffsetRange
     rows: int
@@ -61,8 +54,7 @@ def spans_of(group: RewriteGroup) -> tuple[SpanRecords, ...]:
 def recorded(intervals: Iterable[Interval], fresh: Iterable[Interval]) -> tuple[Interval, ...]:
     """The account with a commit's intervals.
 
-    Offsets recorded before were refilled: their records and state stay, with the new borders if each new digest is
-    known.
+    Refilled offsets keep records and state, with the new borders if each new digest is known.
     """
     made: list[Interval] = []
     for old, new in clusters(intervals, fresh):
@@ -164,7 +156,6 @@ def _may_cut(old: Sequence[Interval], new: Sequence[SpanRecords]) -> bool:
 
 
 def _with_counts(new: Sequence[Interval], old: Sequence[Interval]) -> list[Interval]:
-    """Keep what was gone before in the first interval: its offsets are unknown."""
     before, (first, *rest) = merged(old), new
     first = replace(first, erased=before.erased, removed=before.removed, lost=before.lost, retired=before.retired)
     return [replace(interval, is_unknown=before.is_unknown) for interval in (first, *rest)]

@@ -31,5 +31,4 @@ class IntervalChains:
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """All intervals, sorted."""
         return tuple(interval for _, chain in sorted(self._chains.items()) for interval in chain)

@@ -21,7 +21,7 @@ class Difference:
 def compare(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Difference, ...]:
     """The differences of account and committed ranges, regardless of borders.
 
-    Digests are compared if both are known. In `files`, rows removed by other engines are erased.
+    In `files`, rows removed by other engines are erased.
     """
     return differences(account, map(Interval.of, files))
 
@@ -33,10 +33,7 @@ def differences(account: Iterable[Interval], other: Iterable[Interval]) -> tuple
 
 
 def completed(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Interval, ...]:
-    """A rebuilt registry's account: the journal's if it agrees with `files`, otherwise of `files`.
-
-    Digests missing in the journal come from files with exactly the expected rows.
-    """
+    """A rebuilt registry's account: the journal's if it agrees with `files`, otherwise of `files`."""
     made: list[Interval] = []
     for intervals, ranges in clusters(account, tuple(Interval.of(interval) for interval in files)):
         if not ranges or (intervals and _difference(intervals, ranges) is None):

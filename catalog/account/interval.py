@@ -16,12 +16,12 @@ NO_RECORDS: Final = digest_text(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """The records at some offsets, in all files.
+    """`digest` is of the `expected` rows, None if unknown.
 
-    The table must have `expected` rows with the `digest`, None if unknown. Gone: `erased` on purpose, `removed` by
-    other engines and accepted, `lost` and accepted, `retired` by age. Remaining offsets have no record: markers,
-    aborted and compacted records, or with `is_gap` offsets lost by the log. `is_unknown` if only rows show the offsets:
-    more may have been archived. `commit_id` is None if unknown.
+    Gone are `erased`, `removed` (by other engines), `lost` and `retired` ones.
+
+    `is_gap`: lost by the log. `is_unknown`: only rows show the offsets. Other offsets have no record (markers, aborted,
+    compacted).
     """
 
     offsets: OffsetRange

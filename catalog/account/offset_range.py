@@ -83,7 +83,6 @@ def _offsets_of(offsets: HasOffsets) -> OffsetRange:
 
 
 def _joined(ranges: Iterable[OffsetRange]) -> Sequence[OffsetRange] | None:
-    """Join adjacent ranges. None if two overlap."""
     joined: list[OffsetRange] = []
     for offsets in sorted(ranges):
         before = joined[-1] if joined else None

@@ -1,7 +1,6 @@
-"""One attempt to append ranges: manifests written, REST request ready to send.
+"""One attempt to append ranges, ready to send, which asserts its snapshot.
 
-It asserts its snapshot. pyiceberg's `commit_transaction` would delete the manifests on a 409, and break the table if an
-earlier delivery had landed.
+pyiceberg's `commit_transaction` deletes the manifests on a 409, which breaks the table if an earlier delivery landed.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Attempt:
     def is_lost(self, table: ArchiveTable) -> bool:
         """Whether `table` proves that the attempt never lands: another snapshot has its number.
 
-        A newer table without its snapshot is no proof: it may have expired.
+        A missing snapshot alone may have expired.
         """
         snapshots = table.iceberg.metadata.snapshots
         return all(each.snapshot_id != self.snapshot_id for each in snapshots) and any(
@@ -78,17 +77,16 @@ class Attempt:
         return self.parent is not None and sequence == self.sequence and snapshot_id != self.snapshot_id
 
     def discard(self) -> None:
-        """Delete the manifests of an attempt that can't land. Failures are logged."""
         delete_all(self.table.io, self.written, NeverLanded(self.written))
 
 
 def prepare(
     table: ArchiveTable, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
 ) -> Attempt:
-    """Write the manifests of a snapshot with the ranges' files, and collect its changes.
+    """Write the manifests of a snapshot with the ranges' files.
 
-    Ranges without files make an empty snapshot: only snapshots guard offsets by assertion. From 100 small manifests on
-    (`commit.manifest.min-count-to-merge`) they are merged; entries keep snapshot and sequence number.
+    Ranges without files make an empty snapshot: only snapshots guard offsets. From 100 small manifests on they are
+    merged (`commit.manifest.min-count-to-merge`).
     """
     transaction = LightTransaction(table.iceberg)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
@@ -103,7 +101,6 @@ def prepare(
 
 
 def head_text(table: ArchiveTable, producer: Any) -> str:
-    """The property `archiver.head` for the producer's snapshot."""
     sequence = table.iceberg.metadata.next_sequence_number()
     return Head(snapshot_id=producer.snapshot_id, sequence=sequence).to_text()
 
@@ -138,7 +135,6 @@ def _written(producer: Any) -> tuple[str, ...]:
 
 
 def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
-    """Add the schema change; return its table properties."""
     if wanted is None:
         return {}
     current = schema = table.schema

@@ -59,12 +59,10 @@ class ArchiveTable:
 
     @property
     def data_location(self) -> str:
-        """`<location>/data`, unless an operator set another folder."""
         return self.properties.get(DATA_PATH, f"{self.location}/data").rstrip("/")
 
     @property
     def metadata_location(self) -> str:
-        """`<location>/metadata`, unless an operator set another folder."""
         return self.properties.get(METADATA_PATH, f"{self.location}/metadata").rstrip("/")
 
     @property
@@ -91,17 +89,14 @@ class ArchiveTable:
 
     @property
     def last_column_id(self) -> int:
-        """The highest field id ever assigned, by any engine."""
         return self.iceberg.metadata.last_column_id
 
     @property
     def ledger_version(self) -> int:
-        """Property `archiver.ledger-version`."""
         return int(self.properties.get(keys.LEDGER_VERSION, "0"))
 
     @property
     def last_field_id(self) -> int:
-        """Property `archiver.last-field-id`: the highest one of the ledger version."""
         return int(self.properties.get(keys.LAST_FIELD_ID, "0"))
 
     @property

@@ -1,7 +1,6 @@
 """Names of the archiver's manifests (docs/concepts.md, step 4).
 
-Their UUID has version 8: random bytes, and a checksum of these and the table's UUID. So no other manifest is mistaken
-for one.
+A version 8 UUID: random bytes, and a checksum with the table's UUID.
 """
 
 from __future__ import annotations
@@ -33,20 +32,16 @@ def new_attempt_id(table: UUID) -> UUID:
 
 
 def is_ours(attempt: UUID, table: UUID) -> bool:
-    """Whether `new_attempt_id` made it for this table."""
     head = attempt.bytes[:_CHECKED]
     return attempt.int & _VERSION_MASK == _VERSION and attempt.bytes[_CHECKED:] == _check(table, head)
 
 
 def is_of_archiver(attempt: UUID) -> bool:
-    """Whether it has the version of `new_attempt_id`, for any table."""
     return attempt.int & _VERSION_MASK == _VERSION and attempt.int & _VARIANT_MASK == _VARIANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestName:
-    """The writer's UUID, and whether it is a manifest list, by file name."""
-
     uuid: UUID
     is_list: bool
 

@@ -1,7 +1,6 @@
-"""Follow the blocks of an Avro file without decoding them.
+"""Follow the blocks of an Avro file without decoding.
 
-pyiceberg takes any end of the bytes for the end of the file. A cut between blocks shows only in the record count
-(`manifest_lists`).
+pyiceberg accepts any end. A cut between blocks shows only in the record count (`manifest_lists`).
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ def _records(content: bytes) -> int:
 
 
 def _end_of_names(content: bytes, at: int) -> int:
-    """The end of the header's map, which an empty group ends."""
     while True:
         count, at = _number(content, at)
         if count == 0:

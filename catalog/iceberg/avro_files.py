@@ -1,7 +1,4 @@
-"""pyiceberg's Avro files of manifests and lists, with compiled schemas cached.
-
-For small files, compiling takes longer than reading.
-"""
+"""pyiceberg's Avro files of manifests and lists, with compiled schemas cached."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ class ManifestListFile(_ListFile):
 
     @classmethod
     def read(cls, file: InputFile) -> list[ManifestFile]:
-        """Read all manifests. Raises what pyiceberg raises."""
         with cls(file) as manifests:
             return list(manifests)
 
@@ -81,8 +77,6 @@ class _ManifestFile(_EntryFile):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """How entries are written: the `writer`, and the `schema` for the header as Avro JSON."""
-
     writer: Writer
     schema: str
 

@@ -55,7 +55,7 @@ def filter_properties(schema: Schema, filters: BloomFilters) -> dict[str, str]:
 def changed_properties(
     properties: Mapping[str, str], *, before: Schema, after: Schema, wanted: BloomFilters | None
 ) -> PropertyChange:
-    """The changes when the schema goes from `before` to `after`: properties follow renamed columns.
+    """The changes when the schema changes: properties follow renamed columns.
 
     `wanted` replaces all filters; None leaves them.
     """

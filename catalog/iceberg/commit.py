@@ -1,8 +1,7 @@
-"""Exactly-once commits of ranges (docs/concepts.md, step 4).
+"""Exactly-once commits of ranges (docs/concepts.md, step 4; ADR 0064).
 
-After a timeout, 5xx, conflict or refusal the table decides, by commit id, then by offsets; only then the request is
-sent again. Loads may be stale: one older than the last attempt decides nothing, and manifests are deleted only if their
-snapshot provably can't be in the table (ADR 0064).
+After an unclear answer the table decides, by commit id, then by offsets. Loads older than the last attempt decide
+nothing. Manifests are deleted only if their snapshot provably never lands.
 """
 
 from __future__ import annotations
@@ -78,10 +77,9 @@ Obstacle = TypeVar("Obstacle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Attempts and pauses of a commit.
+    """Pauses double, randomly shortened by up to half, but not below the catalog's `asked_seconds`.
 
-    Pauses double, randomly shortened by up to half, but never below the catalog's `asked_seconds`. No further attempt
-    if that exceeds `longest_asked_seconds`.
+    No further attempt if that exceeds `longest_asked_seconds`.
     """
 
     attempts: int = 8
@@ -117,8 +115,8 @@ def commit(
 ) -> CommitOutcome:
     """Append the ranges in one snapshot, once.
 
-    `send` raises pyiceberg's exceptions. A final refusal is raised if the table lacks the commit; the ranges stay
-    staged for settling. Raises ValueError for invalid ranges.
+    `send` raises pyiceberg's exceptions. A final refusal is raised if the table lacks the commit; settle the ranges
+    then. Raises ValueError for invalid ranges.
     """
     wanted = spans(ranges)
     if not wanted:
@@ -148,10 +146,9 @@ def commit_once(
     commit_id: str,
     backoff: Backoff,
 ) -> LandedCommit | Obstacle | Unresolved:
-    """Commit one snapshot, once.
+    """Commit one snapshot, once. Raises like `commit`.
 
-    `obstacle` prevents the commit on a table without it, and must hold for every table with it. `attempt` prepares it.
-    Raises like `commit`.
+    `obstacle` prevents the commit, and must hold for every table with it.
     """
     sent: tuple[Attempt, ...] = ()
     failure: Exception | None = None
@@ -195,10 +192,9 @@ def _try(send: Send, attempt: Attempt) -> Exception | None:
 
 
 def _is_final(failure: Exception, *, has_moved: bool) -> bool:
-    """Whether a retry is useless. The table lacks the commit.
+    """Whether a retry is useless; the table lacks the commit.
 
-    Older servers answer 400 if another branch's commit took the sequence number: after a move of the table, a retry
-    helps.
+    Older servers answer 400 if another branch took the sequence number: then a retry helps.
     """
     return isinstance(failure, REFUSALS) and not (isinstance(failure, exceptions.BadRequestError) and has_moved)
 

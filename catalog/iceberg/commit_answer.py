@@ -32,7 +32,6 @@ class CommitAnswer:
 
     @property
     def metadata(self) -> TableMetadata:
-        """The new metadata. Raises ValidationError if invalid."""
         metadata: TableMetadata = CommitTableResponse.model_validate_json(self.text).metadata
         return metadata
 

@@ -1,4 +1,4 @@
-"""The statement for an operator to create a topic's table, if the archiver may not."""
+"""The Spark SQL for an operator to create a topic's table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAMES: dict[type[IcebergType], str] = {
 
 
 def create_statement(table: str, schema: Schema) -> str:
-    """Spark SQL without partitioning, order and properties, which the first run sets.
+    """Without partitioning, order and properties, which the first run sets.
 
     Raises UnnamedType for a type without a name in Spark SQL.
     """

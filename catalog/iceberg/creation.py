@@ -1,7 +1,6 @@
-"""The updates that create a table with the ledger's field ids (docs/concepts.md).
+"""The updates that create a table with the ledger's field ids, in one commit (docs/concepts.md).
 
-pyiceberg's `create_table` assigns ids itself. One commit that asserts the table's absence sets everything, so with
-staged creation no reader sees a partial table.
+pyiceberg's `create_table` assigns ids itself.
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ UPGRADE: Final = UpgradeFormatVersionUpdate.model_validate({"format-version": TA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """A new table: see `table_creation.Definition`.
+    """See `table_creation.Definition`.
 
-    A flat table has a sort order that its files name but other writers needn't follow: Trino fails to sort by a column
-    in a struct.
+    The sort order of flat tables is optional for other writers: Trino fails to sort by nested columns.
     """
 
     schema: Schema
@@ -97,7 +95,6 @@ class NewTable:
 
 
 def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
-    """Set this schema, unless it is current: some catalogs add nothing then."""
     old = plain.schema()
     if old == schema:
         return ()
@@ -106,7 +103,6 @@ def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, .
 
 
 def sort_order(schema: Schema) -> SortOrder:
-    """By partition, then offset."""
     columns = (f"{names.KAFKA}.{names.PARTITION}", f"{names.KAFKA}.{names.OFFSET}")
     fields = (
         SortField(

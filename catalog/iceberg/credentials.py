@@ -66,8 +66,7 @@ def expires_ms(properties: Properties) -> int | None:
 def for_clients(properties: Properties, location: str | None) -> dict[str, str]:
     """The properties for every FileIO.
 
-    Catalogs name the account in `adls.sas-token.ACCOUNT.dfs.core.windows.net`; pyarrow's FileIO reads `adls.sas-token`
-    and `adls.account-name`.
+    Catalogs use `adls.sas-token.ACCOUNT.dfs.core.windows.net`, pyarrow `adls.sas-token` and `adls.account-name`.
     """
     texts = dict(properties)
     here = _ACCOUNT.match(location or "")

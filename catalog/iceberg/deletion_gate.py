@@ -1,7 +1,6 @@
 """The gate that every deletion of an object in a store passes (ADR 66).
 
-Tables with `gc.enabled = false` may share files (registered metadata, snapshots, `add_files`) and lose no object of a
-snapshot. The property is read right before each deletion.
+Tables with `gc.enabled = false` may share files. The property is read right before each deletion.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def delete(io: FileIO, path: str, permit: Permit) -> None:
 
 
 def delete_all(io: FileIO, paths: Sequence[str], permit: Permit) -> tuple[str, ...]:
-    """Delete metadata objects; return those possibly left, for `archiver orphans`.
+    """Delete metadata objects; return the remaining ones.
 
     Failures are logged. Stops when the owner forbids it or the table can't be read.
     """

@@ -1,7 +1,6 @@
-"""Decide which of the archiver's snapshots to expire, and build the request (docs/table-upkeep.md).
+"""Decide which of the archiver's snapshots to expire (docs/table-upkeep.md).
 
-Kept: snapshots of other engines, of tags and branches, and those of the owner's `history.expire.*`. Archived offsets
-are a table property and stay.
+Never those of other engines, tags and branches, and of `history.expire.*`.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ SNAPSHOT_BYTES = 400
 class Retention:
     """Keep the newest `keep` snapshots and those younger than `seconds`.
 
-    At most `most_bytes` of metadata, which every commit rewrites, but at least `least` snapshots and the owner's. A
-    commit over 10,000 partitions takes 300 KB.
+    At most `most_bytes` of metadata, but at least `least` snapshots. A commit over 10,000 partitions takes 300 KB.
     """
 
     seconds: float = 86_400.0
@@ -45,7 +43,6 @@ class Retention:
 
 
 def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> tuple[Snapshot, ...]:
-    """Oldest first."""
     needed = _needed(metadata) | OwnerRetention.of(metadata).kept(metadata, now_ms=now_ms)
     oldest_ms = now_ms - int(retention.seconds * 1_000)
     taken = 0
@@ -64,7 +61,6 @@ def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> 
 
 
 def is_worth_a_commit(going: Sequence[Snapshot], retention: Retention) -> bool:
-    """Whether enough snapshots can be removed."""
     return len(going) >= retention.batch or sum(map(_size, going)) >= retention.most_bytes // 4
 
 

@@ -1,7 +1,7 @@
-"""pyarrow's clients of S3, Azure and Google, configured where pyiceberg 0.12 falls short.
+"""Clients of S3, Azure and Google where pyiceberg 0.12 falls short.
 
-S3 clients are shared by settings, and small objects take one request. `abfss://CONTAINER@ACCOUNT.HOST/PATH` is parsed
-correctly, for a client that can list. Google's retries are shortened from 15 minutes.
+Shared S3 clients, small objects in one request, `abfss://CONTAINER@ACCOUNT.HOST/PATH`, and retries below Google's 15
+minutes.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ _PLACE: Final = re.compile(r"^(?P<container>[^@]*)@(?P<account>[^.]+)")
 
 
 class S3FileIO(PyArrowFileIO):
-    """Objects in S3, by a shared client.
-
-    An `S3Writer` writes and deletes if encryption or `s3.checksums` need headers that pyarrow can't send.
-    """
+    """Objects in S3, by a shared client, and an `S3Writer` for encryption or `s3.checksums`."""
 
     def new_output(self, location: str) -> PyArrowFile:
         file = super().new_output(location)
@@ -119,8 +116,6 @@ class AzureFileIO(PyArrowFileIO):
 
 
 class GoogleFileIO(PyArrowFileIO):
-    """Objects in Google's store. Calls fail after `TRY_SECONDS`."""
-
     def _initialize_fs(self, scheme: str, netloc: str | None = None) -> FileSystem:
         _, (options,) = super()._initialize_fs(scheme, netloc).__reduce__()  # what it was made with
         return GcsFileSystem(**options | {"retry_time_limit": timedelta(seconds=TRY_SECONDS)})

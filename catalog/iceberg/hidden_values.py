@@ -31,10 +31,7 @@ class HiddenValues:
 def hidden_values(
     metadata: TableMetadata, manifests: Callable[[Snapshot], Iterable[ManifestFile]]
 ) -> tuple[HiddenValues, ...]:
-    """Values that engines may miss, by all specs with files.
-
-    `manifests` are read only if an earlier spec hides values. Raises what that raises.
-    """
+    """Values that engines may miss, by all specs with files. Raises what reading manifests raises."""
     specs = {each.spec_id: tuple(_of_spec(metadata, each)) for each in metadata.partition_specs}
     snapshot = metadata.current_snapshot()
     used = {metadata.default_spec_id}

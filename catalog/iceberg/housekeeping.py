@@ -1,7 +1,6 @@
-"""Expire old snapshots of the archiver, and delete the manifests that only they had.
+"""Expire snapshots of the archiver, and delete their manifests.
 
-Optional: a failure is repeated by the next commit. Deletes no data files, and expires nothing while the owner forbids
-deleting files (`deletion_gate`).
+Failures are repeated by the next commit. Expires nothing while the owner forbids deleting files (`deletion_gate`).
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Se
 def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> tuple[str, ...]:
     """Remove these snapshots and their manifests; return the manifests possibly left.
 
-    Manifests have bounds of keys and values, so an erasure waits for them. Nothing is deleted if the table changed
-    since its load. Raises FilesShared if the owner forbids it.
+    These have bounds of keys and values. Nothing is deleted if the table changed. Raises FilesShared if the owner
+    forbids it.
     """
     refuse_shared(load().properties, table.topic.table)
     io = table.io
@@ -62,10 +61,7 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: 
 
 
 def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> TableMetadata:
-    """Remove the snapshots; return the metadata after that.
-
-    A failure is raised if a reload still has one of them. Stale loads show nothing.
-    """
+    """Remove the snapshots; return the metadata after that. A failure is raised if a fresh load still has one."""
     try:
         return send(table, *removal(table.iceberg.metadata, going))
     except FAILURES:
@@ -77,10 +73,9 @@ def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send:
 
 
 def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:
-    """Manifests that only expired snapshots had, after merges.
+    """Manifests that only expired snapshots had.
 
-    Empty with branches or older remaining snapshots: expired ones may have been rolled back, and later snapshots share
-    their base. Removal of orphans handles those.
+    Empty with branches or older remaining snapshots: later ones may share their base.
     """
     if not is_one_line(after) or not after.snapshots:
         return []
@@ -91,7 +86,6 @@ def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], af
 
 
 def _manifests(io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> set[str]:
-    """All manifest paths of these snapshots."""
     return {each.manifest_path for one in snapshots for each in manifests_of(io, metadata, one)}
 
 

@@ -15,7 +15,6 @@ NEWEST_WRITTEN: Final = 2
 
 
 def check_writable(table: ArchiveTable) -> None:
-    """Raise FormatUpgraded if the table's format can't be written."""
     metadata = table.iceberg.metadata
     if metadata.format_version > NEWEST_WRITTEN:
         raise FormatUpgraded(

@@ -37,13 +37,11 @@ class LastKnownTable:
 
     @classmethod
     def of(cls, table: ArchiveTable, own: Mapping[str, str]) -> LastKnownTable:
-        """`own` are the catalog's configured properties."""
         metadata = table.iceberg.metadata
         slim = metadata.model_copy(update={**_HISTORY, "schemas": [metadata.schema()]})
         return cls(metadata=slim.model_dump_json(), vended=is_vended(table.io_properties, own))
 
     def table(self, topic: TopicRow, own: Mapping[str, str]) -> ArchiveTable:
-        """The table, with storage by configured properties. Raises CatalogUnreachable if they don't suffice."""
         if self.vended:
             raise CatalogUnreachable(
                 "the catalog gives no answer, and only it has the credentials of the table's storage: archiving waits."

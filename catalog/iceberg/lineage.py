@@ -1,7 +1,6 @@
-"""Check that the main branch has the archiver's commits up to the head, the newest with records.
+"""Check that the main branch has the archiver's commits up to the head, the newest with records (ADR 0026).
 
-`archiver.offsets` survives rollbacks; snapshots say what is in the table. `archiver.head` names the head after its
-expiry (ADR 0026).
+`archiver.head` names the head after its expiry.
 """
 
 from __future__ import annotations
@@ -49,8 +48,6 @@ class Head:
 
 
 class Descent(StrEnum):
-    """Whether the head is in the main branch's history."""
-
     KEPT = "kept"
     """The head is the current snapshot, or one of its ancestors."""
     ROLLED_BACK = "rolled back"
@@ -74,7 +71,7 @@ def head_of(metadata: TableMetadata) -> Head | None:
 def descent(metadata: TableMetadata, head: Head) -> Descent:
     """Whether the main branch has the head, as far as retained.
 
-    Sequence numbers fall from child to parent, so a lower one without the head proves its absence.
+    Sequence numbers fall from child to parent.
     """
     for snapshot in history(metadata):
         if snapshot.snapshot_id == head.snapshot_id:
@@ -90,14 +87,12 @@ def check_lineage(table: ArchiveTable) -> None:
 
 
 def check_history(metadata: TableMetadata, *, topic: str, table: str) -> None:
-    """`check_lineage` for readers of a table."""
     head = head_of(metadata)
     if head is not None and descent(metadata, head) is Descent.ROLLED_BACK:
         raise _rolled_back(metadata, topic, table, missing=_listed(_unreached(metadata)), head=head)
 
 
 def rolled_back(table: ArchiveTable, *, missing: str, head: Head | None = None) -> RolledBack:
-    """`missing` names the lost offsets."""
     return _rolled_back(table.iceberg.metadata, table.topic.topic, table.topic.table, missing=missing, head=head)
 
 
@@ -178,10 +173,7 @@ def _is(snapshot: Snapshot, operation: Operation) -> bool:
 
 
 def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
-    """The offsets lost by a rollback, by partition, according to snapshots.
-
-    Those of retained snapshots that are not ancestors, and all after the ancestors' last.
-    """
+    """Offsets lost by a rollback: of retained snapshots that are not ancestors, and all after the ancestors' last."""
     metadata = table.iceberg.metadata
     found = _unreached(metadata)
     reached: dict[int, int] = {}

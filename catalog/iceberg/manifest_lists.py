@@ -1,10 +1,7 @@
 """Read manifest lists, and detect truncated ones.
 
-Iceberg doesn't store a list's size, and a cut between blocks shows only in the summary: `manifests-created` plus
-`manifests-kept` is the length (the archiver's, and newer Java libraries). Otherwise totals of data and delete files are
-compared, if the parent's list agrees with its totals, for a first snapshot, or if the list is empty.
-
-Undetected: multi-block lists of libraries without any of these.
+A cut between blocks shows only in the summary: `manifests-created` plus `manifests-kept`, or totals of files, if the
+parent's list agrees with its totals or has none. Undetected: multi-block lists without any of these.
 """
 
 from __future__ import annotations
@@ -42,8 +39,6 @@ UNREADABLE: Final = (ValueError, EOFError, zlib.error, LookupError, TypeError, S
 
 
 class BytesFile:
-    """Bytes as an input file for pyiceberg's readers."""
-
     def __init__(self, content: bytes) -> None:
         self._content = content
 
@@ -132,7 +127,6 @@ def entries_of(io: FileIO, manifest: ManifestFile, *, only_live: bool = True) ->
 
 
 def check_entries(manifest: ManifestFile, live: int) -> None:
-    """Raise MetadataDamaged if live entries are missing."""
     counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     if live < counted:
         raise manifest_cut_short(manifest, entries=live, counted=counted)
@@ -148,7 +142,6 @@ def manifest_cut_short(manifest: ManifestFile, **found: int) -> MetadataDamaged:
 
 
 def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict[str, int]:
-    """The numbers of files below the summary's totals."""
     if any(each.added_files_count is None or each.existing_files_count is None for each in manifests):
         return {}
     lacking = {}
@@ -166,7 +159,6 @@ def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict
 def _sure(
     lacking: Mapping[str, int], found: Sequence[ManifestFile], io: FileIO, metadata: TableMetadata, snapshot: Snapshot
 ) -> dict[str, int]:
-    """The numbers missing because of truncation, not of earlier wrong totals."""
     if any(_DUPLICATES in summary_of(each) for each in metadata.snapshots):
         return {}
     before = _lacking_before(lacking, io, metadata, snapshot)
@@ -176,7 +168,6 @@ def _sure(
 
 
 def _lacking_before(names: Iterable[str], io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> dict[str, int]:
-    """What the parent's list lacks of these totals, if that can be known."""
     parent = None if snapshot.parent_snapshot_id is None else metadata.snapshot_by_id(snapshot.parent_snapshot_id)
     if parent is None:
         return {}

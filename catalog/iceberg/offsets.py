@@ -1,7 +1,6 @@
-"""The table property `archiver.offsets`: the archived ends (docs/concepts.md).
+"""The property `archiver.offsets`, compact JSON: `{"<partition>":[<next offset>,<leader epoch>],…}` (docs/concepts.md).
 
-It survives snapshot expiry and other engines' commits. Compact JSON, `{"<partition>":[<next offset>,<leader
-epoch>],…}`: about 20 bytes a partition in every metadata file.
+It survives snapshot expiry and other engines' commits.
 """
 
 from __future__ import annotations

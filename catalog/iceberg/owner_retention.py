@@ -1,7 +1,4 @@
-"""Snapshots that the owner's `history.expire.*` keep, as in Iceberg's expiry.
-
-The archiver removes no tags or branches, so `history.expire.max-ref-age-ms` has no effect.
-"""
+"""Snapshots that the owner's `history.expire.*` keep, as in Iceberg's expiry. Ages of refs are ignored."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRetention:
-    """How many newest snapshots of `main` stay, and to which age, None if unset.
-
-    With `unreadable` (non-numeric) properties every snapshot stays.
-    """
+    """How many newest snapshots of `main` stay, and to which age. With `unreadable` properties all stay."""
 
     least: int | None = None
     age_ms: int | None = None
@@ -54,7 +48,6 @@ class OwnerRetention:
         return {**{key: str(value) for key, value in given.items() if value is not None}, **self.unreadable}
 
     def kept(self, metadata: TableMetadata, *, now_ms: int) -> frozenset[int]:
-        """The ids of the snapshots that stay."""
         if self.unreadable:
             return frozenset(one.snapshot_id for one in metadata.snapshots)
         young = (

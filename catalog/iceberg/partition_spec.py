@@ -1,7 +1,4 @@
-"""Partition specs of columns, from configuration or table.
-
-Sources are field ids at any depth, so renaming is safe.
-"""
+"""Partition specs of columns. Sources are field ids at any depth."""
 
 from __future__ import annotations
 
@@ -53,8 +50,7 @@ def partitioning_for(
 ) -> Partitioning:
     """The partitioning for configured terms. Raises UnfitPartitioning.
 
-    A column may have a name of `earlier` schemas (newest first). Terms of `current` may stay even if new tables can't
-    have them.
+    A column may have a name of `earlier` schemas (newest first). Terms of `current` may stay.
     """
     kept = {(each.source_id, each.transform) for each in current.columns} if current else set()
     columns: list[PartitionColumn] = []
@@ -94,7 +90,6 @@ def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
 
 
 def same_partitions(one: Partitioning, other: Partitioning) -> bool:
-    """Whether rows go to the same partitions, by either copy of the ingest timestamp."""
     return _meaning(one) == _meaning(other)
 
 
@@ -127,9 +122,9 @@ def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning | None
 
 
 def alter_statements(metadata: TableMetadata, by: str, table: str) -> list[str]:
-    """SQL statements that restore the partitioning, one by one.
+    """SQL statements that restore the partitioning, one by one. Empty if the spec or a column is gone.
 
-    From the first different field on, all are dropped and added. Empty if the spec or a column is gone.
+    From the first different field on, all are dropped and added.
     """
     expected = spec_by(metadata, by)
     if expected is None:
@@ -223,7 +218,6 @@ def _widened(kind: PrimitiveType, value: bytes) -> PrimitiveType:
 
 
 def source_ids(metadata: TableMetadata) -> frozenset[int]:
-    """The source columns of all specs, with their structs."""
     wanted = {field.source_id for spec in metadata.partition_specs for field in spec.fields}
     found: set[int] = set()
     for field_id in wanted:
@@ -235,7 +229,6 @@ def source_ids(metadata: TableMetadata) -> frozenset[int]:
 
 
 def _ids_to(field_id: int, fields: Iterable[NestedField]) -> tuple[int, ...]:
-    """The field and its structs, empty if not found."""
     for field in fields:
         if field.field_id == field_id:
             return (field_id,)

@@ -1,7 +1,6 @@
 """Find the partition spec that a file was written for.
 
-Specs may change at any time, so staged files keep transform and source with the value. A mismatch is an error, never a
-guess.
+Staged files keep transform and source with the value. A mismatch is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -107,7 +106,6 @@ def placed(metadata: TableMetadata, file: DataFileInfo) -> tuple[str, int] | Non
 
 
 def _ours(metadata: TableMetadata) -> list[PartitionSpec]:
-    """Specs with only the ingest timestamp, oldest first."""
     specs = sorted(metadata.partition_specs, key=lambda spec: spec.spec_id)
     return [spec for spec in specs if len(spec.fields) == 1 and unit_of(spec.fields[0]) is not None]
 
@@ -120,20 +118,17 @@ def _fits(field: PartitionField, file: DataFileInfo) -> bool:
 
 
 def _values(field: PartitionField, file: DataFileInfo) -> set[int]:
-    """A field's values for the first and last timestamp, empty without bounds."""
     bounds = (file.lower_bounds.get(INGEST_TIMESTAMP_ID), file.upper_bounds.get(INGEST_TIMESTAMP_ID))
     value = field.transform.transform(TimestamptzType())
     return {int(value(*struct.unpack("<q", bound)) or 0) for bound in bounds if bound is not None}
 
 
 def _is_ours(field: PartitionField) -> bool:
-    """Whether source and name are the archiver's."""
     unit = unit_of(field)
     return unit is not None and field.name == field_name(unit)
 
 
 def _remedy(table: str, found: Sequence[PartitionField], wanted: PartitionField | None) -> list[str]:
-    """SQL statements that leave only the wanted field, one by one."""
     others = [each for each in found if each != wanted]
     changes: list[str] = []
     if len(others) == len(found):

@@ -1,7 +1,7 @@
 """pyiceberg's snapshot producers, corrected.
 
-Added files get a manifest of their partition spec (pyiceberg uses the current one). A truncated manifest or list ends
-the attempt, which would make its loss permanent. Summaries have the number of manifests, with the Java library's names.
+Added files get a manifest of their partition spec. A truncated manifest or list ends the attempt. Summaries count
+manifests.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class _Sound(_Producer):
         return found
 
     def _with_older(self) -> list[ManifestFile]:
-        """The current spec's new manifest, and what stays of older ones."""
         return super()._manifests()
 
     def _of_parent(self) -> list[ManifestFile]:

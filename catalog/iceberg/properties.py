@@ -92,7 +92,6 @@ _FIXED = {
 
 
 def first_properties(topic: TopicRow, schema: Schema, *, ledger_version: int) -> dict[str, str]:
-    """The properties of a new table."""
     return {
         **_FIXED,
         **metrics_properties(schema),
@@ -124,8 +123,7 @@ def superseded_of(properties: Mapping[str, str]) -> dict[int, Superseded]:
 def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None) -> dict[str, str]:
     """The properties that choose columns with metrics.
 
-    Columns in `current` stay; remaining room goes to the first scalars, shallow first. From file schema and current
-    properties it gives the table's result.
+    Columns in `current` stay; the remaining room goes to the first scalars, shallow first.
     """
     scalars = tuple(_scalars(schema))
     kept = [name for name in scalars if _METRICS + name in (current or {})]
@@ -138,13 +136,11 @@ def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None)
 
 
 def stale_metrics(schema: Schema, current: Mapping[str, str]) -> list[str]:
-    """Metrics properties of columns that are gone, with which engines refuse changes."""
     columns = set(schema.column_names)
     return sorted(key for key in current if key.startswith(_METRICS) and key.removeprefix(_METRICS) not in columns)
 
 
 def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
-    """The table's topic, without a registry number, checked like `check_owner`."""
     topic_id = properties.get(TOPIC_ID)
     row = TopicRow(
         id=0,
@@ -188,7 +184,6 @@ def check_owner(topic: TopicRow, properties: Mapping[str, str], *, uuid: UUID | 
 
 
 def _scalars(schema: Schema) -> Iterator[str]:
-    """Dotted names of key and value scalars outside lists and maps, breadth first."""
     level = [(field.name, field.field_type) for field in schema.fields if field.name in (names.KEY, names.VAL)]
     while level:
         deeper = []

@@ -1,7 +1,4 @@
-"""Commit a refill: add lost records in one snapshot, once, and set the head.
-
-It asserts the planned snapshot, so no record is added twice. Archived offsets stay.
-"""
+"""Commit a refill in one snapshot, once, and set the head. It asserts the planned snapshot."""
 
 from __future__ import annotations
 
@@ -28,9 +25,9 @@ Span: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
-    """Files that come back, and offsets that stay gone, `erased` or `lost`.
+    """`erased` and `lost` offsets stay gone. `parent` was planned on.
 
-    `parent` was planned on. `heals` if no row is missing afterwards. `offsets` are archived ends.
+    `heals` if no row is missing afterwards.
     """
 
     commit_id: str

@@ -49,10 +49,7 @@ def changes_of(table: ArchiveTable) -> tuple[str, ...]:
 def repartition_updates(
     table: ArchiveTable, wanted: Partitioning, change_id: str
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """The change's requirements and updates, reusing an earlier spec.
-
-    The table stores the change's id, which proves it if the answer is lost.
-    """
+    """The change's requirements and updates. The table stores its id, which proves it if the answer is lost."""
     metadata = table.iceberg.metadata
     requirements = (
         AssertTableUUID(uuid=table.uuid),

@@ -99,11 +99,6 @@ def _with_new_token(method: _Method) -> _Method:
 
 
 class BoundedRestCatalog(RestCatalog):
-    """A REST catalog whose requests fail after `timeout_seconds` without a byte.
-
-    `asked_pause` is by `Retry-After`. With `late_io` storage opens on use.
-    """
-
     def __init__(
         self, name: str, *, timeout_seconds: float, properties: Mapping[str, str], late_io: bool = False
     ) -> None:
@@ -115,7 +110,7 @@ class BoundedRestCatalog(RestCatalog):
 
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
-        """The current table, reusing parts of `known`, which is most of the work.
+        """The current table, reusing parts of `known`.
 
         With `known`, a server error is retried once.
         """
@@ -191,10 +186,7 @@ class BoundedRestCatalog(RestCatalog):
 
 
 def _text_of(request: CommitTableRequest, table: Table) -> str:
-    """The request as JSON, with `last-column-id` of added schemas, which Nessie requires and pyiceberg omits.
-
-    It is the highest field id ever.
-    """
+    """The request as JSON, with `last-column-id` of added schemas, which Nessie requires."""
     added = [update.schema_.highest_field_id for update in request.updates if isinstance(update, AddSchemaUpdate)]
     if not added:
         return request.model_dump_json()
@@ -273,6 +265,5 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """The kind and the whole first line: reason and remedy are often at its end."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

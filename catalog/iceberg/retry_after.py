@@ -28,8 +28,6 @@ def retry_after_seconds(response: requests.Response) -> float:
 
 
 class AskedPause:
-    """The pause that a session's server last requested."""
-
     def __init__(self) -> None:
         self._until = 0.0
 

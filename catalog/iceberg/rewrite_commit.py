@@ -1,7 +1,4 @@
-"""Commit a rewrite: replace data files in one snapshot, once.
-
-Offsets stay. It asserts its snapshot, so no commit is undone; after foreign appends it is prepared again.
-"""
+"""Commit a rewrite: replace data files in one snapshot, once, asserting its base."""
 
 from __future__ import annotations
 
@@ -37,11 +34,6 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Displaced:
-    """Nothing was committed: these old files are gone or lost rows.
-
-    Empty if only first offsets were to move, which have moved.
-    """
-
     paths: tuple[str, ...]
 
 
@@ -131,7 +123,6 @@ def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
 
 
 def _told(rewrite: Rewrite) -> dict[str, str]:
-    """The summary: the digest of kept records, and the number left out."""
     spans = [each for group in rewrite.groups for each in group.all_spans]
     left_out = {
         keys.ERASED_ROWS: sum(each.erased for each in spans),

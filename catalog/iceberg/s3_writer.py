@@ -1,8 +1,4 @@
-"""Write objects to S3 with headers that pyarrow can't send: encryption, and no checksums.
-
-Requests are signed with the SHA-256 of their content. Multipart uploads request encryption at their start. Reads use
-pyarrow.
-"""
+"""Write objects to S3 with headers that pyarrow can't send. Requests are signed with the SHA-256 of their content."""
 
 from __future__ import annotations
 
@@ -108,7 +104,6 @@ def _store(properties: Mapping[str, Any], bucket: str, region: str) -> S3Store:
 
 
 def _with_bucket(endpoint: str, bucket: str, properties: Mapping[str, Any]) -> str:
-    """The endpoint, with the bucket in the host name for virtual addressing."""
     if not property_as_bool(dict(properties), S3_FORCE_VIRTUAL_ADDRESSING, default=False):
         return endpoint
     scheme, separator, host = endpoint.partition("://")
@@ -157,5 +152,4 @@ def _os_errors() -> Iterator[None]:
 
 
 def _answer(error: Exception) -> str:
-    """The error's text without hints for developers of the client."""
     return str(error).partition("\n\nDebug source")[0]

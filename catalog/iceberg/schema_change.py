@@ -1,7 +1,6 @@
 """Merge the ledger's columns into a table that other engines may have changed (docs/schema-evolution.md).
 
-Columns are identified by field id. A foreign column keeps its name; a ledger column of the same name becomes
-`<name>_<field id>`.
+A ledger column whose name is taken becomes `<name>_<field id>`.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ if TYPE_CHECKING:
 class SchemaChange:
     """The columns of the ledger at a version.
 
-    `owned_ids` were ever assigned by the ledger; owned columns missing in the schema are dropped. The table must have
-    `written_ids` at once, at any version. `bloom_filters` replace the table's unless None. `superseded` are older
-    columns of changed types, by field id.
+    Owned columns missing in the schema are dropped. The table must have `written_ids` at once. `bloom_filters` replace
+    the table's unless None. `superseded` are older columns, by field id.
     """
 
     schema: Schema
@@ -76,7 +74,6 @@ class SchemaChange:
 
     @property
     def adding(self) -> Self:
-        """The change, without dropping columns."""
         return replace(self, owned_ids=frozenset())
 
 
@@ -89,7 +86,7 @@ def merge(change: SchemaChange, current: Schema) -> Schema:
 def check_new_ids(change: SchemaChange, *, last_field_id: int, last_column_id: int) -> None:
     """Raise SchemaConflict if another engine used ids that the ledger has assigned.
 
-    `last_field_id` is the ledger's highest at its last change of the table, `last_column_id` the table's.
+    Both are the highest ids: `last_field_id` of the ledger, `last_column_id` of the table.
     """
     taken = sorted(number for number in change.schema.field_ids if last_field_id < number <= last_column_id)
     if taken:

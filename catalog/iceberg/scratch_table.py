@@ -80,7 +80,6 @@ class ScratchTable:
 
     @property
     def is_made(self) -> bool:
-        """Whether the catalog has the table."""
         return self._table is not None
 
     @property

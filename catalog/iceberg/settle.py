@@ -1,7 +1,6 @@
 """Settle staged ranges: in the table, never will be, or waiting (docs/concepts.md, step 4).
 
-Runs at a job's start, after `Moved` and `Unresolved`. The snapshot that advanced the partition decides; if expired, the
-offsets, which the fence gives one owner each. A stale table never refuses a range: a refusal is final.
+The snapshot that advanced the partition decides; if expired, the offsets. A stale table never refuses a range.
 """
 
 from __future__ import annotations
@@ -79,8 +78,7 @@ def _fate(
 ) -> Landed | Refused | None:
     """A range's fate, None while it waits.
 
-    `end` is the partition's end before it, waiting ranges included. A range after `end` waits, because the table may be
-    stale, unless an earlier one was refused.
+    `end` is the partition's end before it. A range after it waits, unless an earlier one was refused.
     """
     if end is None or one.start_offset == end or (one.start_offset > end and not follows_refused):
         return None
@@ -109,8 +107,6 @@ def _fate(
 
 
 class _History:
-    """Snapshots with the offsets by which they advanced partitions."""
-
     def __init__(self, table: ArchiveTable) -> None:
         self._io, self._metadata = table.io, table.iceberg.metadata
         self._advances = tuple(
@@ -121,7 +117,6 @@ class _History:
         self.added_paths = cache(self._added_paths)
 
     def that_advanced(self, one: TranslatedRange) -> Snapshot | None:
-        """The snapshot that advanced the partition past the range's start."""
         for snapshot, spans in reversed(self._advances):
             start, end = spans.get(one.partition, (0, 0))
             if start <= one.start_offset < end:

@@ -1,7 +1,4 @@
-"""What a store's refusal means and what to do, by its client's error text.
-
-Clients report most failures as OSError. Only this module and the archiver's `store_errors` read such texts.
-"""
+"""What a store's refusal means and what to do, by its client's error text."""
 
 from __future__ import annotations
 
@@ -34,12 +31,10 @@ _WITHOUT_CHECKSUMS: Final = "Error performing"
 
 
 def is_denied(error: Exception) -> bool:
-    """Whether credentials or their rights were refused, or have expired."""
     return isinstance(error, PermissionError) or bool(_DENIED.search(str(error)))
 
 
 def is_expired(error: Exception) -> bool:
-    """Whether the credentials have expired: new ones may work."""
     return bool(_EXPIRED.search(str(error)))
 
 

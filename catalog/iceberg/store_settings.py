@@ -87,7 +87,6 @@ class WriteHeaders:
 
     @property
     def are_usual(self) -> bool:
-        """Whether pyarrow's client sends these itself."""
         return self.algorithm is None and self.checksums
 
 

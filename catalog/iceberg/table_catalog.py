@@ -140,7 +140,6 @@ class TableCatalog:
         return table
 
     def reload(self, known: ArchiveTable) -> ArchiveTable:
-        """The table as it is now. Raises TableMissing if it was dropped or recreated, and like `load`."""
         table = self.load(known.topic, known)
         if table is None or table.uuid != known.uuid:
             raise TableMissing(
@@ -228,8 +227,7 @@ class TableCatalog:
     ) -> CommitOutcome:
         """Append the ranges in one snapshot, exactly once. Safe to repeat with the same `commit_id`.
 
-        Missing columns of `change` are added. `table` (by UUID) is reloaded, before the first attempt unless
-        `is_fresh`: the catalog refuses commits on an older state.
+        Adds columns of `change`. `table` is reloaded, before the first attempt unless `is_fresh`.
         """
         with in_our_words(self._uri, table.topic.table):
             return commits.commit(
@@ -273,8 +271,8 @@ class TableCatalog:
     ) -> ArchiveTable:
         """Change the partitioning for future files; return the table. Safe to repeat.
 
-        `change_id` identifies the change (`changes_of`). `attempted` gets the table before each attempt. A refusal is
-        raised after a reload, and may have landed. Raises CatalogUnreachable if metadata changes constantly.
+        `attempted` gets the table before each attempt. A refusal may have landed. Raises CatalogUnreachable if metadata
+        changes constantly.
         """
         failure: Exception | None = None
         with in_our_words(self._uri, table.topic.table):
@@ -380,7 +378,6 @@ class TableCatalog:
         return table is not None and blemish(table.metadata) is None
 
     def _empty(self, name: str) -> Table | None:
-        """A table that isn't an archive, if any."""
         try:
             table = self._rest.load_table(name)
         except NoSuchTableError:
@@ -401,6 +398,5 @@ class TableCatalog:
 def _loads(
     table: ArchiveTable, reload: Callable[[ArchiveTable], ArchiveTable], *, is_fresh: bool
 ) -> Callable[[], ArchiveTable]:
-    """The table for each attempt of a commit."""
     fresh = [table] if is_fresh else []
     return lambda: fresh.pop() if fresh else reload(table)

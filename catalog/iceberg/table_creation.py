@@ -1,8 +1,7 @@
-"""Create tables in two steps, or empty and then by one commit if the catalog lacks staged creation.
+"""Create tables in two steps, or empty and then by one commit without staged creation.
 
 AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. Until the
-commit, readers may see the topic's columns with other field ids and no archiver properties. Empty foreign tables are
-completed likewise.
+commit, readers may see other field ids.
 """
 
 from __future__ import annotations
@@ -108,7 +107,6 @@ def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:
 
 
 def blemish(metadata: TableMetadata) -> str | None:
-    """Why a table isn't empty and plain, None if it is."""
     ours = sorted(name for name in metadata.properties if name.startswith(PREFIX))
     version = metadata.format_version
     reasons = (
@@ -129,7 +127,6 @@ def blemish(metadata: TableMetadata) -> str | None:
 
 
 def _difference(found: IcebergType, expected: IcebergType, path: str) -> str | None:
-    """The first difference of types, except field ids, docs and required values."""
     match found, expected:
         case StructType(), StructType():
             theirs, ours = ({field.name: field.field_type for field in kind.fields} for kind in (found, expected))

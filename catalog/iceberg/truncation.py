@@ -1,6 +1,6 @@
-"""Where Iceberg's truncation wraps: below the lowest multiple of the width.
+"""Where Iceberg's truncation wraps: `truncate(10, -2147483648)` of an int is 2147483646.
 
-`truncate(10, -2147483648)` of an int is 2147483646: engines look below and prune the file. Powers of two don't wrap.
+Engines prune such files. Powers of two don't wrap.
 """
 
 from __future__ import annotations

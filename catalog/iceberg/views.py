@@ -82,7 +82,6 @@ class ViewCatalog:
         return {int(number): str(each) for number, each in named.items()}
 
     def put(self, name: tuple[str, ...], definition: ViewDefinition) -> Put:
-        """Make or replace the view. Raises NotOurView as `column_names`, and TableError."""
         with in_our_words(self._uri, ".".join(name)):
             for _ in range(_ATTEMPTS):
                 view = self._load(name, definition.topic)

@@ -1,8 +1,4 @@
-"""Metadata files made in memory and written in one piece.
-
-pyiceberg writes Avro in hundreds of pieces. Manifests have KB, merged ones MB. A process that wrote a list only checks
-its existence for the next snapshot.
-"""
+"""Metadata files made in memory and written in one piece, instead of pyiceberg's hundreds."""
 
 from __future__ import annotations
 
@@ -55,8 +51,7 @@ class WrittenLists:
 class WholeFiles(FileIO):
     """A FileIO that writes whole files on close, otherwise `io`.
 
-    A list in `written` isn't read the first time if the store has one of its size. So a lost store is noticed before a
-    snapshot refers to it.
+    A list in `written` isn't read the first time if the store has one of its size.
     """
 
     def __init__(self, io: FileIO, written: WrittenLists) -> None:

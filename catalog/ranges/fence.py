@@ -19,8 +19,8 @@ class Fenced:
 def fence(ranges: Iterable[TranslatedRange], ends: Mapping[int, PartitionOffset]) -> Fenced:
     """Accept ranges in offset order that start at their partition's end.
 
-    `ends` are the current ends; unknown partitions begin anywhere. After a rejected range, a later one may follow
-    another process's ranges only in the same leader epoch, which proves one log.
+    Unknown partitions begin anywhere. After a rejected range, one may follow another process's only in the same leader
+    epoch, which proves one log.
     """
     reached = dict(ends)
     skipped: dict[int, TranslatedRange] = {}
@@ -38,7 +38,6 @@ def fence(ranges: Iterable[TranslatedRange], ends: Mapping[int, PartitionOffset]
 
 
 def _misplaced(one: TranslatedRange, end: PartitionOffset | None, skipped: TranslatedRange | None) -> str | None:
-    """Why a range doesn't continue, None if it does. `skipped` is the last rejected one."""
     if end is None:
         return None
     if one.start_offset != end.next_offset:

@@ -12,8 +12,6 @@ from catalog.ranges.stored_ranges import StoredRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedFile:
-    """A range's file, with the `rows` of it that the table must have."""
-
     path: str
     rows: int
 
@@ -74,11 +72,10 @@ class AlteredRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Holes and altered ranges of a table in one snapshot; without both it is as archived.
+    """Holes and altered ranges in one snapshot; without both a table is as archived.
 
-    `uncompared` spans (partition, start, end) may have foreign rows, maybe beyond the archived end; `uncompared_rows`
-    counts archived ones. `unseen_before` is the oldest visible snapshot if the last checked one had expired. `sequence`
-    is 0 if unknown.
+    `uncompared` spans (partition, start, end) may lie beyond the archived end, `uncompared_rows` don't. Nothing before
+    `unseen_before` was visible. `sequence` is 0 if unknown.
     """
 
     snapshot_id: int | None
@@ -136,8 +133,7 @@ class Checked:
 class Acceptance:
     """Rows of a range that stay gone: `erased` by other engines on purpose, or `lost`.
 
-    The table must keep `left`. Matched by partition, start and `paths`, because range ids change; old ones have only
-    `range_id`.
+    Matched by partition, start and `paths`; old ones by `range_id`, which can change.
     """
 
     range_id: str
@@ -149,7 +145,6 @@ class Acceptance:
     start_offset: int | None = None
 
     def is_of(self, one: StoredRange) -> bool:
-        """Whether it is of this range, with the same expected rows."""
         place = (self.partition, self.start_offset, frozenset(self.paths))
         is_same = place == (one.partition, one.start_offset, frozenset(one.paths))
         return (

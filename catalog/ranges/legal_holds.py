@@ -28,7 +28,6 @@ class HeldSpan:
 
     @property
     def text(self) -> str:
-        """`partition 0 [10, 20)`, `all partitions [0, …)`."""
         if self.partition is not None:
             where = f"partition {self.partition}"
         else:

@@ -25,9 +25,8 @@ def regrouped(
 ) -> tuple[StoredRange, ...]:
     """The ranges that replace those of `held` in the group's old files.
 
-    Raises RewriteRefused if records are unaccounted for. With `is_done` nothing is refused, and these stay expected.
-    Empty if no held range is in an old file; a removal from such foreign files is refused: a refill would restore the
-    records.
+    Raises RewriteRefused if records are unaccounted for, or removed from foreign files. With `is_done` nothing is
+    refused.
     """
     old = [one for one in held if set(one.paths) & set(group.known_paths) or lies_elsewhere(one, group)]
     if not old:
@@ -92,7 +91,6 @@ class _Regrouping:
         self._paths = frozenset(group.known_paths)
 
     def parts(self) -> Iterator[_Part]:
-        """The parts, by partition and offset."""
         new: dict[int, dict[Offsets, list[_New]]] = defaultdict(lambda: defaultdict(list))
         for each in self._new():
             new[each.span.partition][each.span.start_offset, each.span.end_offset].append(each)
@@ -106,7 +104,6 @@ class _Regrouping:
                 )
 
     def successors(self, part: _Part, *, is_done: bool) -> Iterator[StoredRange]:
-        """The ranges that replace a part's old ones."""
         if not is_done:
             self._check(part)
         kept = tuple(file for one in part.old for file in one.files if not self._is_old(file))
@@ -200,7 +197,6 @@ class _Regrouping:
         return (self._old_files((stored,)) for stored in part.old)
 
     def _expected(self, part: _Part) -> dict[Offsets, int]:
-        """Expected rows by new span."""
         found = self._old_files(part.old)
         on_purpose = sum(each.span.erased + each.span.retired for each in part.all_new)
         if len(part.new) == 1:

@@ -12,10 +12,9 @@ from catalog.model import DataFileInfo, file_from_json, file_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSpan:
-    """Half-open offsets in a new file, which has `rows` of their records.
+    """`erased` and `retired` records (`gone_digest`) were left out on purpose.
 
-    `erased` and `retired` ones (`gone_digest`, if known) were left out on purpose; `removed` ones were deleted before
-    by other engines.
+    `removed` ones were deleted before by other engines.
     """
 
     partition: int
@@ -59,8 +58,8 @@ class NewFile:
 class RewriteGroup:
     """Old files, and the new files with their records.
 
-    New files and `emptied` spans cover exactly the old offsets. `why` is the reason of removals. `recorded` are the
-    registered paths if other engines rewrote these to `paths`.
+    New files and `emptied` spans cover exactly the old offsets. `recorded` are the registered paths if other engines
+    rewrote these to `paths`.
     """
 
     paths: tuple[str, ...]
@@ -92,7 +91,6 @@ class RewriteGroup:
 
     @property
     def known_paths(self) -> tuple[str, ...]:
-        """The registered and journaled paths of the old files."""
         return self.recorded or self.paths
 
     @property
@@ -139,9 +137,9 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """The groups of one commit in a topic.
+    """The groups of one commit. Everything below `first_offsets` is retired.
 
-    `reason` is the command. Everything below `first_offsets` is retired. `erased` are (partition, start, end).
+    `reason` is the command. `erased` are (partition, start, end).
     """
 
     commit_id: str

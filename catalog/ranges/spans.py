@@ -66,5 +66,4 @@ class Cover:
 
     @property
     def spans(self) -> tuple[tuple[int, int, int], ...]:
-        """Sorted (partition, start, end)."""
         return tuple((partition, *span) for partition, those in sorted(self._spans.items()) for span in those)

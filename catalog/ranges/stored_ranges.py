@@ -17,8 +17,8 @@ from catalog.model import DataFileInfo, TranslatedRange, ulid_in
 class StoredFile:
     """The records of one range in one file, None without records.
 
-    `rows` and `digest` are of this range. The table must have `expected`; `erased` were removed by other engines or on
-    purpose, `lost` nowhere, `retired` by age. `commit_id` is None if the snapshot had expired.
+    `erased` rows were removed by other engines or on purpose, `lost` rows are nowhere, `retired` ones too old.
+    `commit_id` is None if the snapshot had expired.
     """
 
     id: str
@@ -77,7 +77,6 @@ class StoredRange:
 
     @property
     def id(self) -> str:
-        """That of its first file."""
         return self.files[0].id
 
     @property
@@ -86,7 +85,6 @@ class StoredRange:
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """The half-open offsets."""
         return self.start_offset, self.end_offset
 
     @property
@@ -99,7 +97,6 @@ class StoredRange:
 
     @property
     def expected(self) -> int:
-        """The records that the table must have."""
         return sum(one.expected for one in self.files)
 
     @property

@@ -62,7 +62,6 @@ def both_books(connection: Connection, topic: TopicRow) -> tuple[tuple[Interval,
 
 
 def touched(connection: Connection, topic: TopicRow, offsets: Iterable[OffsetRange]) -> tuple[Interval, ...]:
-    """The intervals with some of these offsets, sorted."""
     touching = sorted(set(offsets))
     if not touching:
         return ()
@@ -136,7 +135,6 @@ def _with_neighbour(interval: Interval) -> OffsetRange:
 
 
 def _act(connection: Connection, topic: TopicRow, offsets: Iterable[OffsetRange], act: _Act) -> None:
-    """Apply an act and store the difference."""
     known = touched(connection, topic, offsets)
     made = act(known)
     before = {interval.offsets: interval for interval in known}

@@ -1,7 +1,6 @@
 """The audit trail's chains, and entries not yet in the journal's store.
 
-Entries are made and stored in one transaction under the chain's row lock: several processes share a chain, and no entry
-is lost while the store is down.
+Both change in one transaction under the chain's row lock, so no entry is lost while the store is down.
 """
 
 from __future__ import annotations
@@ -54,11 +53,10 @@ WITH put AS (INSERT INTO audit_entries (topic_id, seq, act_id, range_ids, line) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainHead:
-    """A chain's end: entries, last hash, and the table's digest.
+    """A chain's end. `digest` is the table's.
 
-    `schema_version` is the last one with an entry. `config_holds` counts entries about `hold = true` in the
-    configuration. The checkpoint is the last signed one. `has_waiting`: entries wait for the store; `has_intents`:
-    commits for their outcome.
+    `config_holds` counts entries about `hold = true` in the configuration. `has_waiting`: entries wait for the store;
+    `has_intents`: commits for their outcome.
     """
 
     table_uuid: UUID
@@ -75,7 +73,6 @@ class ChainHead:
 
     @property
     def is_held_by_config(self) -> bool:
-        """Whether the last such entry says that `hold = true` is set."""
         return self.config_holds % 2 == 1
 
 
@@ -253,7 +250,6 @@ def note_written(connection: Connection, topic: TopicRow, through: int) -> None:
 
 
 def forget_old(connection: Connection, topic: TopicRow) -> None:
-    """Forget acts whose entries have been stored for weeks."""
     connection.execute(
         "DELETE FROM audit_entries"
         " WHERE topic_id = %s AND line IS NULL AND recorded < now() - make_interval(days => %s)",
@@ -271,7 +267,6 @@ def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, ha
 
 
 def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
-    """Remember a planned commit that is stored nowhere else; a retry replaces its parent."""
     connection.execute(
         "INSERT INTO audit_intents (topic_id, act_id, commit_id, parent, entry) VALUES (%s, %s, %s, %s, %s)"
         " ON CONFLICT (topic_id, act_id) DO UPDATE SET parent = excluded.parent, entry = excluded.entry",
@@ -292,7 +287,6 @@ def intents(connection: Connection, topic: TopicRow) -> tuple[Intent, ...]:
 
 
 def forget_intent(connection: Connection, topic: TopicRow, act_id: str) -> None:
-    """Forget a commit that has its entry or never lands."""
     connection.execute("DELETE FROM audit_intents WHERE topic_id = %s AND act_id = %s", (topic.id, act_id))
 
 

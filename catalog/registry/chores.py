@@ -1,7 +1,6 @@
 """Progress of background work: cursors over commits, and failures.
 
-Confirmed commits are numbered; other rows when a chore reads commits, after they are visible. So no commit appears
-below a number already read. Idempotent.
+Rows are numbered when confirmed, or when a chore reads them. No commit appears below a number already read.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ class NumberedCommits:
 
 
 def state(connection: Connection, topic: TopicRow, chore: str) -> ChoreState:
-    """A chore's progress, 0 before the first commit."""
     row = connection.execute(
         "SELECT coalesce(cursor, 0), greatest(coalesce(last, 0) - coalesce(cursor, 0), 0), ended_at,"
         " coalesce(failures, 0), failed_at, error FROM topics"
@@ -81,7 +79,6 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, t
 
 
 def keep_cursor(connection: Connection, topic: TopicRow, chore: str, cursor: int) -> None:
-    """Advance a cursor; never back."""
     connection.execute(
         "INSERT INTO chores (topic_id, chore, cursor) VALUES (%s, %s, %s) ON CONFLICT (topic_id, chore)"
         " DO UPDATE SET cursor = greatest(chores.cursor, excluded.cursor)",

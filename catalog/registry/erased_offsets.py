@@ -27,7 +27,6 @@ SUPERSEDED_BY: Final = "superseded_by"
 
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
-    """Joined spans by partition."""
     found = connection.execute(
         "SELECT partition, start_offset, end_offset FROM erased_offsets WHERE topic_id = %s ORDER BY 1, 2", (topic.id,)
     )
@@ -92,8 +91,7 @@ def end_search(
 ) -> bool:
     """Record that a search found all records, and that these left the table. Only for the run that searched.
 
-    Supersedes open ones without an ended search. One without commits is kept only for these. Returns whether it is
-    kept.
+    Supersedes open ones without an ended search. Returns whether it is kept, which needs commits or such.
     """
     at, open_ = Jsonb({**value, SEARCHED_MS: searched_ms}), {"topic": topic.id, "id": erasure_id}
     superseded = connection.execute(
@@ -143,7 +141,6 @@ def note_waiting(
 
 
 def finish_erasures(connection: Connection, topic: TopicRow, erasure_ids: Iterable[str]) -> None:
-    """Close erasures: no object has their records, or they were given up."""
     connection.execute(
         "UPDATE erasures SET finished_at = now() WHERE topic_id = %s AND id = ANY(%s) AND finished_at IS NULL",
         (topic.id, list(erasure_ids)),
@@ -151,7 +148,6 @@ def finish_erasures(connection: Connection, topic: TopicRow, erasure_ids: Iterab
 
 
 def open_erasures(connection: Connection, topic: TopicRow) -> dict[str, dict[str, Any]]:
-    """Erasures with possibly remaining objects, by id."""
     found = connection.execute(
         "SELECT id, value FROM erasures WHERE topic_id = %s AND finished_at IS NULL ORDER BY id", (topic.id,)
     )

@@ -102,7 +102,6 @@ def gone(connection: Connection, topic: TopicRow) -> GoneRows:
 
 
 def checked(connection: Connection, topic: TopicRow) -> Checked | None:
-    """The last check, if any."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted",
         (topic.id, _KEY, _NAME),
@@ -158,7 +157,7 @@ def record_refill(
 ) -> None:
     """Record a refill: ranges (by id) in other files, and rows that stay gone. Forgets the last check.
 
-    `whole` spans (partition, start, end) came back entirely: no longer altered.
+    `whole` spans (partition, start, end) came back entirely.
     """
     topics.lock(connection, topic)
     for range_id, ranges in replaced.items():

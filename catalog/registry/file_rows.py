@@ -57,7 +57,6 @@ IDS: Final = "(id = ANY(%(ids)s) OR range_id = ANY(%(ids)s))"
 
 
 def insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Add rows, several in a pipeline."""
     if len(rows) == 1:
         connection.execute(INSERT, rows[0])
     elif rows:
@@ -109,7 +108,6 @@ class Loaded:
 
 
 def held(connection: Connection, topic: TopicRow, condition: str, **values: Any) -> Iterator[Loaded]:
-    """The ranges that meet an SQL condition, sorted."""
     found = connection.execute(f"{_ROWS}{condition}{_IN_ORDER}", {"topic": topic.id, **values})
     for _, rows in groupby(found, key=lambda row: row[0]):
         yield _loaded(topic, list(rows))
@@ -142,7 +140,6 @@ _COUNTED_BEFORE: Final[dict[str, Any]] = {"size_bytes": 0, "raw_values": 0, "rec
 
 
 def _is_known(connection: Connection, topic: TopicRow, one: StoredRange) -> bool:
-    """Whether a row, or an overlapping accepted range, is registered."""
     found = connection.execute(
         "SELECT EXISTS (SELECT FROM files WHERE id = ANY(%(ids)s)) OR coalesce(("
         "  SELECT end_offset > %(start)s FROM files WHERE topic_id = %(topic)s AND partition = %(partition)s"

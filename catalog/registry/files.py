@@ -28,8 +28,8 @@ def stage(
 ) -> Staged:
     """The fence: accept ranges at their partition's end, in order; record the rest as rejected.
 
-    The end is that of the last accepted range or of `table_offsets`, whichever is greater; else the first missing
-    range's start; else any.
+    The end is the last accepted range's or the table's, whichever is greater; else the first missing range's start;
+    else any.
     """
     topics.lock(connection, topic)
     known, ends, first_missing = _before(connection, topic, ranges)
@@ -115,7 +115,6 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
 
 
 def topics_with_staged(connection: Connection, topics: Sequence[TopicRow]) -> frozenset[int]:
-    """The ids of topics with waiting ranges or missing objects."""
     found = connection.execute(
         "SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND state = 'uploaded'"
         " UNION SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND missing",
@@ -158,10 +157,6 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Reject waiting ranges for good.
-
-    Later ones of the partition can't be committed either.
-    """
     topics.lock(connection, topic)
     connection.execute(
         "UPDATE files SET state = 'rejected', reason = %(reason)s"  # noqa: S608 - no input
@@ -183,7 +178,6 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
-    """Ranges, files, rows and bytes, for every state."""
     found = connection.execute(
         "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
         " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = %s GROUP BY state",
@@ -207,7 +201,6 @@ def lost_offsets(connection: Connection, topic: TopicRow) -> int:
 
 
 def lost_ranges(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
-    """Half-open lost ranges by partition, sorted."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for partition, start, end in connection.execute(
         "SELECT partition, start_offset, end_offset FROM files"

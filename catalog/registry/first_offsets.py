@@ -15,7 +15,6 @@ from catalog.registry.postgres import Connection
 
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """First offsets of partitions with retired records."""
     found = connection.execute("SELECT partition, first_offset FROM first_offsets WHERE topic_id = %s", (topic.id,))
     return dict(found.fetchall())
 
@@ -51,7 +50,6 @@ def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def restore(connection: Connection, topic: TopicRow, first: Mapping[int, int], *, commit_id: str) -> None:
-    """Add first offsets of table or journal."""
     for partition, offset in sorted(first.items()):
         _note(connection, topic, partition, offset, commit_id)
 

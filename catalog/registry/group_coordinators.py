@@ -34,8 +34,6 @@ class OffsetBudget:
 
 @dataclass(frozen=True, slots=True)
 class KeptOffsets:
-    """Who last made a group's offsets grow, and their approximate size."""
-
     owner: str
     bytes: int
 
@@ -134,7 +132,6 @@ def note(connection: Connection, cluster_id: str, group_id: str, kept: KeptOffse
 
 
 def release(connection: Connection, cluster_id: str, groups: Collection[str], *, node_id: int) -> int:
-    """Release a node's claims on groups without offsets; return their number."""
     return connection.execute(
         "DELETE FROM group_coordinators AS old WHERE cluster_id = %s AND node_id = %s AND group_id = ANY(%s)"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.cluster_id = old.cluster_id"
@@ -156,7 +153,6 @@ def forget_left(connection: Connection, cluster_id: str, *, node_id: int) -> int
 
 
 def use(connection: Connection, cluster_id: str, groups: Collection[str]) -> None:
-    """Record that groups have members."""
     connection.execute(
         "UPDATE group_coordinators SET used_at = now() WHERE cluster_id = %s AND group_id = ANY(%s)",
         (cluster_id, list(groups)),

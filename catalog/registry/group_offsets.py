@@ -70,7 +70,6 @@ def commit(
 
 
 def load(connection: Connection, cluster_id: str, group_id: str) -> dict[tuple[str, int], GroupOffset]:
-    """A group's offsets by topic and partition."""
     found = connection.execute(
         "SELECT topic, partition, topic_id, next_offset, leader_epoch, metadata FROM group_offsets"
         " WHERE cluster_id = %s AND group_id = %s ORDER BY topic, partition",
@@ -174,7 +173,6 @@ def _keep_within(
     kept: KeptOffsets,
     budget: OffsetBudget,
 ) -> None:
-    """Count growth; most commits have none."""
     before = _sizes(connection, cluster_id, group_id, offsets)
     grows = sum(_size(group_id, place, one) - before.get(place, 0) for place, one in offsets.items())
     if not grows:

@@ -18,7 +18,6 @@ _JOURNAL = "journal"
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:
-    """Ascending."""
     found = connection.execute(
         "SELECT version, created_at, fingerprint, changes FROM schema_versions WHERE topic_id = %s ORDER BY version",
         (topic.id,),
@@ -51,7 +50,6 @@ def restore(connection: Connection, topic: TopicRow, known: VersionRecord) -> No
 
 
 def journaled(connection: Connection, topic: TopicRow, journal: str) -> int:
-    """The newest version in the journal, 0 if none."""
     found = connection.execute(
         "SELECT value::integer FROM metadata WHERE topic_id = %s AND key = %s AND name = %s",
         (topic.id, _JOURNAL, journal),
@@ -60,7 +58,6 @@ def journaled(connection: Connection, topic: TopicRow, journal: str) -> int:
 
 
 def note_journaled(connection: Connection, topic: TopicRow, journal: str, version: int) -> None:
-    """Record that the journal has all versions up to this."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (topic_id, key, name) DO UPDATE SET value = excluded.value, updated = now()",

@@ -1,7 +1,6 @@
 """Files that the registry needs, by name (docs/stored-files.md).
 
-Runs also claim unregistered uploads (`metadata` under `upload`) and renew claims. A file's age counts from the last
-renewal, so uploads of dead runs become orphans. Idempotent.
+Runs also claim unregistered uploads and renew claims. A file's age counts from the last renewal.
 """
 
 from __future__ import annotations
@@ -38,9 +37,8 @@ state = 'replaced' AND EXISTS (
 class FileStates:
     """What the registry knows of files, by name.
 
-    `states` of its ranges; `rewriting` with unknown outcome; `missed`: replaced, with expected rows that successors
-    lack; `held`: replaced, with removed records under a hold; `removed`: all with removed records; `renewed` claims in
-    ms since 1970. `has_promise` if an open erasure promised files to readers.
+    `missed` were replaced and have expected rows that successors lack; `held` were replaced and have removed records
+    under a hold. `renewed` is in ms since 1970. `has_promise` if an open erasure promised files to readers.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
@@ -84,7 +82,6 @@ class Standstill:
 
 
 def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> FileStates:
-    """The state of `files` (paths with ULIDs)."""
     found = connection.execute(
         f"SELECT path, state, {_IS_MISSED}, partition, start_offset, end_offset, {_HAS_REMOVED} FROM files"  # noqa: S608 - no input
         " WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",

@@ -24,7 +24,6 @@ class KnownSchemas:
 
 
 def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTable) -> None:
-    """Keep a topic's table as loaded."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value)"
         " VALUES (%s, %s, %s, jsonb_build_object('metadata', %s::jsonb, 'vended', %s::boolean))"
@@ -35,7 +34,6 @@ def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTabl
 
 
 def recall_table(connection: Connection, topic: TopicRow) -> LastKnownTable | None:
-    """A topic's table as last loaded, if ever."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
     ).fetchone()

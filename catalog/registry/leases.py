@@ -1,7 +1,6 @@
 """Leases on topics: advisory locks on one connection per run.
 
-They save duplicate work; correctness never depends on them. They end with the connection, and the run continues
-without.
+They save duplicate work; correctness never depends on them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ _CLASS = 0x6C656173
 
 
 class Leases:
-    """The leases of one run, until its connection is closed."""
-
     def __init__(self, postgres: Postgres, connection: Connection) -> None:
         self._postgres = postgres
         self._connection = connection

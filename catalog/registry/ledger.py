@@ -34,11 +34,10 @@ def assign_columns(
     accept_raw: bool = False,
     expected: Assignment | None = None,
 ) -> Assignment:
-    """Assign field ids and store the ledger under the topic's row lock, so that processes agree.
+    """Assign field ids and store the ledger under the topic's row lock.
 
-    `table` is the current one, if any; new ids follow its last column id. Raises RegistryBehind for another or newer
-    table, WouldBecomeRaw if a schema is gone (unless `accept_raw`), ColumnsMoved if a new version differs from
-    `expected`: then nothing is stored.
+    New ids follow the table's last column id. Raises RegistryBehind for another or newer table, WouldBecomeRaw if a
+    schema is gone (unless `accept_raw`), ColumnsMoved if a new version differs from `expected`: then nothing is stored.
     """
     from schema_mapping.field_ids import assign
 

@@ -17,10 +17,9 @@ _NO_RANGES = StateCount(ranges=0, rows=0, size_bytes=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOverview:
-    """A topic by the registry.
+    """`staged_ends` are of waiting ranges, `erasures` open.
 
-    `staged_ends` are of waiting ranges. `has_missing`: with missing objects. `recognition` is the fit of committed
-    records, without `uncounted_rows` of older archivers. `holds` counts active ones. `erasures` are open, by id.
+    `recognition` is the fit of committed records, without `uncounted_rows` of older archivers.
     """
 
     staged_ends: Mapping[int, PartitionOffset] = field(default_factory=dict)
@@ -110,7 +109,6 @@ def _lost_offsets(connection: Connection, ids: list[int]) -> dict[int, int]:
 
 
 def _gone(connection: Connection, ids: list[int]) -> dict[int, tuple[GoneRows, int]]:
-    """Rows accepted as gone, and rows without a counted recognition."""
     found = connection.execute(
         "SELECT topic_id, sum(erased_rows)::bigint, sum(lost_rows)::bigint, sum(retired_rows)::bigint,"
         " coalesce(sum(rows) FILTER (WHERE recognition IS NULL AND size_bytes > 0), 0)::bigint"

@@ -1,7 +1,7 @@
 """The first offset of each partition, stored when decided (docs/concepts.md, step 1).
 
-"latest" and times move, and logs lose records. In `metadata` by partition: `start` is the decided offset,
-`start_pending` the leader epoch that had ended when there was no leader, `first_log_start` the first seen log start.
+In `metadata`: `start`, `start_pending` (the leader epoch that had ended when there was no leader), `first_log_start`
+(as first seen).
 """
 
 from __future__ import annotations
@@ -44,12 +44,10 @@ def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int,
 
 
 def known(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The start of each partition: decided, else its log's."""
     return _remember(connection, topic, {}, key="first_log_start") | _remember(connection, topic, {}, key="start")
 
 
 def _remember(connection: Connection, topic: TopicRow, values: Mapping[int, int], *, key: _Key) -> dict[int, int]:
-    """Store values of partitions without one; return all."""
     if values:
         with connection.cursor() as cursor:
             cursor.executemany(

@@ -13,8 +13,6 @@ _Result = TypeVar("_Result")
 
 
 class Part:
-    """The base of all parts."""
-
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 

@@ -42,7 +42,6 @@ def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
-    """Rewrites without an outcome, oldest first."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND NOT deleted ORDER BY name", (topic.id, _KEY)
     )
@@ -133,8 +132,8 @@ def _note_unrecorded(
 ) -> None:
     """Record old files without a range as replaced, for erasures to find.
 
-    Of other engines or refills. Without any known range, files with deleted rows are skipped: recorded files may be
-    deleted, and nothing else may have the rows.
+    Without any known range, files with deleted rows are skipped: nothing else may have them, and recorded files may be
+    deleted.
     """
     spans = group.all_spans
     is_whole = bool(old) or not any(span.removed for span in spans)

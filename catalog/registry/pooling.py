@@ -1,6 +1,6 @@
-"""Detect poolers that share server sessions between clients.
+"""Detect poolers that share server sessions, which have leases and settings.
 
-Leases (advisory locks) and settings need sessions: PgBouncer must not use `pool_mode = transaction` or `statement`.
+PgBouncer must not use `pool_mode = transaction` or `statement`.
 """
 
 from __future__ import annotations

@@ -55,15 +55,11 @@ _MIGRATION_LOCK = 0x61726368
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """What a start would do: apply `missing` migrations. `server` is the major version."""
-
     server: str
     missing: tuple[str, ...]
 
 
 class _Pooled(psycopg.Connection[TupleRow]):
-    """A pooled connection with its last use."""
-
     used = -math.inf
 
 
@@ -139,7 +135,6 @@ class Postgres:
             connection.close()
 
     def migrate(self) -> tuple[str, ...]:
-        """Apply missing migrations in order, one process at a time; return their names."""
         with self.transaction() as connection:
             return self._apply_missing(connection)
 

@@ -52,6 +52,5 @@ def registry_errors(where: Mapping[str, Any]) -> Iterator[None]:
 
 
 def said(error: Exception) -> str:
-    """The first line of Postgres' message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rpartition("FATAL:")[2].strip()

@@ -58,8 +58,8 @@ def ranges(
 ) -> tuple[RemovableRange, ...]:
     """Offsets with expected rows or files, sorted.
 
-    `below` limits them by partition, plus all in the same files. Call it before loading the table, first in a
-    transaction.
+    `below` limits them by partition, plus all in the same files. Call it first in a transaction, before loading the
+    table.
     """
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     if below is None:
@@ -122,7 +122,6 @@ def now(connection: Connection) -> float:
 
 
 def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
-    """Removed files possibly in the store, with the removing commit."""
     found = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %s AND state = 'replaced'"
         " AND path IS NOT NULL AND split_part(reason, ':', 1) = ANY(%s) ORDER BY path, id",
@@ -132,10 +131,7 @@ def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | No
 
 
 def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRange, ...]:
-    """Files possibly in the store with records below first offsets, each as a range.
-
-    From the first to the last of a file's ranges in a partition, whatever removed it: merged files are retired too.
-    """
+    """Files possibly in the store with records below first offsets, each as a range, whatever removed it."""
     found = connection.execute(
         "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"  # noqa: S608 - no input
         " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"

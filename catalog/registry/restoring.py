@@ -31,8 +31,6 @@ from schema_mapping.columns.ledger import LedgerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """Numbers of added schema versions and ranges."""
-
     schema_versions: int
     ranges: int
 

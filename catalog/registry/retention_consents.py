@@ -52,5 +52,4 @@ def give(connection: Connection, topic: TopicRow, limits: str, *, reason: str, b
 
 
 def withdraw_requests(connection: Connection, topic: TopicRow) -> None:
-    """Forget requests that no longer apply."""
     connection.execute("DELETE FROM retention_consents WHERE topic_id = %s AND given_at IS NULL", (topic.id,))

@@ -1,7 +1,6 @@
-"""Runs that read files to replace them, for erasures: they may upload earlier reads.
+"""Runs that read files to replace them: they may upload records that were erased since.
 
-In `metadata` under `rewriting` from begin to end. Killed runs leave a row that is no longer renewed. Times are
-Postgres'. Idempotent.
+Killed runs leave a row that is no longer renewed. Times are Postgres'.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ def forget(connection: Connection, topic: TopicRow, run_id: str) -> None:
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[RewritingRun, ...]:
-    """Runs not known to have ended, oldest first."""
     found = connection.execute(
         "SELECT name, (value->>'begun_ms')::bigint, extract(epoch FROM clock_timestamp() - updated)::float8"
         " FROM metadata WHERE topic_id = %s AND key = %s ORDER BY 2, 1",

@@ -37,7 +37,6 @@ class StoredChange:
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, tuple[StoredChange, ...]]:
-    """Stored changes by topic id, oldest first."""
     from schema_mapping.columns.evolution import Change
 
     stored: defaultdict[int, list[StoredChange]] = defaultdict(list)
@@ -77,7 +76,6 @@ def note_waiting(
 
 
 def forget_waiting(connection: Connection, topic: TopicRow) -> None:
-    """Forget waiting changes; approvals stay."""
     connection.execute("DELETE FROM schema_changes WHERE topic_id = %s AND approved_at IS NULL", (topic.id,))
 
 

@@ -1,7 +1,7 @@
 """The nodes of `archiver serve kafka`, by the database's clock.
 
-Each call is one statement without a transaction: a paused node holds no lock. Joining or leaving makes a new view, so a
-view number stands for one set of nodes.
+Each call is one statement without a transaction: a paused node holds no lock. A view number stands for one set of
+nodes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ class ServeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeView:
-    """All live nodes at one moment, by id."""
-
     number: int
     nodes: tuple[ServeNode, ...]
 
@@ -110,7 +108,6 @@ def view(connection: Connection, cluster_id: str) -> ServeView:
 
 
 def give_up_lost(connection: Connection, cluster_id: str) -> bool:
-    """Give up overdue nodes. Returns whether there were any."""
     found = connection.execute(
         "WITH gone AS (UPDATE serve_nodes SET is_live = false WHERE cluster_id = %(cluster)s AND is_live"
         " AND heartbeat_at + lost_after < clock_timestamp() RETURNING 1)"

@@ -12,8 +12,6 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramKeys:
-    """A user's stored keys for one mechanism."""
-
     mechanism: str
     salt: bytes = field(repr=False)
     iterations: int

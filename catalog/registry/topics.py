@@ -18,8 +18,8 @@ _COLUMNS = "id, cluster_id, topic, topic_id, table_name"
 def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: UUID | None, table: str) -> TopicRow:
     """The topic's row, created on first sight.
 
-    A table name is fixed when the table was made; until then `table` replaces it. Raises TableTaken if topic or table
-    belong elsewhere, TopicRecreated if Kafka's id differs. An unknown id is filled in.
+    A table name is fixed when the table was made. Raises TableTaken if topic or table belong elsewhere, TopicRecreated
+    if Kafka's id differs.
     """
     connection.execute(
         "INSERT INTO topics (cluster_id, topic, topic_id, table_name) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -55,19 +55,16 @@ def find(connection: Connection, *, cluster_id: str, topic: str, table_uuid: UUI
 
 
 def every(connection: Connection) -> tuple[TopicRow, ...]:
-    """By cluster and name."""
     found = connection.execute(f"SELECT {_COLUMNS} FROM topics ORDER BY cluster_id, topic")  # noqa: S608 - as above
     return tuple(_row(row) for row in found)
 
 
 def lock(connection: Connection, topic: TopicRow) -> None:
-    """Take the topic's row lock until the transaction ends."""
     if connection.execute("SELECT 1 FROM topics WHERE id = %s FOR UPDATE", (topic.id,)).fetchone() is None:
         raise unknown(topic)
 
 
 def unknown(topic: TopicRow) -> RegistryError:
-    """The error of a topic without a row."""
     return RegistryError(
         "the registry does not know the topic any more: was its database replaced? Start the job again",
         topic=topic.topic,
@@ -118,13 +115,11 @@ def _other_table(topic: TopicRow, known: UUID, table_uuid: UUID | None) -> Regis
 
 
 def owners(connection: Connection) -> dict[str, tuple[str, str]]:
-    """Cluster and topic by table, of tables that were made."""
     rows = connection.execute("SELECT table_name, cluster_id, topic FROM topics WHERE table_uuid IS NOT NULL")
     return {str(table): (str(cluster_id), str(topic)) for table, cluster_id, topic in rows}
 
 
 def _renamed(connection: Connection, row: TopicRow, table: str) -> TopicRow:
-    """Give a topic another table. Raises TableTaken if its table was made."""
     renamed = connection.execute(
         "UPDATE topics SET table_name = %s WHERE id = %s AND table_uuid IS NULL", (table, row.id)
     )

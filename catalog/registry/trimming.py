@@ -1,8 +1,4 @@
-"""Shrink rows of old ranges, so that the registry grows slowly (docs/adr/0028).
-
-Rows keep range, rows, size, path and digest, without column statistics. Adjacent ranges without files are joined.
-Idempotent.
-"""
+"""Shrink rows of old ranges, dropping column statistics (docs/adr/0028). Adjacent ranges without files are joined."""
 
 from __future__ import annotations
 
@@ -39,8 +35,6 @@ ORDER BY start_offset DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trimmed:
-    """Numbers of shrunk and removed rows."""
-
     slimmed: int = 0
     removed: int = 0
 
