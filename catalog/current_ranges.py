@@ -26,7 +26,10 @@ _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRanges:
-    """`account` has the expected rows by offset. `erased` are (partition, start, end) with the commit."""
+    """The table's current ranges.
+
+    `account` has the expected rows by offset. `erased` are (partition, start, end) with the commit.
+    """
 
     ranges: tuple[StoredRange, ...] = ()
     account: tuple[Interval, ...] = ()

@@ -98,14 +98,12 @@ FIRST_FORMAT: Final = "parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileInfo:
-    """Maps are by field id.
+    """A data file as Iceberg's manifests describe it. Maps are by field id.
 
     `partition_value` counts hours, days or months since 1970, for `partitioned_by`, such as `day(13)` (None for old
-    files).
-
-    With column partitions that lists all, and `partition_values` has each. `raw_values` are kept whole in `__raw__`.
-    Bounds are in single-value serialization, timestamps Kafka's in ms. `digest` (docs/digest.md) is None for older
-    files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset); neither is in the JSON.
+    files). With column partitions that lists all, and `partition_values` has each. `raw_values` are kept whole in
+    `__raw__`. Bounds are in single-value serialization, timestamps Kafka's in ms. `digest` (docs/digest.md) is None for
+    older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset); neither is in the JSON.
     """
 
     path: str

@@ -62,10 +62,10 @@ class Archived(Protocol):
 
 
 class Continuity:
-    """`archived` is called only to compare, `starts` for the offsets before which nothing is archived.
+    """Compares partitions of one topic with their logs.
 
-    `proven` remembers, by partition, an offset and its epoch: a log that ends this epoch at or after the offset still
-    is the archived one.
+    `archived` is called only to compare, `starts` for the offsets before which nothing is archived. `proven` remembers,
+    by partition, an offset and its epoch: a log that ends this epoch at or after the offset still is the archived one.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenErasure:
-    """`settings` (table properties) keep it open, with these `snapshots`."""
+    """An unfinished erasure. `settings` (table properties) keep it open, with these `snapshots`."""
 
     id: str
     is_searched: bool

@@ -30,9 +30,10 @@ class InspectedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInspector:
-    """`topic` is None before registration. `archived` opens the archive, only to compare.
+    """Compares one topic with its logs. `topic` is None before registration.
 
-    `proven` is the memory of `Continuity`. `keeps=False` leaves the registry unchanged.
+    `archived` opens the archive, only to compare. `proven` is the memory of `Continuity`. `keeps=False` leaves the
+    registry unchanged.
     """
 
     name: str

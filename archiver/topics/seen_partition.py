@@ -11,7 +11,7 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPartition:
-    """`known` is the archived or staged end, None if never archived.
+    """The state of a partition. `known` is the archived or staged end, None if never archived.
 
     `missing` are staged files of the next offsets that are gone. From `epoch_end` (before `known.next_offset`) on, the
     log differs as `differs` says. Without `proves_epochs` only the newest records were compared. `last_epoch` is the

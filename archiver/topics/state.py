@@ -40,7 +40,7 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """`problem` is the topic's.
+    """The state of a topic. `problem` is of the topic as a whole.
 
     `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or duplicated by other engines; nothing
     before `unseen_before` was checked. `recognition` is the fit of schemas, without `uncounted_rows`. `consent` blocks

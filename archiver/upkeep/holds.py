@@ -27,9 +27,10 @@ from catalog.registry.holds import removed_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """`retired` are first offsets above the hold's start, `erased` counts offsets.
+    """A placed hold, and what it came too late for.
 
-    Commits in `in_doubt` may still remove records from the table; their files stay in the store.
+    `retired` are first offsets above its start, `erased` counts offsets. Commits in `in_doubt` may still remove records
+    from the table; their files stay in the store.
     """
 
     topic: str

@@ -14,7 +14,10 @@ from catalog.ranges.rewrite import RecordSpan, RewriteGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanRecords:
-    """`rows` are in new files; `erased` and `retired` ones (`gone_digest`) were removed, `absent` ones not found."""
+    """A rewrite's records at some offsets.
+
+    `rows` are in new files; `erased` and `retired` ones (`gone_digest`) were removed, `absent` ones not found.
+    """
 
     offsets: OffsetRange
     rows: int

@@ -16,12 +16,11 @@ NO_RECORDS: Final = digest_text(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """`digest` is of the `expected` rows, None if unknown.
+    """The records at some offsets, in all files.
 
-    Gone are `erased`, `removed` (by other engines), `lost` and `retired` ones.
-
-    `is_gap`: lost by the log. `is_unknown`: only rows show the offsets. Other offsets have no record (markers, aborted,
-    compacted).
+    `digest` is of the `expected` rows, None if unknown. Gone are `erased`, `removed` (by other engines), `lost` and
+    `retired` ones. `is_gap`: lost by the log. `is_unknown`: only rows show the offsets. Other offsets have no record
+    (markers, aborted, compacted).
     """
 
     offsets: OffsetRange

@@ -25,7 +25,7 @@ Span: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
-    """`erased` and `lost` offsets stay gone. `parent` was planned on.
+    """One refill commit. `erased` and `lost` offsets stay gone. `parent` was planned on.
 
     `heals` if no row is missing afterwards.
     """

@@ -12,9 +12,10 @@ from catalog.model import DataFileInfo, file_from_json, file_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSpan:
-    """`erased` and `retired` records (`gone_digest`) were left out on purpose.
+    """Half-open offsets in a new file.
 
-    `removed` ones were deleted before by other engines.
+    `erased` and `retired` records (`gone_digest`) were left out on purpose, `removed` ones were deleted before by other
+    engines.
     """
 
     partition: int

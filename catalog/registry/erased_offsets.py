@@ -91,7 +91,8 @@ def end_search(
 ) -> bool:
     """Record that a search found all records, and that these left the table. Only for the run that searched.
 
-    Supersedes open ones without an ended search. Returns whether it is kept, which needs commits or such.
+    Supersedes open ones without an ended search. Returns whether it is kept: only if it committed something or
+    superseded one.
     """
     at, open_ = Jsonb({**value, SEARCHED_MS: searched_ms}), {"topic": topic.id, "id": erasure_id}
     superseded = connection.execute(

@@ -17,9 +17,10 @@ _NO_RANGES = StateCount(ranges=0, rows=0, size_bytes=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOverview:
-    """`staged_ends` are of waiting ranges, `erasures` open.
+    """The registry's state of a topic.
 
-    `recognition` is the fit of committed records, without `uncounted_rows` of older archivers.
+    `staged_ends` are of waiting ranges, `erasures` open. `recognition` is the fit of committed records, without
+    `uncounted_rows` of older archivers.
     """
 
     staged_ends: Mapping[int, PartitionOffset] = field(default_factory=dict)

@@ -132,8 +132,8 @@ def _note_unrecorded(
 ) -> None:
     """Record old files without a range as replaced, for erasures to find.
 
-    Without any known range, files with deleted rows are skipped: nothing else may have them, and recorded files may be
-    deleted.
+    Nothing is recorded without a known range if rows were deleted: nothing else may have them, and recorded files may
+    be deleted.
     """
     spans = group.all_spans
     is_whole = bool(old) or not any(span.removed for span in spans)

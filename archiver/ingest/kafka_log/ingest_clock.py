@@ -129,8 +129,8 @@ def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.t
 def is_wild(time: int, before: Int64Array, after: Int64Array) -> bool:
     """Whether a time is provably wild.
 
-    It contradicts most batches on one side and the other continues at that side's level, or is over 400 days from most,
-    which agree.
+    It contradicts most batches before or after it while the later ones continue at the level of the earlier, or it is
+    over 400 days from most batches, which agree.
     """
     around = np.concatenate([before, after])
     if len(around) >= _LEAST and _most(np.abs(around - time) > _FAR_MS):

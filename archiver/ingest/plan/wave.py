@@ -25,7 +25,7 @@ MOST_TOGETHER: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """`slots` tasks run at once, `most_tasks` in all.
+    """The limits of a wave. `slots` tasks run at once, `most_tasks` in all.
 
     A cut partition has at most `tasks_per_partition` ranges of about `task_bytes`.
     """

@@ -14,7 +14,7 @@ UNREADABLE: Final[tuple[type[ContextError], ...]] = (CorruptBatch, LeaderSilent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedLosses:
-    """`gaps` were lost by the log before archiving, `unreadable` can't be given by a leader."""
+    """The losses that a run accepts. `gaps` were lost by the log, `unreadable` can't be given by a leader."""
 
     gaps: bool = False
     unreadable: bool = False

@@ -11,9 +11,10 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
-    """`held_up` partitions wait for one record (schema registry, or a halt).
+    """What the job remembers of a topic between runs.
 
-    `proven` is by `Continuity`, `begun` are journaled first offsets, `unproven` are without epoch proofs.
+    `held_up` partitions wait for one record (schema registry, or a halt). `proven` is by `Continuity`, `begun` are
+    journaled first offsets, `unproven` are without epoch proofs.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)

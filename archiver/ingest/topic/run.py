@@ -48,7 +48,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TopicRun:
-    """`look_every` is seconds to the next run, None for never.
+    """One topic's run. `look_every` is seconds to the next run, None for never.
 
     `after_commit` runs in the commit's thread and must not raise.
     """

@@ -75,9 +75,9 @@ class SourceFile:
 class Limits:
     """What is chosen. `target_bytes` is the size that files should have.
 
-    `saves_work` skips a large file with fewer than `min_files` small ones, and few files of mixed Kafka partitions,
-    which would be rewritten each time. Empty `partitions` are all. With `spec_id` files of other specs move to it.
-    `left` are paths of files that stay.
+    `saves_work` skips few files that would be rewritten each time: one with most of the bytes, or of mixed Kafka
+    partitions. Empty `partitions` are all. With `spec_id` files of other specs move to it. `left` are paths of files
+    that stay.
     """
 
     target_bytes: int

@@ -15,7 +15,10 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """`removed` rows were deleted before. `moved` counts old files that changed table partition."""
+    """Totals of a compaction.
+
+    `removed` rows were deleted before. `moved` counts old files that changed table partition.
+    """
 
     files_before: int = 0
     files_after: int = 0

@@ -36,8 +36,6 @@ class CompactTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """`removed` rows were deleted before."""
-
     rewritten: RewriteGroup
     schema_version: int
     files: int

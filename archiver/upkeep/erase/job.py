@@ -45,7 +45,7 @@ from catalog.registry.erased_offsets import CONDITION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseOptions:
-    """`grace` is in seconds for readers of older snapshots.
+    """Options of an erasure. `grace` is in seconds for readers of older snapshots.
 
     `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep.
     """

@@ -68,9 +68,10 @@ class _Listed:
 
 
 class OrphanSearch:
-    """`references` grows during a removal. `seen` are listed names.
+    """The search in one topic's table.
 
-    `holds_all` if the configuration holds the topic: files with removed records stay.
+    `references` grows during a removal. `seen` are listed names. `holds_all` if the configuration holds the topic:
+    files with removed records stay.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ from catalog.registry import Registry
 
 
 class RefillJob:
-    """`engine` (default Spark) starts only to read Kafka.
+    """Refill a topic's table. `engine` (default Spark) starts only to read Kafka.
 
     `accept_removed` records missing rows as erased on purpose, `accept_lost` the rest as lost.
     """

@@ -34,9 +34,10 @@ OTHERS_CHANGED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending:
-    """`replaced_by` are new ranges that replace the whole range.
+    """How a hole is filled.
 
-    `reason` is why rows stay missing, `doubt` why rows aren't proven to be the archived ones.
+    `replaced_by` are new ranges that replace the whole range. `reason` is why rows stay missing, `doubt` why rows
+    aren't proven to be the archived ones.
     """
 
     hole: Hole

@@ -24,8 +24,6 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """`reason` is why rows stay missing, or aren't proven to be the archived ones."""
-
     hole: Hole
     fate: Fate
     rows: int

@@ -41,9 +41,9 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """`expected` ranges are the account's.
+    """A table with its holes; `is_back` if it was rolled back.
 
-    `kept` files have or had records of a range. `is_back` if the table was rolled back.
+    `expected` ranges are the account's. `kept` files have or had records of a range.
     """
 
     table: ArchiveTable

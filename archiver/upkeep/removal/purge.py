@@ -44,7 +44,7 @@ EXPIRY_TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """`snapshots` needed some of the files left.
+    """The deleted files and the remaining ones. `snapshots` needed some of these.
 
     `shared` if the owner forbids deleting files, `stopped` if time ran out.
     """

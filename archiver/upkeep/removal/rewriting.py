@@ -42,8 +42,6 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalTask:
-    """`places` are partitions by path, which new files keep."""
-
     target: RewriteTarget
     component: Component
     removal: Removal
@@ -53,7 +51,7 @@ class RemovalTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalResult:
-    """`removed` and `unjudged` (may match, stay) are (partition, start, end).
+    """What a removal found. `removed` and `unjudged` (may match, stay) are (partition, start, end).
 
     `group` is None if nothing was written. `before` and `after` are digests of the table's rows.
     """

@@ -24,8 +24,6 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRemoval:
-    """`records` is an upper bound: of an edge file only some are removed."""
-
     records: int = 0
     of_records: int = 0
     size_bytes: int = 0
@@ -74,7 +72,10 @@ def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetirementConsent:
-    """`configured` is None if the command names limits. `seconds` is the age of the youngest records to remove."""
+    """Who agrees to the retirement of one topic.
+
+    `configured` is None if the command names limits. `seconds` is the age of the youngest records to remove.
+    """
 
     topic: TopicRow
     registry: Registry

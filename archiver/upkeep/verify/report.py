@@ -30,9 +30,10 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport:
-    """`sources` says what was read. `resumed_files` were read by an earlier run.
+    """The findings of a topic. `sources` says what was read.
 
-    `moved_rows` are proven records in foreign files. `compared_rows` is None without brokers.
+    `resumed_files` were read by an earlier run. `moved_rows` are proven records in foreign files. `compared_rows` is
+    None without brokers.
     """
 
     topic: str

@@ -40,7 +40,7 @@ class RegistryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """`told` describes each source or its failure.
+    """The state of a topic. `told` describes each source or its failure.
 
     `reach` is the table's end after reading journal and registry: neither may know more.
     """
