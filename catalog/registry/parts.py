@@ -13,6 +13,8 @@ _Result = TypeVar("_Result")
 
 
 class Part:
+    """The base of all parts of the registry."""
+
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 

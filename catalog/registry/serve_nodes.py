@@ -30,6 +30,8 @@ class ServeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeView:
+    """All live nodes at one moment, by id."""
+
     number: int
     nodes: tuple[ServeNode, ...]
 

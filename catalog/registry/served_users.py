@@ -12,6 +12,8 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramKeys:
+    """A user's stored keys for one SCRAM mechanism."""
+
     mechanism: str
     salt: bytes = field(repr=False)
     iterations: int
