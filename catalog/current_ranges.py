@@ -82,7 +82,7 @@ def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
     }
     try:
         return [groups[number] for number in TopologicalSorter(graph).static_order()]
-    except CycleError:  # the archiver never writes a file twice, so others changed the journal
+    except CycleError:  # the archiver never writes a file twice, so something else changed the journal
         return groups
 
 

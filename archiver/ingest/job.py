@@ -216,7 +216,7 @@ class ArchiveJob:
     def _connect(self) -> Iterator[JobServers]:
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
-            brokers.cluster_id()  # Kafka is asked before Postgres, so that errors come in this order
+            brokers.cluster_id()  # query Kafka before Postgres, so that errors come in this order
             threads = 1 + self._config.archive.catalog_connections
             registry = closing.enter_context(Registry(self._config.registry.dsn, connections=threads))
             catalog = closing.enter_context(TableCatalog(self._config.catalog, may_be_away=True))

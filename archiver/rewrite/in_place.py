@@ -75,7 +75,7 @@ def put_in_place(
             registry.rewrites.finish(topic, rewrite)
             pass_point(FaultPoint.AFTER_CONFIRM)
             if any(_takes_place_of(rewrite, each) for each in registry.rewrites.unfinished(topic)):
-                # Left by a killed run. While it is open, nobody deletes its files, old or new.
+                # Left by a killed run. While it is open, its files, old or new, are not deleted.
                 settle_rewrites(work, table)
             return done
         case Displaced():
@@ -97,7 +97,7 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
         old = sum(known[path].rows for path in group.paths)
         new = sum(one.file.rows for one in group.files)
         left_out = sum(span.gone for span in group.all_spans)
-        if group.recorded:  # others may have removed rows, so the registry alone can hold the counts against each other
+        if group.recorded:  # engines may have removed rows: the registry alone can hold the counts against each other
             left_out = max(0, old - new)
         if not group.is_plain and old != new + left_out:
             raise RewriteRefused(

@@ -77,7 +77,7 @@ class Holds:
                 asked=" ".join(part for part in (start and f"from {start}", end and f"to {end}") if part),
             )
             self._keep(archived, hold, registry)
-            table = catalog.reload(archived.table)  # after it is in force: what was removed before can be told
+            table = catalog.reload(archived.table)  # after it is in force, to report what was removed before
             return Placed(
                 topic=topic,
                 hold=hold,

@@ -138,7 +138,7 @@ def _since_creation(metadata: TableMetadata) -> tuple[Snapshot, ...] | None:
     line = tuple(history(metadata))
     if not line:
         return () if metadata.current_snapshot_id is None and metadata.next_sequence_number() <= 1 else None
-    first = line[-1]  # where others replaced the whole table, its number is a later one
+    first = line[-1]  # if an engine replaced the whole table, its number is a later one
     return line if first.parent_snapshot_id is None and first.sequence_number == 1 else None
 
 

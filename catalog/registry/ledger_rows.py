@@ -44,7 +44,7 @@ class SeenLedger:
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:
     found = _columns_and_versions(connection, [topic.id])[topic.id]
-    # Last: without a lock, others may assign ids in between. Then the highest is too high, which does no harm.
+    # Last: without a lock, other processes may assign ids in between. Then the highest is too high, which does no harm.
     last = connection.execute(f"SELECT {_LAST} FROM topics WHERE id = %s", (topic.id,)).fetchone()  # noqa: S608 - no input
     return _state(found, last[0] if last else 0, _returning(*last[1:]) if last else None)
 

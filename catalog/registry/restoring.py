@@ -50,7 +50,7 @@ def restore_retained(connection: Connection, topic: TopicRow, known: Retained) -
         holds.keep(connection, topic, hold)
     for commit_id, span in known.erased:
         erased_offsets.add(connection, topic, [span], commit_id=commit_id)
-    if known.erased:  # nobody knows any more whether the store still has some of these records
+    if known.erased:  # it is unknown whether the store still has some of these records
         erased_offsets.begin_erasure(connection, topic, f"rebuilt-{topic.id}", {"id": f"rebuilt-{topic.id}"})
 
 

@@ -50,7 +50,7 @@ class KeptRows:
         if isinstance(error, RolledBack):
             raise error
         if isinstance(error, RowsAltered):
-            self._altered = error  # told by `compare`, which may find them mended
+            self._altered = error  # reported by `compare`, which may find them mended
         elif error is not None:
             self._report.warn(error)
 

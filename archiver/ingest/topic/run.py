@@ -133,7 +133,7 @@ class TopicRun:
         """
         self._is_as_opened = not has_staged
         if has_staged:
-            with suppress(RolledBack):  # told below, with all that is missing
+            with suppress(RolledBack):  # raised below, with everything missing
                 self.commit()
         if not self.opened.table.is_recalled:
             add_lacking_ranges(self.opened.table, self._registry, self.opened.journal, self._formats)
@@ -210,7 +210,7 @@ class TopicRun:
         if result.ranges:
             self._learn(planned.partition, result)
             staged = self._stage(finished.push(result.ranges))
-            if staged.rejected:  # others have staged their offsets
+            if staged.rejected:  # other processes have staged their offsets
                 self._rejoin(planned.partition)
             if staged.accepted:
                 self._report.progressed(planned.partition)

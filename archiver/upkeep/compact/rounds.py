@@ -200,7 +200,7 @@ class Rounds:
                 if len(merged) == 1:
                     self._fail(merged[0][0], error)
                     return in_vain
-                for each in merged:  # the others shall not wait for the one that is refused
+                for each in merged:  # a refused group must not delay the rest
                     self._merged = [each]
                     in_vain |= self._commit(table)
                 return in_vain

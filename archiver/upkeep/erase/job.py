@@ -126,7 +126,7 @@ class Erase:
 
     def _expires_owned(self, snapshots: Sequence[Snapshot], settings: Mapping[str, str]) -> bool:
         ids = frozenset(one.snapshot_id for one in snapshots)
-        if ids not in self._decided:  # it is decided once, also if others commit meanwhile
+        if ids not in self._decided:  # decided once, even if other engines commit
             self._observer(OwnedSnapshots(snapshots=tuple(snapshots), settings=settings))
             self._decided[ids] = self._options.expires_owned(snapshots, settings)
         return self._decided[ids]

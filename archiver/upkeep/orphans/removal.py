@@ -72,7 +72,7 @@ def remove_orphans(
     left = deque(report.orphans)
     while left and not is_over():
         batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
-        search.look()  # before taking the lock, which others wait for
+        search.look()  # before taking the lock, for which other processes wait
         files = {each.path: each.ulid for each in batch if each.ulid}
         with registry.claims.nothing_staged(topic, files) as still:
             table = search.look()

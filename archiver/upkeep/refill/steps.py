@@ -105,7 +105,7 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        # The table is asked, not the registry: its database may be older than the retirement.
+        # Read the table, not the registry: its database may be older than the retirement.
         holes = tuple(
             each
             for each in search(table, expected, formats=self.formats)

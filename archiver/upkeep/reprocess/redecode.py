@@ -176,5 +176,5 @@ def _errors(column: pa.StructArray) -> pa.StringArray:
 
 def _of_version(kafka: pa.StructArray, version: int) -> pa.StructArray:
     columns, place = kafka.flatten(), kafka.type.get_field_index(names.SCHEMA_VERSION)
-    columns[place] = pa.array(np.full(len(kafka), version), kafka.type.field(place).type)  # others may have widened it
+    columns[place] = pa.array(np.full(len(kafka), version), kafka.type.field(place).type)  # maybe widened by an engine
     return pa.StructArray.from_arrays(columns, fields=list(kafka.type))

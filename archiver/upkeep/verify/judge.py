@@ -201,7 +201,7 @@ class Judge:
                 start < cut.end_offset and cut.start_offset < end
                 for start, end in self._evidence.open_spans().get(cut.partition, ())
             ):
-                continue  # told as unaccounted
+                continue  # reported as unaccounted
             is_archived = cut.start_offset < self._evidence.ends.get(cut.partition, 0)
             yield Fault(
                 kind=FaultKind.UNACCOUNTED if is_archived else FaultKind.FOREIGN,

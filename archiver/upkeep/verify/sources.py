@@ -146,7 +146,7 @@ class SourceFinder:
                 if topic is None:
                     told["registry"] = "doesn't know the topic with this table"
                     return None
-                # What is in doubt is asked first and last: a commit in between would look like a contradiction.
+                # Read what is in doubt first and last: a commit in between would look like a contradiction.
                 before = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 account, ranges = registry.ranges.both_books(topic)
                 after = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
@@ -154,7 +154,7 @@ class SourceFinder:
                 root = self.config.archive.journal
                 journaled = 0 if root is None else registry.ledger.journaled(topic, root)
         except RegistryError as error:
-            # It is there, and another archiver can read it. Without it and a journal, compacted rows look like others'.
+            # It is there, and another archiver can read it. Without it and a journal, compacted rows look foreign.
             if is_needed and isinstance(error, RegistryNotMigrated | RegistryOutdated):
                 raise
             told["registry"] = f"can't be asked: {error.message}"

@@ -67,7 +67,7 @@ def check_digests(table: ArchiveTable, proven: Sequence[Proven]) -> Iterator[Fau
             here = by_partition.get(partition, ())
             inside = [each for each in here if each.start_offset >= start and each.end_offset <= end]
             if uncovered([(start, end)], [(each.start_offset, each.end_offset) for each in inside]):
-                break  # a rewrite joined these offsets with others, or some of them aren't proven
+                break  # a rewrite joined these offsets with more, or some of them aren't proven
             parts += inside
         else:
             found = digest_text(sum(int(each.digest, 16) for each in parts))

@@ -104,7 +104,7 @@ class Tally:
         total = RecordDigest()
         keys = self._keys(partitions, offsets)
         edges = np.flatnonzero(np.diff(keys)) + 1
-        if len(edges) > _MANY_RUNS:  # others sorted the rows by another column
+        if len(edges) > _MANY_RUNS:  # an engine sorted the rows by another column
             order = np.argsort(keys, kind="stable")
             records, partitions, offsets, keys = (
                 records.take(pa.array(order)),

@@ -291,7 +291,7 @@ def _with_footers(
             with formats.named(each.format, each.path).open(objects, each.path) as reader:
                 claim = FileClaim.of(reader.metadata)
         except ContextError:
-            continue  # told when the file is read
+            continue  # reported when the file is read
         info = DataFileInfo(
             path=each.path, size_bytes=each.size_bytes, rows=claim.rows, partition_value=0, digest=claim.digest
         )
