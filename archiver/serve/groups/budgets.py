@@ -1,4 +1,4 @@
-"""What one client may take of the groups' memory and of the registry, and how much all of them take."""
+"""Limits on the group memory and registry space of one client and of all clients."""
 
 from __future__ import annotations
 
@@ -36,13 +36,10 @@ class GroupBudget:
 
     @property
     def offsets(self) -> OffsetBudget:
-        """What its groups may keep in the registry."""
         return OffsetBudget(owner=self.owner, groups=self.offset_groups, bytes=self.offset_bytes)
 
 
 class MemberMemory:
-    """The bytes that members of all groups take, also by owner."""
-
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._groups: dict[str, Mapping[str, int]] = {}
@@ -50,11 +47,10 @@ class MemberMemory:
         self.bytes = 0
 
     def owner_bytes(self, owner: str) -> int:
-        """The bytes that an owner's members take."""
         return self._owners[owner]
 
     def put(self, group_id: str, sizes: Mapping[str, int]) -> None:
-        """Note what a group's members take, by owner, in place of what they took before. `sizes` doesn't change."""
+        """Replace the sizes of a group's members, by owner. `sizes` must not change afterwards."""
         if self._groups.get(group_id) is sizes:
             return
         self.drop(group_id)
@@ -63,7 +59,6 @@ class MemberMemory:
         self.bytes += sum(sizes.values()) + GROUP_BYTES
 
     def drop(self, group_id: str) -> None:
-        """Forget a group."""
         sizes = self._groups.pop(group_id, None)
         if sizes is None:
             return
@@ -74,9 +69,8 @@ class MemberMemory:
                 del self._owners[owner]
 
     def is_full(self, size: int) -> bool:
-        """Whether the server has no room for this many bytes more."""
         return size > 0 and self.bytes + size > self._most_bytes
 
     def is_over(self, budget: GroupBudget, size: int) -> bool:
-        """Whether an owner may not take this many bytes more."""
+        """Return whether this many bytes more exceed the owner's budget."""
         return size > 0 and self._owners[budget.owner] + size > budget.member_bytes

@@ -1,7 +1,6 @@
-"""Names that a request repeats are removed before any handler sees it, as Kafka does.
+"""Remove repeated names from requests, as Kafka does.
 
-Every name of the APIs below is answered with a description of any length. Without this, a small request that names one
-topic thousands of times is answered with thousands of descriptions.
+Otherwise a small request that names one topic thousands of times gets thousands of descriptions.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ _NAMES: Final[Mapping[int, tuple[str, Callable[[Any], Hashable]]]] = {
 
 
 def without_repeats(request: Request) -> Request:
-    """Return the request with each name once, in the order of their first mention.
+    """Return the request with each name once, in the order of first mention.
 
-    If OffsetFetch names a group several times, the topics of all mentions are joined.
+    If OffsetFetch names a group several times, their topics are joined.
     """
     if request.api_key == ApiKey.OFFSET_FETCH:
         return _with(request, "groups", _each_group_once(getattr(request.body, "groups", ())))

@@ -19,15 +19,12 @@ _Key: TypeAlias = tuple[ServedTopic, int, int, int, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBatches:
-    """Whole batches from an offset on, and the next offset. `is_missing`: what follows isn't in memory yet."""
-
     parts: tuple[memoryview, ...]
     next_offset: int
     is_missing: bool
 
     @property
     def size(self) -> int:
-        """The bytes of the batches."""
         return sum(map(len, self.parts))
 
 
@@ -37,7 +34,7 @@ class ChunkReader:
     def __init__(
         self, cache: ChunkCache, *, read_ahead: int, most_loads: int, spilled: SpilledChunks | None = None
     ) -> None:
-        """After each read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
+        """After a read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
 
         `spilled` has chunks for slow readers. `hits` counts chunks from memory, `spilled_hits` from disk, `misses`
         decoded ones.
@@ -63,10 +60,10 @@ class ChunkReader:
         must_give: bool,
         loaded: Chunk | None = None,
     ) -> ReadBatches:
-        """Give the batches in memory from `offset` on that fit into `max_bytes`.
+        """Return the batches in memory from `offset` that fit into `max_bytes`.
 
-        With `must_give` the first batch is given even if it is larger. `loaded` is a chunk that may be too large for
-        the cache to have kept it.
+        With `must_give` the first batch is returned even if it is larger. `loaded` is a chunk that may be too large for
+        the cache.
         """
         parts: list[memoryview] = []
         left = max_bytes
@@ -86,10 +83,9 @@ class ChunkReader:
     def load(
         self, topic: ServedTopic, partition: int, offset: int, *, slow_takes: int | None = None
     ) -> asyncio.Task[Chunk | None]:
-        """Decode a chunk from an offset on and keep it, once for all concurrent readers.
+        """Decode and cache a chunk from an offset, once for all concurrent readers.
 
-        A slow reader gives the bytes that it takes at a time. It is served from disk, where more is prepared; without a
-        disk it shares the work with all readers.
+        `slow_takes`: the bytes that a slow reader takes at a time. It reads from disk, if there is disk space.
         """
         if self.spilled is None:
             slow_takes = None
@@ -103,21 +99,18 @@ class ChunkReader:
         return task
 
     def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
-        """Decode what a reader at an offset needs soon: about `wanted` bytes.
-
-        Less than a chunk isn't worth it: until the reader returns, other chunks may have replaced it.
-        """
+        """Decode ahead about `wanted` bytes from an offset. Amounts below a chunk are skipped: they would be evicted unread."""
         if wanted >= CHUNK_BYTES:  # else the reader is slow
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 
     def forget(self, topic: str) -> None:
-        """Give up all chunks of a topic, by its key, in memory and on disk: they may no longer be in its table."""
+        """Drop all chunks of a topic, by its key, in memory and on disk: they may no longer be in its table."""
         self.cache.forget(topic)
         if self.spilled is not None:
             self.spilled.forget(topic)
 
     async def close(self) -> None:
-        """Give up all loads."""
+        """Cancel all loads."""
         tasks = list(self._loads.values())
         for task in tasks:
             task.cancel()
@@ -159,7 +152,7 @@ class ChunkReader:
         return chunk
 
     async def _unspilled(self, topic: ServedTopic, partition: int, offset: int, most: int | None) -> Chunk | None:
-        """A chunk from disk, whole or a part at a time; None if it isn't there."""
+        """Read a chunk, or a part of it, from disk; None if it isn't there."""
         spilled_chunk = self.spilled and self.spilled.find(topic.key, partition, offset)
         if not spilled_chunk:
             return None
@@ -179,10 +172,7 @@ class ChunkReader:
         return chunk
 
     async def _spill(self, topic: ServedTopic, partition: int, offset: int) -> None:
-        """Prepare on disk what slow readers need from an offset on.
-
-        One at a time per partition: other readers may find their chunks afterwards.
-        """
+        """Decode to disk what slow readers need from an offset. One job at a time per partition."""
         spilled = self.spilled
         if spilled is None:
             return

@@ -1,7 +1,6 @@
-"""Chunks on a local disk, for slow readers: what they read next is decoded once and waits here.
+"""Chunks on a local disk, for slow readers: decoded ahead, once.
 
-The files have no names: no other process opens them, and they vanish with the process. A file is written once, from its
-start on, and its space is freed when its chunks were dropped and no reader has it.
+The files are unlinked: they vanish with the process. A file's space is freed when its chunks are dropped and unread.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class _SpillFile:
-    """A file without a name, closed with its last reference."""
+    """An unlinked file, closed with its last reference."""
 
     def __init__(self, folder: Path) -> None:
         file = tempfile.TemporaryFile(dir=folder, prefix="archiver-", buffering=0)  # noqa: SIM115 - closed by finalize
@@ -75,7 +74,7 @@ class SpilledChunk:
     batches: int
 
     def read(self, offset: int, max_bytes: int) -> Chunk:
-        """The batches from the one with `offset` on that fit into `max_bytes`, and at least one. Raises OSError."""
+        """Return the batches from `offset` that fit into `max_bytes`, and at least one. Raises OSError."""
         numbers = np.frombuffer(self.file.read(self.at + self.size, 2 * _NUMBER_BYTES * self.batches), np.int64)
         ends, last_offsets = numbers[: self.batches], numbers[self.batches :]
         first = min(int(np.searchsorted(last_offsets, offset, side="left")), self.batches - 1)
@@ -113,12 +112,12 @@ class SpilledChunks:
 
     @property
     def is_usable(self) -> bool:
-        """Whether writing is worth a try. For a while after it failed it isn't."""
+        """Whether to try writing. False for some time after a failure."""
         return time.monotonic() >= self._rests_until
 
     @property
     def share(self) -> int:
-        """How much is decoded at a time for one reader, so that several hundred of them have room."""
+        """The bytes to decode at a time for one reader, so that several hundred readers have room."""
         return max(min(self._most_bytes // _SHARES, _MOST_SHARE), _LEAST_FILE)
 
     @property
@@ -127,7 +126,7 @@ class SpilledChunks:
         return sum(chunk.size for chunk in tuple(self._kept))
 
     def write(self, chunk: Chunk) -> SpilledChunk:
-        """Write a chunk, which isn't found before it is put. Raises StorageError if that fails, as on a full disk."""
+        """Write a chunk; `put` makes it visible. Raises StorageError if that fails, as on a full disk."""
         numbers = [np.ascontiguousarray(offsets, np.int64).data for offsets in (chunk.ends, chunk.last_offsets)]
         size = chunk.size
         needed = size + sum(array.nbytes for array in numbers) + _OVERHEAD_BYTES
@@ -147,7 +146,7 @@ class SpilledChunks:
         return SpilledChunk(chunk.start, chunk.next_offset, file, at, size, len(chunk.ends))
 
     def put(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
-        """Let a chunk be found, and give up the oldest file if there are too many."""
+        """Make a chunk visible, and drop the oldest file if there are too many."""
         key = topic, partition
         self._drop((key, chunk.start))
         self._kept.setdefault(chunk.file, {})[self._index.put(key, chunk)] = None
@@ -156,21 +155,21 @@ class SpilledChunks:
                 self._index.pop(old)
 
     def find(self, topic: str, partition: int, offset: int) -> SpilledChunk | None:
-        """The chunk that has an offset; None if none has."""
+        """Return the chunk that contains the offset; None if there is none."""
         return self._index.find((topic, partition), offset)
 
     def next_start(self, topic: str, partition: int, offset: int) -> int | None:
-        """The first offset of the next chunk after an offset; None if there is none."""
+        """Return the start of the first chunk after the offset; None if there is none."""
         return self._index.next_start((topic, partition), offset)
 
     def give_up(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
-        """Give up a chunk that can't be read."""
+        """Drop an unreadable chunk."""
         key = (topic, partition), chunk.start
         if self._index.get(key) is chunk:
             self._drop(key)
 
     def forget(self, topic: str) -> None:
-        """Give up all chunks of a topic."""
+        """Drop all chunks of a topic."""
         for key in self._index.of_topic(topic):
             self._drop(key)
 

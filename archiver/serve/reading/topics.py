@@ -1,4 +1,4 @@
-"""The archived topics of a configuration, opened when they are first seen."""
+"""The archived topics of a configuration, opened on first use."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _WITHOUT_ARCHIVE: Final = (ConfigError, NoTable, NotOurTable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unopened:
-    """Why the last attempt to open a topic failed, and until when there is no other."""
+    """The error of the last attempt to open a topic, which holds `until` then."""
 
     error: ContextError
     until: float
 
     @property
     def trouble(self) -> ContextError | None:
-        """The error, if the topic may have an archive all the same."""
+        """Return the error, if the topic may have an archive in spite of it."""
         return None if isinstance(self.error, _WITHOUT_ARCHIVE) else self.error
 
 
@@ -46,7 +46,7 @@ class ServedTopics:
     """All topics that have an archive. Use it from one event loop."""
 
     def __init__(self, tables: TableSource, open_topic: Open, workers: Workers, *, interval: float = 2.0) -> None:
-        """`interval` is how long the answer holds that a topic can't be opened, in seconds."""
+        """`interval`: the seconds until a failed open is retried."""
         self._tables = tables
         self._open_topic = open_topic
         self._workers = workers
@@ -64,27 +64,26 @@ class ServedTopics:
 
     @property
     def open(self) -> tuple[ServedTopic, ...]:
-        """The topics that are open, by name."""
         return tuple(self._topics[name] for name in sorted(self._topics))
 
     @property
     def troubles(self) -> Mapping[str, ContextError]:
-        """The topics that the catalog lists and that can't be opened now, each with the reason. For any thread."""
+        """The listed topics that can't be opened now, with the reason. Thread-safe."""
         troubles = ((name, last.trouble) for name, last in tuple(self._unopened.items()) if name in self._names)
         return {name: trouble for name, trouble in troubles if trouble is not None}
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The names of topics in `troubles` that aren't served as they were seen before, either."""
+        """The names of topics in `troubles` of which no earlier state is served either."""
         return tuple(sorted(set(self.troubles).difference(self._topics)))
 
     def trouble(self, name: str) -> ContextError | None:
-        """Why a topic couldn't be opened. None if it is open, has no archive, or wasn't requested."""
+        """Return why a topic couldn't be opened. None if it is open, has no archive, or wasn't requested."""
         last = self._unopened.get(name)
         return None if last is None else last.trouble
 
     def is_away(self, name: str) -> bool:
-        """Whether a topic that isn't open may be opened if that is tried again."""
+        """Return whether retrying may open a topic."""
         trouble = self.trouble(name)
         return trouble is not None and trouble.retryable
 
@@ -95,7 +94,7 @@ class ServedTopics:
         await asyncio.gather(*(self.named(name) for name in self._names))
 
     async def every(self) -> tuple[ServedTopic, ...]:
-        """All open topics. From time to time the catalog is listed again, in the background."""
+        """Return all open topics. The catalog is listed again periodically, in the background."""
         is_due = asyncio.get_running_loop().time() - self._listed_at > _LISTED_SECONDS
         if is_due:
             self._list_soon()
@@ -103,21 +102,20 @@ class ServedTopics:
         return self.open
 
     async def names(self) -> tuple[str, ...]:
-        """The names of all topics, sorted: open ones, and ones that can't be opened now."""
+        """Return the sorted names of all topics, including those that can't be opened now."""
         return tuple(sorted([*(topic.name for topic in await self.every()), *self.closed]))
 
     def look_around(self) -> None:
-        """Refresh idle tables and retry the ones that failed to open. Runs in the background.
+        """Refresh idle tables and retry failed opens, in the background.
 
-        Clients fetch from the leader of a partition. A node that leads no partition of a topic sees it in other
-        requests.
+        A node that leads no partition of a topic gets no fetches for it, but other requests.
         """
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._look_at_unseen())
         self._try_again()
 
     async def named(self, name: str) -> ServedTopic | None:
-        """The topic of this name; None if it has no archive, or can't be opened now: then `trouble` says why."""
+        """Return the topic; None if it has no archive, or can't be opened now: then `trouble` has the reason."""
         topic = self._topics.get(name)
         if topic is not None and not isinstance(topic.trouble, ArchiveReplaced):
             return topic
@@ -127,14 +125,12 @@ class ServedTopics:
         return None if task is None else await asyncio.shield(task)
 
     def with_id(self, topic_id: UUID) -> ServedTopic | None:
-        """The open topic with this id; None if there is none."""
         return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
 
     async def identified(self, topic_id: UUID) -> ServedTopic | None:
-        """The topic with this id. Another node may have shown it before this one saw it: the catalog is listed.
+        """Return the topic with this id. An unknown id may be new on another node: the catalog is listed.
 
-        Once per id, and at most once an interval. An id that isn't listed then is a dropped topic's: clients keep
-        requesting it.
+        That happens once per id, and at most once an interval, because clients keep requesting dropped topics.
         """
         topic = self.with_id(topic_id)
         if topic is not None or topic_id in self._unknown_ids:
@@ -150,7 +146,6 @@ class ServedTopics:
         return topic
 
     async def close(self) -> None:
-        """Close all topics."""
         await self._tables_there.close()
         tasks = [*self._opening.values(), *(task for task in (self._listing, self._round) if task is not None)]
         for task in tasks:
@@ -164,7 +159,7 @@ class ServedTopics:
             self._open_soon(name)
 
     async def _may_be_there(self, name: str) -> bool:
-        """Whether the catalog lists a table for a topic that isn't open. Nothing is loaded for names without one."""
+        """Return whether the catalog lists a table for a topic that isn't open."""
         last = self._unopened.get(name)
         if name in self._names or (last is not None and asyncio.get_running_loop().time() < last.until):
             return True
@@ -178,7 +173,7 @@ class ServedTopics:
         return is_there
 
     def _open_soon(self, name: str) -> asyncio.Task[ServedTopic | None] | None:
-        """Open a topic, once for all concurrent requests. None if that failed less than the interval ago."""
+        """Open a topic, once for all concurrent requests. None if that failed within the interval."""
         loop = asyncio.get_running_loop()
         last = self._unopened.get(name)
         if last is not None and loop.time() < last.until:

@@ -1,8 +1,7 @@
-"""The order in which workers are used: quick work goes first, and opening files gets a share of the time.
+"""The order of workers' jobs: quick ones first, and a share of the time for opening files.
 
-A chunk that continues the previous one takes milliseconds. A chunk from the middle of a file takes a hundred times as
-long: the file is opened, and rows are skipped. Without shares, many clients with rare requests at different offsets
-would take all workers, and steady readers would wait.
+Reading from the middle of a file takes a hundred times as long as a chunk that continues the previous one. Without
+shares, rare requests at different offsets would delay steady readers.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _RECENT_SECONDS: Final = 1.0
 
 
 class WorkerTurns:
-    """Gives a number of turns at a time. Each kind is served in order. Use it from one event loop."""
+    """Grants a bounded number of turns, in order per kind. Use it from one event loop."""
 
     def __init__(self, most: int, clock: Callable[[], float] = perf_counter) -> None:
         self._free = most
@@ -37,12 +36,12 @@ class WorkerTurns:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more openings wait than half of the workers start soon."""
+        """Whether more than twice as many openings wait as may run at once."""
         return len(self._opening) > 2 * self._most_opening
 
     @asynccontextmanager
     async def turn(self, *, opens: bool) -> AsyncIterator[None]:
-        """Wait for a turn. It is over with the block."""
+        """Hold a turn during the block."""
         waiting = asyncio.get_running_loop().create_future()
         (self._opening if opens else self._quick).append(waiting)
         self._hand_out()
@@ -86,12 +85,12 @@ class WorkerTurns:
             waiting.set_result(None)
 
     def _next(self) -> deque[asyncio.Future[None]] | None:
-        """The kind with the next turn; None if no work waits that may start."""
+        """Return the queue with the next turn; None if no waiting job may start."""
         if self._quick and (not self._opening or self._owed > 0.0 or not self._may_open()):
             return self._quick
         return self._opening if self._opening and self._may_open() else None
 
     def _may_open(self) -> bool:
-        """Half of the workers open no files while there is other work, so that it waits for none of them."""
+        """Return whether a file may be opened. Half of the workers open no files while other jobs wait."""
         is_alone = self._clock() - self._quick_at >= _RECENT_SECONDS
         return is_alone or self._opening_now < self._most_opening

@@ -1,9 +1,6 @@
-"""Who may come into a server of Kafka's protocol. Knows no protocol's frames and no archive (docs/serve.md).
+"""Authentication and limits of a Kafka server, independent of frames and archives (docs/serve.md).
 
-- who: `certificates` (TLS), `exchanges` (SASL) with `scram`, `tokens` and `token_keys` (OAUTHBEARER), and `session`,
-  which is what a connection is known by; principals, users and rules are of `archiver.access`
-- how often: `attempts`, `quotas`
-- `setup` makes it all of a configuration
+Principals, users and rules are in `archiver.access`.
 """
 
 from archiver.serve.security.attempts import Attempts

@@ -32,10 +32,10 @@ _LOADING_THREADS: Final = 3
 
 
 class Security:
-    """Who may come into a server. Use it within its event loop."""
+    """Authenticates clients of a server. Use it within its event loop."""
 
     def __init__(self, config: Config, *, is_loopback: bool) -> None:
-        """`is_loopback` says that only this machine reaches the server. ConfigError names the key of a mistake."""
+        """`is_loopback`: only this machine reaches the server. Raises ConfigError, which names the key of a mistake."""
         section = config.serve
         tls, sasl = section.tls, section.sasl
         self._check(config, is_loopback=is_loopback)
@@ -97,7 +97,6 @@ class Security:
             self._looking = asyncio.get_running_loop().create_task(self._look(self.certificates))
 
     async def close(self) -> None:
-        """End the background work."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -109,7 +108,7 @@ class Security:
         self._registry.close()
 
     def session(self, certificate: bytes | None) -> Session:
-        """The session of a new connection, whose client showed this certificate, if any."""
+        """Return the session of a new connection with this client certificate, if any."""
         principal: Principal | None = ANONYMOUS
         if self._needs_certificate:
             principal = principal_of_certificate(certificate, self._name_from) if certificate else None
