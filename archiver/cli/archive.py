@@ -1,4 +1,4 @@
-"""`archiver archive`: archives topics, once or at an interval."""
+"""`archiver archive`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of `archiver serve kafka` as the registry has them: for commands that the server wouldn't let in."""
+"""The groups of `archiver serve kafka`, read from the registry, for commands without a login to the server."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ UNKNOWN: Final = "unknown"
 
 
 def kept_groups(config: Config, names: Iterable[str] | None = None) -> tuple[Described, ...]:
-    """Return groups with their committed offsets, by default all. Members and protocols aren't known here.
+    """Return groups with their committed offsets, by default all, without members and protocols.
 
-    SourceError if a group has no offsets.
+    Raises SourceError if a group has no offsets.
     """
     from archiver.serve.nodes import cluster_id_of
     from catalog.registry import Registry

@@ -1,7 +1,6 @@
-"""Writes warnings to standard error: ours always, those of other libraries only with `--verbose`.
+"""Warnings on standard error: the archiver's always, other libraries' only with `--verbose`.
 
-Other libraries warn of each attempt and of each consequence. What matters of it is in the message of the error that we
-raise, once.
+Libraries warn of each attempt; the archiver's error names the cause once.
 """
 
 from __future__ import annotations
@@ -24,13 +23,12 @@ _VERBOSE: ContextVar[bool] = ContextVar("verbose", default=False)
 
 
 def set_verbose(wanted: bool) -> bool:
-    """Choose whether other libraries are heard. Commands call it with their `--verbose`."""
+    """Choose whether warnings of other libraries are shown."""
     _VERBOSE.set(wanted)
     return wanted
 
 
 def is_verbose() -> bool:
-    """Whether `--verbose` was given."""
     return _VERBOSE.get()
 
 
@@ -53,15 +51,13 @@ def logs_to_stderr(*, as_json: bool) -> Iterator[None]:
 
 
 def is_ours(record: logging.LogRecord) -> bool:
-    """Whether a record comes from one of our packages."""
     return record.name.partition(".")[0] in OURS
 
 
 class _StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to standard error. On a terminal, that is above the bar, which replaces `sys.stderr` while it is shown."""
+    """Writes to standard error; on a terminal above the bar, which replaces `sys.stderr`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record."""
         if self.stream.isatty():
             self.stream = sys.stderr
         super().emit(record)
@@ -70,8 +66,7 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
 class TextLines(logging.Formatter):
     """Formats records as plain lines, with secrets in URIs hidden.
 
-    A warning names its cause on the same line. Its traceback, and the module of the archiver, are only there if
-    `verbose`.
+    The cause is on the same line. Tracebacks and module names need `verbose`.
     """
 
     def __init__(self, *, verbose: bool = False) -> None:
@@ -79,7 +74,6 @@ class TextLines(logging.Formatter):
         self._is_verbose = verbose  # a thread of a job doesn't see what its command was told
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as text."""
         cause = record.exc_info[1] if record.exc_info else None
         if self._is_verbose or record.levelno > logging.WARNING:
             return without_secrets(super().format(record))
@@ -92,7 +86,6 @@ class JsonLines(logging.Formatter):
     """Formats a record as one JSON object, in the shape of the job's events."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as JSON."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "event": "log",

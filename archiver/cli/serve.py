@@ -1,4 +1,4 @@
-"""`archiver serve kafka`: Kafka clients read the archive."""
+"""`archiver serve kafka`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kafka(
 def _one_of_several(
     number: int, config: Path, environments: Sequence[Mapping[str, str]], as_json: bool, verbose: bool
 ) -> None:
-    """What one of several processes does."""
+    """Run one of several processes."""
     from archiver.serve.heap import share_one_allocator
 
     set_verbose(verbose)

@@ -50,7 +50,7 @@ def share(config: Config, index: int, count: int) -> Mapping[str, str]:
 
 
 def shifted(address: str, by: int, key: str) -> str:
-    """Return HOST:PORT with a port `by` higher. Port 0, any free port, stays. Raises ConfigError if the port is invalid."""
+    """Return HOST:PORT with a port `by` higher; port 0 (any free port) stays. Raises ConfigError above 65535."""
     host, _, port = address.rpartition(":")
     if int(port) == 0:
         return address
@@ -82,7 +82,7 @@ class Processes:
         first_delay: float = _FIRST_DELAY,
         grace: float = _GRACE_SECONDS,
     ) -> None:
-        """If a first start exits with the code `gives_up`, all processes end: other starts would fail in the same way."""
+        """If a first start exits with the code `gives_up`, all end: other starts would fail too."""
         self._work = work
         self._args = args
         self._gives_up = gives_up

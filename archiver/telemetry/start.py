@@ -1,4 +1,4 @@
-"""Starts what the configuration asks for besides a job's output: metrics, health and traces."""
+"""Starts the configured metrics, health and traces."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class MeteredObservers:
 
 @contextmanager
 def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver) -> Iterator[MeteredObservers]:
-    """Yield observers that call these, and also serve metrics and send spans if the configuration says so.
+    """Yield observers that call these, and also serve metrics and send spans if configured.
 
-    Raises ConfigError if the address can't be listened on. One that another process has is waited for.
+    Raises ConfigError if the address can't be bound, except if another process has it: then it is retried.
     """
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []

@@ -57,7 +57,10 @@ class Coordinator:
         memory: MemberMemory | None = None,
         over_budget: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """`hears`: whether members' requests are answered now. `over_budget` gets a refused member's owner and the budget's key."""
+        """`over_budget` gets the owner of a refused member and the budget's key.
+
+        `hears`: whether members' requests are answered now.
+        """
         self.times = times or GroupTimes()
         self._time = HeardTime(hears)
         self._asking: dict[str, Counter[str]] = {}

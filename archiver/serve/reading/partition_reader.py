@@ -99,7 +99,7 @@ class ChunkReader:
         return task
 
     def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
-        """Decode ahead about `wanted` bytes from an offset. Amounts below a chunk are skipped: they would be evicted unread."""
+        """Decode about `wanted` bytes ahead. Less than a chunk is skipped: it would be evicted unread."""
         if wanted >= CHUNK_BYTES:  # else the reader is slow
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 

@@ -1,3 +1,5 @@
+"""The state of one partition of a served topic."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
