@@ -1,4 +1,4 @@
-"""Principals: a client's identity in Kafka's words (`User:alice`)."""
+"""Principals: clients' identities as in Kafka (`User:alice`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rules for topics and groups. A rule that denies wins over rules that allow. No I/O.
+"""Rules for topics and groups. Denials win. No I/O.
 
-Without rules, every admitted client may read everything; with rules, only what a rule allows. As in Kafka, reading
-implies describing, and a denied describe also denies reading.
+Without rules, every admitted client may read everything. As in Kafka, reading implies describing, and a denied
+describe also denies reading.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DENIED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names in a rule: exact ones, and prefixes, which end with `*`."""
+    """Exact names and prefixes."""
 
     exact: frozenset[str]
     beginnings: tuple[str, ...]
@@ -52,7 +52,6 @@ class Names:
         )
 
     def has(self, name: str) -> bool:
-        """Whether a name matches."""
         return name in self.exact or name.startswith(self.beginnings)
 
 
@@ -75,7 +74,6 @@ class Rule:
         topics: Iterable[str],
         groups: Iterable[str],
     ) -> Rule:
-        """Make a rule from the words of the configuration."""
         meaning = _DENIED if permission == "deny" else _ALLOWED
         return cls(
             principals=Names.parse((principal,)),
@@ -87,7 +85,7 @@ class Rule:
 
 
 class Access:
-    """What one principal may do. Checked for each topic and group of each request."""
+    """The permissions of one principal."""
 
     __slots__ = ("_rules", "is_open", "principal")
 
@@ -98,21 +96,17 @@ class Access:
         self._rules = tuple(rule for rule in applicable if rule.principals.has(str(principal)))
 
     def topic(self, name: str, operation: Operation) -> bool:
-        """Whether this operation on a topic is allowed."""
         return self.is_open or self._allows(
             [rule.is_denial for rule in self._rules if operation in rule.operations and rule.topics.has(name)]
         )
 
     def sees(self, topic: str) -> bool:
-        """Whether a topic is visible."""
         return self.topic(topic, Operation.DESCRIBE)
 
     def reads(self, topic: str) -> bool:
-        """Whether a topic may be read."""
         return self.topic(topic, Operation.READ)
 
     def group(self, name: str, operation: Operation) -> bool:
-        """Whether this operation on a group is allowed."""
         return self.is_open or self._allows(
             [rule.is_denial for rule in self._rules if operation in rule.operations and rule.groups.has(name)]
         )

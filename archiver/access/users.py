@@ -1,7 +1,4 @@
-"""Users with a password: their stored keys, kept in memory and reloaded regularly.
-
-While the registry is away, the last loaded users stay valid.
-"""
+"""Users and their stored password keys, cached and reloaded periodically. Valid while the registry is away."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ class KnownUsers:
 
     @classmethod
     def with_keys(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
-        """Users with these keys."""
         usual: dict[Mechanism, int] = {}
         for mechanism in MECHANISMS:
             counts = Counter(key[mechanism].iterations for key in keys.values() if mechanism in key)
@@ -40,14 +36,14 @@ class KnownUsers:
         return cls(keys, secret, usual)
 
     def keys_of(self, name: str, mechanism: Mechanism) -> tuple[ScramKeys, bool]:
-        """The keys of a name, and whether such a user exists. No password fits an unknown user's keys."""
+        """Return the keys of a name, and whether that user exists. No password fits an unknown user's keys."""
         iterations = self.usual[mechanism]
         nobody = keys_of_nobody(mechanism, name, secret=self.secret, iterations=iterations)
         key = self.keys.get(name, {}).get(mechanism)
         return (nobody, False) if key is None else (key, True)
 
     def any_keys_of(self, name: str) -> tuple[ScramKeys, bool]:
-        """The keys of a name for any mechanism, to compare a password with."""
+        """Return the keys of a name for any mechanism."""
         keys = self.keys.get(name, {})
         mechanism: Mechanism = "SCRAM-SHA-512" if "SCRAM-SHA-512" in keys or not keys else "SCRAM-SHA-256"
         return self.keys_of(name, mechanism)
@@ -70,7 +66,7 @@ class Users:
         self._asked_at = asyncio.get_running_loop().time()
 
     async def known(self) -> KnownUsers:
-        """The users, at most a few seconds old while the registry answers at once."""
+        """Return the users, at most a few seconds old while the registry answers."""
         if asyncio.get_running_loop().time() - self._asked_at > self._seconds:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.get_running_loop().create_task(self._ask())
@@ -79,7 +75,6 @@ class Users:
         return self._known
 
     async def close(self) -> None:
-        """Cancel the load under way."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)

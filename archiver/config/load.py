@@ -1,4 +1,4 @@
-"""Makes one frozen `Config` of `archiver.toml` and the environment. ConfigErrors name the key."""
+"""Loads one frozen `Config` from `archiver.toml` and the environment. ConfigErrors name the key."""
 
 from __future__ import annotations
 
@@ -40,22 +40,18 @@ class Config:
 
     @property
     def kafka(self) -> Mapping[str, str]:
-        """Options of librdkafka."""
         return self._file.kafka
 
     @property
     def catalog(self) -> Mapping[str, str]:
-        """Catalog properties of pyiceberg."""
         return self._file.catalog
 
     @property
     def registry(self) -> RegistrySection:
-        """The address of the Postgres registry."""
         return self._file.registry
 
     @property
     def schema_registry(self) -> SchemaRegistrySection | None:
-        """The schema registry, if there is one, with absolute paths."""
         section = self._file.schema_registry
         if section is None:
             return None
@@ -63,17 +59,14 @@ class Config:
 
     @property
     def spark(self) -> Mapping[str, str]:
-        """Spark's options, and `master` or `remote`."""
         return self._file.spark
 
     @property
     def metrics(self) -> MetricsSection | None:
-        """Where metrics and health are served, if at all."""
         return self._file.metrics
 
     @property
     def serve(self) -> ServeSection:
-        """How records are served to clients, with absolute paths."""
         section = self._file.serve
         anchored = {
             "tls": _anchored_paths(section.tls, self._folder, "certificate", "key", "client_ca"),
@@ -83,17 +76,14 @@ class Config:
 
     @property
     def traces(self) -> TracesSection | None:
-        """Where spans are sent, if at all."""
         return self._file.traces
 
     @property
     def archive(self) -> ArchiveSection:
-        """The job's settings."""
         return self._file.archive
 
     @property
     def audit(self) -> AuditSection:
-        """The audit trail's author and signing key, with an absolute path."""
         section = self._file.audit
         if section.signing_key is None:
             return section
@@ -151,8 +141,7 @@ class Config:
     ) -> tuple[TopicConfig, ...]:
         """Return the topics to archive: `wanted`, else topics in the file and existing ones that a pattern matches.
 
-        Raises ConfigError if there are none, unless `may_be_none` allows it for patterns. Two topics may have one table
-        (`archiver.topics.shared_tables`).
+        Raises ConfigError if there are none, unless `may_be_none` and there are patterns.
         """
         names = list(dict.fromkeys(wanted))
         if not names:

@@ -98,7 +98,7 @@ class TopicSection(Section):
 
     @property
     def retention_limits(self) -> str | None:
-        """The limits by which records are retired, as written. None without limits."""
+        """The configured retention limits, as written. None without limits."""
         limits = (
             None if self.retention is None else f'retention = "{seconds_text(self.retention)}"',
             None if self.retention_size is None else f'retention_size = "{bytes_text(self.retention_size)}"',
@@ -124,14 +124,10 @@ class TopicConfig(TopicSection):
 
 
 class RegistrySection(Section):
-    """The address of the Postgres registry."""
-
     dsn: str = Field(repr=False)
 
 
 class SchemaRegistrySection(Section):
-    """The schema registry (Confluent's REST API), and its credentials."""
-
     url: str = Field(min_length=1, repr=False)
     username: str | None = None
     password: str | None = Field(default=None, repr=False)
@@ -159,8 +155,6 @@ class SchemaRegistrySection(Section):
 
 
 class ArchiveSection(Section):
-    """The job's settings: spool, duration of a wave, and division of a backlog."""
-
     spool: Path = Field(default_factory=lambda: Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}")
     spool_size: Bytes = Field(default=8 << 30, ge=64 << 20)
     max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
@@ -187,7 +181,7 @@ class ArchiveSection(Section):
 
 
 class AuditSection(Section):
-    """The audit trail: its author, and the key that signs evidence (a PEM file)."""
+    """The audit trail's author, and the key that signs evidence (a PEM file)."""
 
     principal: str | None = Field(default=None, min_length=1, max_length=200)
     signing_key: Path | None = None
@@ -195,8 +189,6 @@ class AuditSection(Section):
 
 
 class MetricsSection(Section):
-    """Where metrics and health are served."""
-
     listen: str = Field(pattern=LISTEN, description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9464")
 
     @property
@@ -211,8 +203,6 @@ class MetricsSection(Section):
 
 
 class ServeSection(Section):
-    """How `archiver serve kafka` listens, what it keeps in memory, and what clients may do."""
-
     listen: str = Field(
         default="127.0.0.1:9192",
         pattern=LISTEN,
@@ -281,8 +271,6 @@ class ServeSection(Section):
 
 
 class TracesSection(Section):
-    """Where OpenTelemetry spans are sent: the URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
-
     endpoint: str = Field(
         pattern=r"^https?://\S+$", description="an address: write http://HOST:4318/v1/traces, or https://…"
     )
@@ -300,8 +288,6 @@ class TracesSection(Section):
 
 
 class ConfigFile(Section):
-    """The contents of an `archiver.toml`, before topics are resolved."""
-
     kafka: Mapping[str, str] = Field(repr=False)
     catalog: Mapping[str, str] = Field(repr=False)
     registry: RegistrySection

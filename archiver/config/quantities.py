@@ -37,7 +37,7 @@ _AMBIGUOUS: Final = "M"
 
 
 class UnitMissing(ValueError):
-    """A size or a duration is a plain number. `former` is its earlier meaning, with its unit."""
+    """A size or a duration without a unit. `former` is its earlier meaning, with its unit."""
 
     def __init__(self, number: float, former: str) -> None:
         super().__init__(number, former)

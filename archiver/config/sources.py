@@ -38,7 +38,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _unquoted(text: str, complaint: str) -> str:
-    """A hint for `[topics.metrics.*]`: TOML requires quotes around such a name. Shows no other line of the file."""
+    """Return a hint for `[topics.metrics.*]`, which needs quotes. Shows no other line of the file."""
     line = _LINE.search(complaint)
     section = None if line is None else _SECTION.match(text.splitlines()[int(line[1]) - 1])
     if section is None or '"' in section[1]:
@@ -78,7 +78,7 @@ def _set(table: dict[str, Any], section: str, rest: str, value: str) -> None:
 
 
 def _spark_key(table: Mapping[str, Any], rest: str) -> str:
-    """Spark's spelling of a key, which has capitals: the file's, if it has the key, else the variable's."""
+    """Return Spark's spelling of a key, with capitals: the file's, if it has the key, else the variable's."""
     spelling = rest.replace("__", ".")
     return next((key for key in table if key.lower() == spelling.lower()), spelling)
 
@@ -88,7 +88,7 @@ def _existing(table: Mapping[str, Any], name: str) -> str:
 
 
 def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sections of other software's options, with dotted keys, text values and resolved references.
+    """Flatten sections of other software's options: dotted keys, text values, resolved references.
 
     Raises ConfigError.
     """

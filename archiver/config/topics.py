@@ -40,7 +40,7 @@ def unmatched(topics: Iterable[str], sections: Iterable[str]) -> tuple[str, ...]
 
 
 def internal_hint(pattern: str) -> str:
-    """Return a hint for a pattern without matches that would match an internal topic."""
+    """Return a hint for a pattern that would match only an internal topic."""
     topic = next((name for name in _INTERNAL if pattern.startswith("_") and fnmatchcase(name, pattern)), None)
     return "" if topic is None else f"; patterns leave out Kafka's internal topics: name them, as in [topics.{topic}]"
 
@@ -60,6 +60,6 @@ def refuse_shared_tables(tables: Mapping[str, str]) -> None:
 
 
 def near_topic(name: str, known: Iterable[str]) -> str:
-    """Suggest the known topic nearest to an unknown name: `; did you mean 'orders'?`. Empty if none is near."""
+    """Suggest the nearest known topic: `; did you mean 'orders'?`. Empty if none is near."""
     near = get_close_matches(name, [topic for topic in known if not is_pattern(topic)], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

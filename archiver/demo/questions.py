@@ -1,4 +1,4 @@
-"""The three questions that the demo asks Spark SQL."""
+"""The demo's three questions for Spark SQL."""
 
 from __future__ import annotations
 

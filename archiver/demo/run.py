@@ -1,4 +1,4 @@
-"""Runs the demo from an empty folder to the summary. Any difference between Kafka and the archive raises."""
+"""Runs the demo from an empty folder to the summary."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Demo:
         self._payload_bytes = 0
 
     def run(self) -> Endpoints:
-        """Run every step, show the summary and return the stack's endpoints. Raises if anything differs or fails."""
+        """Run every step and return the stack's endpoints. Raises if anything differs or fails."""
         started = time.monotonic()
         endpoints = self._start()
         config = settings.write_config(endpoints)
@@ -81,7 +81,7 @@ class Demo:
         self._produce(endpoints, read_flights().slice(_SPLIT), message, "Produce the rest: one field renamed, one new")
 
     def _approve(self, config: Path) -> None:
-        """Approve the renamed field, as `archiver schema approve` does: a change that breaks queries waits for that."""
+        """Approve the renamed field, a change that breaks queries, as `archiver schema approve` does."""
         loaded = load_config(config)
         with self._stages.step("Approve the renamed field"), Registry(loaded.registry.dsn, connections=1) as registry:
             (row,) = known_topics(loaded, (settings.TOPIC,), registry)

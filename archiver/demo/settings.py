@@ -25,7 +25,7 @@ value = {{ format = "protobuf", message = "{MESSAGE}", proto = "flight.proto" }}
 
 
 def deploy_schema(folder: Path, version: int) -> type[Any]:
-    """Write version 1 or 2 of `flight.proto` for the configuration; return its message class."""
+    """Write version 1 or 2 of `flight.proto`; return its message class."""
     source = (resources.files("archiver.demo") / f"flight_v{version}.proto").read_text(encoding="utf-8")
     path = folder / "flight.proto"
     path.write_text(source, encoding="utf-8")
@@ -41,7 +41,7 @@ def write_config(endpoints: Endpoints) -> Path:
 
 
 def sql_options(endpoints: Endpoints, iceberg: Path) -> dict[str, str]:
-    """Make Spark options that open the stack's catalog as `lake`, with the jars in `iceberg`."""
+    """Return Spark options for the stack's catalog as `lake`, with the jars in `iceberg`."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     return {
         "spark.driver.extraClassPath": str(iceberg / "*"),

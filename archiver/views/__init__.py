@@ -1,11 +1,6 @@
-"""Views that flatten: a topic's table with plain columns, in the words of each engine (docs/views.md).
+"""Views that flatten a topic's table, in each engine's SQL (docs/views.md).
 
-- what one may ask for: `kinds`, `choice`
-- what a view has: `leaves` (the table's columns without structs), `column_names` (names that last), `columns`, `view`
-- how it is written: `dialects`
-- where it goes: `catalog_view` (Iceberg catalogs), `duckdb` (a connection)
-
-Nothing here reads data files, Kafka or Postgres: a view is made from the table's metadata.
+They are made from the table's metadata alone: no data files, Kafka or Postgres.
 """
 
 __all__ = ["catalog_view", "choice", "dialects", "kinds", "view"]
