@@ -1,7 +1,7 @@
-"""Checks a trail by the store alone: each entry against the previous one, and all against signed checkpoints.
+"""Checks a trail: each entry against the previous one, and all against signed checkpoints.
 
-Finds entries that were changed, dropped, reordered or cut off before a checkpoint, but not the loss of the last entries
-that no checkpoint covers yet.
+Finds entries that were changed, dropped, reordered or cut off before a checkpoint, but not lost entries after the last
+checkpoint.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ _MOST: Final = 1_000
 
 
 class ProblemKind(StrEnum):
-    """What is wrong."""
-
     DAMAGED = "damaged"
     """An object's bytes are no entry."""
     MISSING = "missing"
@@ -59,7 +57,7 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that is wrong. `entry` is an entry's number; `path` the object's."""
+    """A problem. `entry` is an entry's number; `path` the object's."""
 
     kind: ProblemKind
     text: str
@@ -87,12 +85,11 @@ class TrailReport:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.problems
 
     @property
     def unsigned(self) -> int:
-        """The entries after the last checkpoint, whose loss would go unnoticed."""
+        """The number of entries after the last checkpoint, whose loss would go unnoticed."""
         return self.entries - self.signed
 
     def add(self, kind: ProblemKind, text: str, *, entry: int | None = None, path: str | None = None) -> None:
@@ -104,7 +101,7 @@ class TrailReport:
 
 
 class TrailCheck:
-    """A check under way. Memory is 32 bytes for each entry, and the ids of commits.
+    """A running check. Memory is 32 bytes per entry, and the ids of commits.
 
     `journaled` are the journal's commits, by entry number.
     """
@@ -121,7 +118,7 @@ class TrailCheck:
         self._has_digest = False
 
     def entries(self, lines: Iterable[StoredLine]) -> Iterator[Mapping[str, Any]]:
-        """Check entries in the order of their numbers. Yield each readable one, once."""
+        """Check entries in order. Yield each readable entry once."""
         for line in lines:
             hash_ = bytes.fromhex(hash_of(line.data))
             earlier_hash = self._hash(line.place)
@@ -140,7 +137,7 @@ class TrailCheck:
             self.report.last_hash = self._hashes[-_HASH:].hex()
 
     def checkpoints(self, found: Iterable[tuple[str, bytes]], *, trusted: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Check checkpoints after their entries. `trusted` ones were kept elsewhere."""
+        """Check checkpoints after their entries. `trusted` ones were stored elsewhere."""
         hashes: set[str] = set()
         named: list[tuple[str, Checkpoint]] = []
         for path, data in (*found, *trusted):

@@ -1,6 +1,6 @@
 """Checkpoints: signed statements of a trail's number of entries and last hash (docs/audit.md).
 
-The entries since the last checkpoint are first read back from the store, so that no changed entry gets signed.
+Before signing, the entries since the last checkpoint are read back from the store.
 """
 
 from __future__ import annotations
@@ -52,25 +52,21 @@ class Checkpoint:
 
     @property
     def entries(self) -> int:
-        """The number of entries in the trail."""
         number: int = self.document["entries"]
         return number
 
     @property
     def root(self) -> str:
-        """The hash of the last entry."""
         text: str = self.document["root"]
         return text
 
     @property
     def time(self) -> str:
-        """The time of signing."""
         text: str = self.document["time"]
         return text
 
     @property
     def subject(self) -> dict[str, Any]:
-        """The table that the trail is about."""
         return {name: self.document.get(name) for name in _NAMES}
 
 
@@ -88,7 +84,7 @@ def is_due(head: ChainHead, every: float) -> bool:
 def sign(folder: TrailFolder, subject: Subject, author: Author, head: ChainHead, key: SigningKey) -> Checkpoint:
     """Sign the trail in the store, up to the registry's last entry.
 
-    Raises BadSegment if the store lacks entries or has other ones than were written.
+    Raises BadSegment if the store's entries differ from the written ones.
     """
     last = _last(folder)
     entries, root = (0, FIRST_PREV) if last is None else (last.entries, last.root)

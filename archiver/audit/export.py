@@ -1,4 +1,4 @@
-"""Copies a trail into a local folder: the same bytes, many entries in one file, and the checkpoints."""
+"""Copies a trail into a local folder, byte for byte, with its checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs JSON documents with an Ed25519 key, and checks them with the public key alone.
+"""Ed25519 signatures of JSON documents.
 
 The canonical form is signed: keys sorted, no spaces, UTF-8, no fractions. Any tool can check it (`openssl pkeyutl
 -verify -rawin`).
@@ -34,7 +34,7 @@ MAKE_PUBLIC_KEY: Final = "openssl pkey -in signing.pem -pubout -out signing.pub.
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed and hashed. Raises ValueError for a fraction, whose text isn't unique."""
+    """Return the bytes to sign and hash. Raises ValueError for a fraction, whose text isn't unique."""
     _refuse_fractions(document)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -48,7 +48,6 @@ class Signature:
     algorithm: str = ALGORITHM
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {"algorithm": self.algorithm, "key_id": self.key_id, "value": b64encode(self.value).decode()}
 
     @classmethod
@@ -67,8 +66,6 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicKey:
-    """A key that checks signatures."""
-
     id: str
     _key: Ed25519PublicKey = field(repr=False)
 
@@ -108,7 +105,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A key that signs documents. It is never printed."""
+    """A signing key. It is never printed."""
 
     public: PublicKey
     _key: Ed25519PrivateKey = field(repr=False)
@@ -128,7 +125,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls, path: Path, public_path: Path) -> Self:
-        """Make a key and write it into two new PEM files. Only the owner can read the private one.
+        """Write a new key into two new PEM files, the private one readable by its owner only.
 
         Raises ConfigError if one of the files exists.
         """
@@ -141,7 +138,6 @@ class SigningKey:
 
     @property
     def id(self) -> str:
-        """The key's id, which each of its signatures names."""
         return self.public.id
 
     def sign(self, document: Mapping[str, Any]) -> Signature:

@@ -1,4 +1,4 @@
-"""The chain of a trail in the store: how far its links hold, and whether it continues a known entry.
+"""The chain of a trail in the store: how far it is intact, and whether it continues a known entry.
 
 Foreign objects in the folder must neither be adopted nor stop a job.
 """
@@ -21,10 +21,10 @@ from catalog.registry.audit_chains import ChainHead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChain:
-    """The entries from the first one on, while each has the hash of the previous one.
+    """The entries from the first one, while each has the hash of the previous one.
 
-    `acts` are their numbers by act, `hashes` their hashes by number. `broken_at` is the object of the first entry that
-    doesn't continue the chain, if any.
+    `acts` are numbers by act, `hashes` hashes by number. `broken_at` is the object of the first entry that breaks the
+    chain.
     """
 
     head: ChainHead

@@ -54,7 +54,6 @@ class AuditTrail:
 
     @property
     def folder(self) -> TrailFolder | None:
-        """The folder of the entries. None without a journal."""
         path = self.journal.trail
         return None if path is None else TrailFolder(path=path, objects=self.journal.objects)
 
@@ -67,10 +66,10 @@ class AuditTrail:
         has_lease: bool = True,
         is_held: bool | None = None,
     ) -> None:
-        """Begin the trail if there is none; record a new schema version; write waiting entries; sign if due.
+        """Begin the trail if necessary; record a new schema version; write waiting entries; sign if due.
 
-        With the current `table`, settle what killed runs intended: refills only with the topic's lease. `is_held`:
-        `hold = true` is in the current configuration. Raises ConfigError if the configured key can't sign.
+        With `table`, settle commits intended by killed runs: refills only with the topic's lease. `is_held`: `hold =
+        true` is configured. Raises ConfigError if the configured key can't sign.
         """
         if self.journal.trail is None:
             return
@@ -89,7 +88,6 @@ class AuditTrail:
             self.checkpoint()
 
     def note_hold(self, *, is_held: bool) -> None:
-        """Record that `hold = true` appeared in the configuration, or disappeared."""
         if self.journal.trail is not None:
             self._note_hold(self.registry.audit.head(self.topic) or self._begun(), is_held=is_held)
 
@@ -101,10 +99,9 @@ class AuditTrail:
             head = self.registry.audit.head(self.topic) or self._begun()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
-        """Record an act that is done, in one entry however often it is recorded.
+        """Record an act once, even if called repeatedly.
 
-        `is_late`: an earlier run did it. If the store refuses the entry, that is logged, and the entry waits for the
-        next act or run.
+        `is_late`: an earlier run did it. If the store refuses the entry, it waits for the next act or run.
         """
         if self.journal.trail is None:
             return
@@ -112,7 +109,7 @@ class AuditTrail:
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
     def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
-        """Remember a commit before it is made, so that it gets its entry in any case.
+        """Record the intention to commit, so that the commit gets its entry in any case.
 
         `parent` is the snapshot that it is based on; for a change of partitioning, the spec.
         """
@@ -130,7 +127,7 @@ class AuditTrail:
             )
 
     def withdraw(self, act: RefilledAct | RepartitionedAct) -> None:
-        """Forget an intended commit that will never be in the table."""
+        """Withdraw an intended commit that will never be in the table."""
         if self.journal.trail is not None:
             self.registry.audit.forget_intent(self.topic, act.id)
 
@@ -196,7 +193,7 @@ class AuditTrail:
         return 0
 
     def tidy(self) -> int:
-        """Pack single entries, and forget old acts. Return the number of packed entries."""
+        """Pack single entries, and drop old acts. Return the number of packed entries."""
         folder = self.folder
         head = None if folder is None else self.registry.audit.head(self.topic)
         if folder is None or head is None:
@@ -206,7 +203,7 @@ class AuditTrail:
         return folder.pack(through=(waiting[0].seq if waiting else head.entries) - SETTLED_ENTRIES)
 
     def checkpoint(self) -> Checkpoint | None:
-        """Sign the trail. None without a key, or if that has to wait: the reason is logged."""
+        """Sign the trail. None without a key, or if that must wait, which is logged."""
         folder, path = self.folder, self.journal.audit.signing_key
         if folder is None or path is None:
             return None
@@ -239,7 +236,7 @@ class AuditTrail:
         return [item for item in ranges if item.id in left]
 
     def _settle_intents(self, table: ArchiveTable, *, has_lease: bool) -> None:
-        """Record the commits that are in the table, and forget commits that never landed."""
+        """Record intended commits that are in the table, and withdraw the remaining ones."""
         for intent in self.registry.audit.intents(self.topic):
             draft = Draft.from_json(intent.entry)
             if draft.kind == RepartitionedAct.kind:
@@ -292,7 +289,7 @@ class AuditTrail:
         return head
 
     def _agreed(self, folder: TrailFolder) -> tuple[WaitingEntry, ...]:
-        """The waiting entries after the store's: a restored database doesn't know all of them."""
+        """Return the waiting entries after the store's last: a restored database may lack some of them."""
         for _ in range(_TRIES):
             last = folder.listed().last  # before the registry, which has every entry earlier than the store
             head, waiting = self.registry.audit.head(self.topic), self.registry.audit.waiting(self.topic)
@@ -319,7 +316,6 @@ class AuditTrail:
 
 @cache
 def author(section: AuditSection) -> Author:
-    """The author of entries of this process."""
     try:
         own = version("kafka-iceberg-archiver")
     except PackageNotFoundError:  # run from a checkout
@@ -350,7 +346,7 @@ def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
 
 
 def _reaches_back(table: ArchiveTable, time: datetime) -> bool:
-    """Whether the table still has a snapshot from before this time, and therefore all later ones of its branch."""
+    """Whether the table still has a snapshot older than this time, and so all later ones of its branch."""
     return any(snapshot.timestamp_ms < time.timestamp() * 1_000 for snapshot in table.iceberg.metadata.snapshots)
 
 

@@ -1,4 +1,4 @@
-"""Finds the trails in a journal's store and checks them. Needs neither catalog, Kafka nor registry."""
+"""Finds and checks the trails in a journal's store, without catalog, Kafka or registry."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ class FoundTrail:
         max_age: float | None = None,
         head: ChainHead | None = None,
     ) -> TrailReport:
-        """Check the trail by the store and by checkpoints `kept` elsewhere.
+        """Check the trail against the store and checkpoints `kept` elsewhere.
 
-        `max_age` (seconds) requires a younger signed checkpoint. `head`, the registry's end of the chain, must match
-        the store.
+        `max_age` (seconds) requires a younger signed checkpoint. `head`, the registry's end of the chain, must match.
         """
         check = TrailCheck(self.folder.path, keys)
         for _ in check.entries(self.folder.lines()):
@@ -65,7 +64,7 @@ class FoundTrail:
 
 
 def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrail, ...]:
-    """The trails in the configured journal: of these topics, or all.
+    """Return the trails in the configured journal: of these topics, or all.
 
     Raises NotArchived for a topic without one, and ConfigError without a journal.
     """
@@ -89,7 +88,7 @@ def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrai
 
 
 def exported_trail(folder: Path) -> FoundTrail:
-    """A trail exported into a local folder. Raises ConfigError if there is no such folder."""
+    """Open a trail exported into a local folder. Raises ConfigError if there is no such folder."""
     if not folder.is_dir():
         raise ConfigError("There is no such folder", folder=str(folder))
     return FoundTrail(folder=TrailFolder(path=folder.resolve().as_uri(), objects=ObjectStore()))

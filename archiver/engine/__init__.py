@@ -1,6 +1,6 @@
-"""Runs lists of independent tasks, for ingest and upkeep. Everything about Spark is in this package.
+"""Runs lists of independent tasks. Everything about Spark is in this package.
 
-`archiver.engine.spark` imports PySpark, so import it only when a job starts.
+`archiver.engine.spark` imports PySpark: import it only when a job starts.
 """
 
 from archiver.engine.runner import Engine, TaskOutcome

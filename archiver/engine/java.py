@@ -1,7 +1,4 @@
-"""The Java process of Spark: checks its version, and filters its standard error.
-
-Spark 4.1 runs on Java 17 and 21. On other versions it fails late and with unclear errors.
-"""
+"""The Java process of Spark: checks its version (Spark 4.1: 17 and 21), and filters its standard error."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ def require_java(environment: Mapping[str, str]) -> None:
 
 
 def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
-    """The `java` that Spark would start in this environment, and its version.
+    """Return the `java` that Spark would start, and its version.
 
     Raises ConfigError, which names JAVA_HOME or PATH, if Spark can't use it.
     """
@@ -72,7 +69,7 @@ def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """The `java` of JAVA_HOME if that is set, else the first on PATH. This is Spark's rule."""
+    """Return the `java` of JAVA_HOME if that is set, else the first on PATH, as Spark does."""
     home = environment.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -82,7 +79,7 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
 
 
 def version_of(java: Path) -> int | None:
-    """The feature version (17 for `17.0.15`, 8 for `1.8.0`) from `java -version`, or None."""
+    """Return the feature version (17 for `17.0.15`, 8 for `1.8.0`) from `java -version`, or None."""
     try:
         return _asked_version(java, java.stat().st_mtime_ns)
     except OSError:
@@ -99,7 +96,6 @@ def _asked_version(java: Path, _written_ns: int) -> int | None:
 
 
 def parse_version(report: str) -> int | None:
-    """The feature version in the text of `java -version`."""
     match = _VERSION.search(report)
     if match is None:
         return None
@@ -109,9 +105,9 @@ def parse_version(report: str) -> int | None:
 
 @contextmanager
 def filtered_children() -> Iterator[None]:
-    """Give child processes that start inside the block a standard error that drops `NOISE`.
+    """Give child processes started inside the block a standard error that drops `NOISE`.
 
-    Its lines are held back until the end of the block. If that fails, the error gets the last ones as notes.
+    Lines are held back until the end of the block. If that fails, the error gets the last ones as notes.
     """
     sys.stderr.flush()
     try:
@@ -155,7 +151,7 @@ class ChildLines:
                 os.write(self._target, line)
 
     def drop(self) -> list[str]:
-        """Write nothing from now on. Return the last lines held back, without stack frames."""
+        """Stop writing. Return the last lines held back, without stack frames."""
         time.sleep(_SETTLE_SECONDS)  # a process that just ended may have said why
         with self._lock:
             lines, self._held, self._dropped = self._held or [], None, True

@@ -1,4 +1,4 @@
-"""The interface between jobs and the engine, which runs a list of independent tasks and yields their outcomes."""
+"""The interface between jobs and engines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Engine(Protocol):
         """
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call: each ends with TaskInterrupted. Any thread may call this."""
+        """Stop the tasks of the last call: each ends with TaskInterrupted. Thread-safe."""
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
@@ -57,6 +57,5 @@ def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
 
 
 def outcome_of(index: int, pickled: bytes) -> TaskOutcome[Result]:
-    """Unpickle the outcome that `run_captured` pickled."""
     result, error = pickle.loads(pickled)  # noqa: S301 - written by our own task a moment ago
     return TaskOutcome(index=index, result=result, error=error)

@@ -1,8 +1,7 @@
 """The engine on Spark, on classic clusters and on Spark Connect.
 
-Each task is a Spark job with one row, so that outcomes come as tasks finish and a dead worker takes only its task with
-it. Classic Spark runs a task on an RDD, without a query plan; Spark Connect, and sessions without pinned threads, use
-`mapInArrow`.
+Each task is a Spark job with one row, so that a dead worker loses only its task. Classic Spark uses an RDD, without a
+query plan; Spark Connect, and sessions without pinned threads, use `mapInArrow`.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ class SparkEngine:
 
     @classmethod
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
-        """Start or join the session that `options` (the configuration's `[spark]`) describe.
+        """Start or join the session of `options`. Arguments and errors are those of `start_session`.
 
-        It takes the arguments of `start_session` and raises the same errors.
         `heaps` is one more than the threads that decode at a time.
         """
         session, owned = start_session(options, preloaded, heaps)
@@ -58,7 +56,6 @@ class SparkEngine:
 
     @property
     def session(self) -> SparkSession:
-        """The engine's session, for SQL beside the tasks."""
         return self._session
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
@@ -71,12 +68,10 @@ class SparkEngine:
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
-        """Stop the running tasks. Each ends with TaskInterrupted."""
         self._interrupted = True
         self._cancel()
 
     def close(self) -> None:
-        """Stop the session if it was started here."""
         if self._owned:
             try:
                 _end_accumulators(self._session)
@@ -190,7 +185,7 @@ def _arrow_function(
 
 
 def _count_slots(session: SparkSession) -> int:
-    """Spark's default parallelism. Connect doesn't report it, but splits a range into as many partitions."""
+    """Return Spark's default parallelism. Connect doesn't report it, but splits a range into as many partitions."""
     context = getattr(session, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)
@@ -198,7 +193,7 @@ def _count_slots(session: SparkSession) -> int:
 
 
 def _one_element(session: SparkSession) -> RDD[None] | None:
-    """An RDD of one element for all tasks, as PySpark writes a file for each new one. None if tasks are queries."""
+    """Return an RDD of one element for all tasks; None if tasks are queries. PySpark writes a file for each new one."""
     context = getattr(session, "sparkContext", None)
     if context is None:
         return None
@@ -208,7 +203,7 @@ def _one_element(session: SparkSession) -> RDD[None] | None:
 
 
 def _end_accumulators(session: SparkSession) -> None:
-    """End PySpark's server of accumulators without waiting up to a second for it: no task counts by it.
+    """End PySpark's unused accumulator server without waiting up to a second.
 
     A server on a Unix socket has a file to remove, so PySpark waits for that one.
     """
@@ -220,7 +215,7 @@ def _end_accumulators(session: SparkSession) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The line of Spark's message that names the cause: the last one of a Python traceback, else the first."""
+    """Return the cause in Spark's message: the last line of a Python traceback, else the first."""
     try:
         text = str(error)
         if _TRACEBACK not in text:

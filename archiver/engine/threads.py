@@ -19,12 +19,10 @@ class ThreadEngine:
         self._interrupted = threading.Event()
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
-        """Run `run` on each task, and yield outcomes as tasks finish."""
         self._interrupted.clear()
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call that haven't begun."""
         self._interrupted.set()
 
     def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:

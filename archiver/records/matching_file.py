@@ -1,7 +1,7 @@
 """Reads the matching records of one open file.
 
-Conditions on columns are evaluated on the table's rows. Blocks whose statistics prove that no row matches aren't read,
-and of the remaining blocks only the columns of the condition, until a row may match.
+Blocks without matches by their statistics are skipped; of the others only the condition's columns are read, until a row
+may match.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ _YES = np.ones(1, np.bool_)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingFile:
-    """An open file that gives only the records that a condition holds for.
-
-    `judged` assembles records in the shape that conditions are evaluated on.
-    """
+    """An open file that yields matching records. `judged` assembles records for the conditions."""
 
     file: OpenFile
     path: str
@@ -45,11 +42,9 @@ class MatchingFile:
 
     @property
     def reader(self) -> SegmentReader:
-        """The reader of the file."""
         return self.file.reader
 
     def close(self) -> None:
-        """Close the file."""
         self.file.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
@@ -87,7 +82,7 @@ class MatchingFile:
 
     @property
     def _lacks_a_column(self) -> bool:
-        """Whether the file says nothing about a column: its values were kept raw, with another schema or none."""
+        """Whether the file lacks a column: its values were kept raw, with another schema or none."""
         there = frozenset(_field_ids(self.reader.schema))
         return any(
             there.isdisjoint((column.field_id, *column.unrecognized, *column.former))
@@ -99,7 +94,7 @@ class MatchingFile:
         return {asked: answer(column, rows, mappings) for asked, column in self.columns.items()}
 
     def _is_ruled_out(self, block: Block) -> bool:
-        """Whether the file's statistics prove that no row of the block matches, or is in doubt."""
+        """Whether the file's statistics prove that no row of the block matches or is unknown."""
         answers = {
             asked: Answer(_NO, _NO if is_absent(column, block, self.reader, self.judged.mappings) else _YES)
             for asked, column in self.columns.items()

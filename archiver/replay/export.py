@@ -1,4 +1,4 @@
-"""Exports selected records to a stream, as JSON lines or Arrow IPC. A few batches are in memory at a time."""
+"""Exports selected records as JSON lines or Arrow IPC, with a few batches in memory."""
 
 from __future__ import annotations
 
@@ -17,29 +17,24 @@ from archiver.replay.jsonl import render, render_decoded
 
 
 class Output(Protocol):
-    """A stream that takes bytes."""
-
     @property
-    def closed(self) -> bool:
-        """Whether nothing can be written any more."""
+    def closed(self) -> bool: ...
 
-    def write(self, data: bytes, /) -> object:
-        """Write some bytes."""
+    def write(self, data: bytes, /) -> object: ...
 
-    def writelines(self, lines: Iterable[bytes], /) -> object:
-        """Write several pieces."""
+    def writelines(self, lines: Iterable[bytes], /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportStarted:
-    """`offsets` offsets of the archive are to be read; so many records or fewer are written."""
+    """`offsets` offsets are to be read; at most this many records are written."""
 
     offsets: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """`records` records were written in all, and `offsets` offsets read."""
+    """Running totals."""
 
     offsets: int
     records: int
@@ -50,14 +45,14 @@ ExportEvent = ExportStarted | Exported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """Gives the selected records of an archive, at most `limit`. The observer is told how far it came."""
+    """Yields the selected records of an archive, at most `limit`, and reports progress to the observer."""
 
     selected: SelectedRecords
     limit: int | None = None
     observer: Observer[ExportEvent] = ignore
 
     def batches(self, shape: RecordShape = AS_CONSUMED) -> Iterator[pa.RecordBatch]:
-        """Give the records in batches with the columns of `shape`: partition by partition, in order of offset."""
+        """Yield batches with the columns of `shape`: partition by partition, in order of offset."""
         ranges = [*self.selected.selection.resolve(self.selected.archive)]
         self.observer(ExportStarted(offsets=sum(each.end_offset - each.start_offset for each in ranges)))
         left, before, written = self.limit, 0, 0
@@ -78,7 +73,7 @@ class Export:
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:
-    """Give the selected records in batches of the schema RECORDS: partition by partition, in order of offset."""
+    """Yield batches with the schema RECORDS: partition by partition, in order of offset."""
     for batch in Export(selected=SelectedRecords.of(archive, selection)).batches():
         yield batch.select(RECORDS.names)
 
@@ -104,7 +99,6 @@ def export_jsonl(export: Export, stream: Output, *, decoded: bool = False) -> in
 
 
 def export_arrow(export: Export, stream: Output) -> int:
-    """Write an export as an Arrow IPC stream and return how many records it has."""
     rows = 0
     schema = RECORDS.with_metadata({"topic": export.selected.archive.topic})
     with pa.ipc.new_stream(stream, schema) as writer:

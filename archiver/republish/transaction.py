@@ -1,4 +1,4 @@
-"""One transaction of a transfer: records of several partitions, and the entries that tell how far they bring it."""
+"""One transaction of a transfer: records of several partitions, and their progress entries."""
 
 from __future__ import annotations
 
@@ -20,17 +20,12 @@ _WEIGHT: Final = 30_000
 
 @dataclass(slots=True)
 class _Waiting:
-    """What the open transaction has of one partition."""
-
     next_offset: int
     runs: list[Runs] = field(default_factory=list)
 
 
 class TransferTransaction:
-    """Writes records, and commits them together with the progress that they make.
-
-    `progress` is how far the transfer came; a commit brings it forward.
-    """
+    """Writes records, and commits them together with their progress. A commit advances `progress`."""
 
     def __init__(
         self, writer: TransactionalWriter, log: ProgressLog, target: str, progress: dict[int, PartitionProgress]
@@ -51,11 +46,10 @@ class TransferTransaction:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
         return not self._waiting
 
     def begin(self, partitions: list[Begun]) -> None:
-        """Commit that these partitions are part of the transfer, before any record of them is written."""
+        """Commit that these partitions are part of the transfer, before any of their records."""
         if partitions:
             self._writer.write(self._log.topic, {PARTITION: self._log.batch(partitions)})
             self._writer.commit()
@@ -64,7 +58,7 @@ class TransferTransaction:
             self.progress[each.partition] = PartitionProgress(begun=each, next_offset=each.offset, sequence=0)
 
     def write(self, pieces: Mapping[int, ProducedRecords], size_bytes: int) -> None:
-        """Write one batch for each of these partitions."""
+        """Write one batch for each of these partitions. Raises the broker's error."""
         self._since = self._since or time.monotonic()
         try:
             bases = self._writer.write(self._target, pieces)
@@ -86,7 +80,7 @@ class TransferTransaction:
             self._waiting[partition] = _Waiting(next_offset)
 
     def commit(self) -> dict[int, Runs]:
-        """Commit what was written, with the progress it makes. Return the runs of each partition."""
+        """Commit the records and their progress. Return the runs of each partition."""
         entries: list[Entry] = []
         moved: dict[int, Runs] = {}
         reached = dict(self.progress)
@@ -109,7 +103,7 @@ class TransferTransaction:
 
 
 def _portions(entries: list[Entry]) -> list[list[Entry]]:
-    """Entries in portions that fit into one batch of the log: by their runs, and at most some hundred."""
+    """Split entries to fit into batches of the log: by their runs, and at most some hundred."""
     portions = defaultdict[int, list[Entry]](list)
     weight = 0
     for entry in entries:

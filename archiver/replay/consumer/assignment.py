@@ -1,7 +1,4 @@
-"""The assigned partitions of a consumer, and whose turn it is.
-
-Partitions take turns batch by batch. At most `parallelism` of them read ahead at a time. Nothing here waits.
-"""
+"""The assigned partitions of a consumer, which take turns by batch. At most `parallelism` read ahead."""
 
 from __future__ import annotations
 
@@ -34,30 +31,23 @@ class Assignment:
         return partition in self._readers
 
     def find(self, partition: PartitionId) -> PartitionReader | None:
-        """Return the reader of a partition, None if it isn't assigned."""
         return self._readers.get(partition)
 
     def add(self, reader: PartitionReader) -> None:
-        """Assign a partition."""
         self._readers[reader.partition_id] = reader
         self._turns.append(reader)
 
     def remove(self, partition: PartitionId) -> None:
-        """Unassign a partition."""
         reader = self._readers.pop(partition)
         self._turns.remove(reader)
         reader.close()
 
     def clear(self) -> None:
-        """Unassign every partition."""
         for partition in list(self._readers):
             self.remove(partition)
 
     def next_ready(self, wanted: Callable[[PartitionReader], bool]) -> PartitionReader | None:
-        """Return the next `wanted` reader that has a batch to give records from; None if all are still reading.
-
-        Starts to read ahead where the parallelism allows it.
-        """
+        """Return the next `wanted` reader with a batch; None if all are still reading. Starts reading ahead."""
         self._read_ahead(wanted)
         for reader in tuple(self._turns):
             if not wanted(reader):

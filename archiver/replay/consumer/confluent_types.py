@@ -1,4 +1,4 @@
-"""Between confluent_kafka's types and ours: partitions, error codes and exceptions, and cluster metadata."""
+"""Conversions from and to confluent_kafka's types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ PartitionId: TypeAlias = tuple[str, int]
 
 
 def partition_id(one: TopicPartition) -> PartitionId:
-    """Return topic and number of a partition."""
     return one.topic, one.partition
 
 
@@ -37,12 +36,11 @@ def check_list(partitions: Any) -> None:
 
 
 def failure(code: int, text: str) -> KafkaException:
-    """Make the exception that confluent_kafka's methods raise."""
+    """Return the exception that confluent_kafka's methods raise."""
     return KafkaException(KafkaError(code, text))
 
 
 def or_invalid(offset: int | None) -> int:
-    """Return the offset, or OFFSET_INVALID, which stands for none."""
     found: int = OFFSET_INVALID if offset is None else offset
     return found
 
