@@ -1,4 +1,4 @@
-"""Fills a topic of one partition with the same batches of orders again and again: gigabytes in a minute."""
+"""Fills a topic of one partition with repeated batches of orders: gigabytes in a minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ WITHOUT_TOPIC_IDS = 12
 
 
 def batches(codec: Codec) -> tuple[bytes, ...]:
-    """Make the orders into batches of 1 MB before compression, as producers send them, from offset 0."""
     encoded = encode_batches(one_partition(DIFFERENT * PARTITIONS), compression=codec)
     return tuple(bytes(8) + bytes(encoded.batch(index)[8:]) for index in range(len(encoded)))
 

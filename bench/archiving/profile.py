@@ -1,7 +1,6 @@
-"""Measures the CPU seconds of a task by stage: wraps functions of the job in the worker that runs it.
+"""CPU seconds of a task by stage, by wrapping functions of the job in its worker.
 
-Seconds are those of the calling thread. A stage inside another counts once. `other` is the rest of the process's time,
-with the threads of Arrow and of the object store's client.
+Seconds are those of the calling thread. A stage inside another counts once. `other` is the rest of the process's time.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ _inside = threading.local()
 
 @cache
 def wrap_stages() -> None:
-    """Wrap the functions of the stages, once in a process."""
     for owner, name, stage in STAGES:
         found = owner.__dict__[name]
         if isinstance(found, classmethod):

@@ -1,4 +1,4 @@
-"""Millions of flights in a topic, archived by the job into two tables: laid out as before, and as new ones are."""
+"""Millions of flights in a topic, archived by the job into two tables: with the former and the present layout."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def produce(stack: Stack, folder: Path, copies: int) -> tuple[str, int]:
-    """Produce every flight so many times within a minute, each time with a key of its own; return topic and records.
+    """Produce copies of every flight within a minute, with different keys; return topic and records.
 
-    Flights go to the partitions in turns of a batch.
+    Partitions alternate by batch.
     """
     message = deploy_schema(folder, 2)
     topic = stack.topic(PARTITIONS, {"retention.ms": "-1"})
