@@ -40,6 +40,8 @@ class GroupBudget:
 
 
 class MemberMemory:
+    """The bytes that members of all groups take, also by owner."""
+
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._groups: dict[str, Mapping[str, int]] = {}

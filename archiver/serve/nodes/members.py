@@ -24,6 +24,8 @@ class NodeAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Node:
+    """A node, with its address for clients."""
+
     node_id: int
     host: str
     port: int

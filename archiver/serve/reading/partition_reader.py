@@ -19,6 +19,8 @@ _Key: TypeAlias = tuple[ServedTopic, int, int, int, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBatches:
+    """Whole batches. `is_missing`: the batches from `next_offset` on aren't in memory yet."""
+
     parts: tuple[memoryview, ...]
     next_offset: int
     is_missing: bool

@@ -65,6 +65,8 @@ class Bucket:
 
 
 class Quotas:
+    """The quotas of a server."""
+
     def __init__(self, quotas: Iterable[Quota] = ()) -> None:
         self._quotas = sorted(quotas, key=lambda each: (each.principal.endswith("*"), -len(each.principal)))
         self._buckets: OrderedDict[Principal, tuple[Bucket | None, Bucket | None]] = OrderedDict()

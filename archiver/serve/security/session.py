@@ -21,6 +21,8 @@ _TOLD_SHARE: Final = 0.9
 
 
 class Shaken(Enum):
+    """The outcome of a SaslHandshake."""
+
     BEGUN = auto()
     UNKNOWN_MECHANISM = auto()
     OUT_OF_PLACE = auto()

@@ -45,6 +45,8 @@ class KnownOffsets:
 
 
 class GroupLag:
+    """Lags by group, topic and partition."""
+
     def __init__(self, known: KnownOffsets, end: Callable[[str, int], int | None]) -> None:
         """`end` returns the offset after the last record of a partition; None if unknown."""
         self._known = known

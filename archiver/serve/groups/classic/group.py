@@ -40,6 +40,8 @@ MOST_BYTES: Final = 4 << 20
 
 
 class ClassicGroup:
+    """A group. Its generation rises with each rebalance."""
+
     def __init__(
         self, group_id: str, *, initial_delay: float = INITIAL_DELAY, member_ids: MemberIds | None = None
     ) -> None:

@@ -17,6 +17,8 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class GroupState(Enum):
+    """The states of a classic group, by Kafka's names."""
+
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"
@@ -135,6 +137,8 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
+    """The answer to a SyncGroup."""
+
     ticket: Ticket
     error: ErrorCode = ErrorCode.none
     protocol_type: str | None = None

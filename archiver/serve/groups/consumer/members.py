@@ -27,6 +27,8 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class ConsumerState(Enum):
+    """The states of a KIP-848 group, by Kafka's names."""
+
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
@@ -34,6 +36,8 @@ class ConsumerState(Enum):
 
 
 class MemberState(Enum):
+    """A member's step on the way to its target."""
+
     STABLE = "stable"
     UNHEARD = "must give up partitions, and has not said that it knows of them"
     UNREVOKED = "must give up partitions, and has not said that it did"

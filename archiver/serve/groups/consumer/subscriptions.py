@@ -23,6 +23,8 @@ _MOST_PATTERNS_OF_OWNER: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
+    """A topic that can be read."""
+
     topic_id: UUID
     partitions: int
 
