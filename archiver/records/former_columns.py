@@ -63,7 +63,7 @@ class ColumnHistory:
             each = self._entries.get(each.parent_id)
 
     def _telling(self, around: LedgerEntry) -> set[int]:
-        """Return the columns that may hold the field in place of `around`: unrecognized fields of a struct, or itself."""
+        """Return the columns that may hold the field instead: unrecognized fields of the struct `around`, or itself."""
         if around.type not in _STRUCTS:
             return {around.field_id}
         inside = self._by_path.get((around.root, (*around.path, UNRECOGNIZED_STEP)), ())

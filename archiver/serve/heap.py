@@ -1,7 +1,6 @@
-"""Make the allocators of a server reuse freed memory and return the rest to the system.
+"""Makes allocators reuse freed memory and return the rest to the system.
 
-Megabyte buffers come and go in several threads. Without this, page faults take as long as decoding, and free pieces
-between used ones add up to gigabytes.
+Without it, page faults take as long as decoding, and fragmentation adds up to gigabytes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _HEAPS: Final = 2
 
 
 def share_one_allocator() -> None:
-    """Use the C library's allocator in Arrow, with few arenas. Call this before Arrow is loaded.
+    """Use malloc in Arrow, with few arenas. Call this before Arrow is loaded.
 
     Blocks of 16 MiB or more are returned at once. A given `ARROW_DEFAULT_MEMORY_POOL` is kept.
     """
@@ -43,6 +42,6 @@ def give_freed_memory_back() -> None:
 
 
 def leave_out_of_collections() -> None:
-    """Exempt all current objects from garbage collection: most live as long as the process."""
+    """Exempt all current objects from garbage collection."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Several processes as one server. Each is a node with its port, and is restarted when it dies; all end together."""
+"""Several processes as one server. Each is a node with its port, and is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ _HIGHEST_PORT: Final = 0xFFFF
 
 
 def share(config: Config, index: int, count: int) -> Mapping[str, str]:
-    """Return environment variables that replace configuration keys in one of `count` processes.
-
-    Memory is divided; ports and node ids are numbered.
-    """
+    """Return environment variables for one of `count` processes: divided memory, numbered ports and node ids."""
     serve = config.serve
     keys = {
         "ARCHIVER__SERVE__LISTEN": shifted(serve.listen, index, "serve.listen"),
@@ -50,7 +47,7 @@ def share(config: Config, index: int, count: int) -> Mapping[str, str]:
 
 
 def shifted(address: str, by: int, key: str) -> str:
-    """Return HOST:PORT with a port `by` higher; port 0 (any free port) stays. Raises ConfigError above 65535."""
+    """Return HOST:PORT with a port `by` higher, except port 0. Raises ConfigError above 65535."""
     host, _, port = address.rpartition(":")
     if int(port) == 0:
         return address
@@ -61,8 +58,6 @@ def shifted(address: str, by: int, key: str) -> str:
 
 @dataclass(slots=True)
 class _Slot:
-    """A process, or the time of its next start."""
-
     process: BaseProcess | None = None
     began: float = 0.0
     delay: float = _FIRST_DELAY
@@ -82,7 +77,7 @@ class Processes:
         first_delay: float = _FIRST_DELAY,
         grace: float = _GRACE_SECONDS,
     ) -> None:
-        """If a first start exits with the code `gives_up`, all end: other starts would fail too."""
+        """If a first start exits with the code `gives_up`, all end."""
         self._work = work
         self._args = args
         self._gives_up = gives_up
@@ -125,7 +120,6 @@ class Processes:
                 slot.starts += 1
 
     def _look(self) -> bool:
-        """Handle processes that ended. True if all must end."""
         now = time.monotonic()
         for number, slot in enumerate(self._slots):
             process = slot.process

@@ -1,4 +1,4 @@
-"""Consumer groups: members, assignments and committed offsets, independent of archives and of the wire format."""
+"""Consumer groups: members, assignments and committed offsets."""
 
 from archiver.serve.groups.budgets import GroupBudget, MemberMemory
 from archiver.serve.groups.classic import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing

@@ -1,4 +1,4 @@
-"""Limits on the group memory and registry space of one client and of all clients."""
+"""Limits on the memory and registry space of groups, per client and in total."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUP_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBudget:
-    """Limits of `owner`: a principal, or the address of an anonymous client.
+    """Limits of `owner`, a principal or an anonymous client's address.
 
     `groups` and `member_bytes` count per node, `offset_groups` and `offset_bytes` per cluster.
     """
@@ -40,7 +40,7 @@ class GroupBudget:
 
 
 class MemberMemory:
-    """The bytes that members of all groups take, also by owner."""
+    """The bytes of all members, also by owner."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -74,5 +74,4 @@ class MemberMemory:
         return size > 0 and self.bytes + size > self._most_bytes
 
     def is_over(self, budget: GroupBudget, size: int) -> bool:
-        """Return whether this many bytes more exceed the owner's budget."""
         return size > 0 and self._owners[budget.owner] + size > budget.member_bytes

@@ -1,7 +1,6 @@
 """All groups of a server, with the clock and the waiting requests.
 
-A group keeps one protocol while it has members. Members live in memory: after a restart they join again. Time stops
-while members can't be heard, so a slow server expires no session.
+A group keeps one protocol while it has members, which live in memory: after a restart they join again.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _WITH_MEMBER_EPOCHS: Final = 9
 
 
 def is_group_id(group_id: str) -> bool:
-    """Return whether the registry can store this group id."""
+    """Whether the registry can store this group id."""
     return 0 < len(group_id.encode()) <= _MOST_ID_BYTES and "\0" not in group_id
 
 
@@ -112,7 +111,6 @@ class Coordinator:
         return joined
 
     def may_join(self, group_id: str, member_id: str) -> bool:
-        """Return whether this member id was issued for the group."""
         return self._member_ids.holds(group_id, member_id, self._now())
 
     async def sync(self, group_id: str, asked: Syncing) -> Synced:
@@ -130,7 +128,6 @@ class Coordinator:
         return synced
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Handle Heartbeat of a classic member."""
         group = self.classic(group_id)
         if group is None:
             return ErrorCode.unknown_member_id
@@ -147,7 +144,6 @@ class Coordinator:
         return error
 
     def beat(self, group_id: str, beat: Beat, topics: Topics) -> Beaten:
-        """Handle ConsumerGroupHeartbeat. The first one creates the group."""
         if not is_group_id(group_id):
             return Beaten(
                 error=ErrorCode.invalid_group_id,
@@ -217,9 +213,9 @@ class Coordinator:
     def asking(
         self, group_id: str, member_id: str, instance_id: str | None = None, generation: int | None = None
     ) -> Iterator[None]:
-        """Keep a member's session open while its request is handled, and reset it afterwards.
+        """Keep the session of a known member open while its request is handled, and reset it afterwards.
 
-        Applies only to members that the group has in this generation. None: any generation.
+        `generation` None: any.
         """
         before = self._groups.get(group_id)
         if before is None or (generation is not None and not before.knows(member_id, instance_id, generation)):
@@ -240,7 +236,7 @@ class Coordinator:
                 group.seen(self._now(), member_id)
 
     def forget(self, group_id: str) -> None:
-        """Drop a group that another node coordinates. Waiting requests are answered NOT_COORDINATOR."""
+        """Drop a moved group. Waiting requests are answered NOT_COORDINATOR."""
         self._groups.pop(group_id, None)
         self._memory.drop(group_id)
         timer = self._timers.pop(group_id, None)
@@ -248,7 +244,6 @@ class Coordinator:
             timer.cancel()
 
     def close(self) -> None:
-        """Drop all groups and their waiting requests."""
         self._time.close()
         for timer in self._timers.values():
             timer.cancel()
@@ -269,7 +264,6 @@ class Coordinator:
         return ticket, answer
 
     def _reply(self, group: ClassicGroup, replies: Iterable[Reply]) -> None:
-        """Answer waiting requests and schedule the group's next tick."""
         for reply in replies:
             answer = self._waiting.get(reply.ticket)
             if answer is not None and not answer.done():

@@ -1,4 +1,4 @@
-"""A clock that stops while the event loop is blocked or the server may not answer, so no session expires then."""
+"""A clock that stops while the event loop is blocked or the server may not answer: no session expires then."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ _LATE: Final = 0.25
 
 
 class HeardTime:
-    """A clock in seconds. Use it from one event loop; it starts watching the loop at the first call of `now`."""
+    """A clock in seconds, for one event loop. It starts watching the loop at the first call of `now`."""
 
     def __init__(self, hears: Callable[[], bool] = lambda: True) -> None:
-        """`hears`: whether members' requests are answered now."""
         self._hears = hears
         self._deaf = 0.0
         self._last = float("-inf")
@@ -23,7 +22,6 @@ class HeardTime:
         self._timer: asyncio.TimerHandle | None = None
 
     def now(self) -> float:
-        """Return the seconds in which members were heard, from an arbitrary start."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._due is None:

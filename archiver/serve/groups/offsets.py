@@ -1,4 +1,4 @@
-"""Committed offsets of groups, stored in the registry: they outlive the server and its members."""
+"""Committed offsets of groups in the registry."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ class GroupOffsetStore(Protocol):
     def load(self, group_id: str) -> CommittedOffsets: ...
 
     def delete(self, group_id: str, partitions: Collection[tuple[str, int]] | None = None) -> int:
-        """Delete a group's offsets, or only those of some partitions. Return how many were deleted."""
+        """Delete all offsets of a group, or some partitions'. Return how many were deleted."""
 
     def groups(self) -> tuple[str, ...]: ...
 
     def use(self, groups: Collection[str]) -> None: ...
 
     def expired(self, age: float) -> tuple[str, ...]:
-        """Return the groups with offsets that had no members and no commit for `age` seconds."""
+        """Return groups with offsets but without members and commits for `age` seconds."""
 
-    def expire(self, group_id: str, age: float) -> int:
-        """Delete the offsets of such a group; return how many were deleted."""
+    def expire(self, group_id: str, age: float) -> int: ...
 
 
 class RegistryOffsets:
-    """Offsets of one cluster's groups in the registry, read without a claim. Connects on first use."""
+    """Offsets of one cluster's groups, read without a claim. Connects on first use."""
 
     def __init__(self, dsn: str, cluster_id: str, *, answers_within: float) -> None:
         """A call fails after `answers_within` seconds without an answer."""
@@ -56,7 +55,6 @@ class RegistryOffsets:
         self._opened().group_offsets.use(self._cluster_id, groups)
 
     def expired(self, age: float) -> tuple[str, ...]:
-        """Return the groups with offsets that had no members and no commit for `age` seconds."""
         return self._opened().group_offsets.expired(self._cluster_id, age=timedelta(seconds=age))
 
     def close(self) -> None:

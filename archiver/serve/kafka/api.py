@@ -12,13 +12,13 @@ from archiver.wire.api_keys import ApiKey
 class Api:
     """An API with its first and last version, its handler, and the guard that authorizes its requests.
 
-    - connections: `waits` for other clients, so the request's memory is released first; `before_login` is allowed
-      before authentication
+    - connections: `waits` for other clients, so the request's memory is released first; `before_login`: allowed before
+      authentication
     - quotas: `is_timely` requests are never throttled
     - groups: `of_groups` goes to the group's coordinator; `of_members` needs only members, `of_offsets` only offsets;
-      `is_slow` waits for the registry; `is_kept` finishes even if the client or the node goes; `ends_groups` applies
-      only to groups with members or offsets
-    - start: `of_readers` is needed before a client's first record, and is loaded ahead
+      `is_slow` waits for the registry; `is_kept` finishes even if client or node goes; `ends_groups` only applies to
+      groups with members or offsets
+    - start: `of_readers` is loaded ahead, for a client's first record
     """
 
     key: ApiKey

@@ -233,7 +233,6 @@ BEFORE_AUTHENTICATION: Final = frozenset(api.key for api in APIS.values() if api
 
 
 def load_for_readers() -> None:
-    """Load the code for reading clients' requests, so that the first requests don't wait for it."""
     for api in APIS.values():
         for version in range(api.least, api.most + 1) if api.of_readers else ():
             reader_of(request_kind(api.key, version))
@@ -241,7 +240,7 @@ def load_for_readers() -> None:
 
 
 def api_of(head: RequestHead) -> Api | None:
-    """Return the API of a request; None if the API or its version is unknown."""
+    """Return the API of a request; None if API or version is unknown."""
     api = APIS.get(head.api_key)
     return api if api is not None and api.knows(head.version) else None
 
@@ -249,7 +248,7 @@ def api_of(head: RequestHead) -> Api | None:
 async def respond(
     service: Service, api: Api, head: RequestHead, request: Request
 ) -> tuple[list[bytes | memoryview], float]:
-    """Answer a request: the response's header and body, and the seconds to throttle its client."""
+    """Answer a request: header and body, and the seconds to throttle its client."""
     began = time.perf_counter()
     values_or_parts = await _found(service, api, without_repeats(request))
     body = values_or_parts if isinstance(values_or_parts, list) else [await _encoded(request, head, values_or_parts)]
@@ -327,7 +326,7 @@ def _summary(
 
 
 def fallback(head: RequestHead) -> list[bytes | memoryview] | None:
-    """Answer an ApiVersions request of a version that is too new; None for any other API."""
+    """Answer an ApiVersions request of a version that is too new; None for other APIs."""
     if head.api_key != ApiKey.API_VERSIONS:
         return None
     versions = _known_versions(ErrorCode.unsupported_version)

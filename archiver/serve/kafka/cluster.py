@@ -117,7 +117,6 @@ def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
 
 
 def _coordinating(service: Service, key: str) -> Members | None:
-    """Return the nodes that share coordination; without the registry, the other nodes, which may have it."""
     cluster = service.cluster
     return cluster.others if cluster.standing(key) is GroupStanding.UNKNOWN else cluster.told
 
@@ -127,7 +126,6 @@ def _broker(node: Node) -> dict[str, Any]:
 
 
 def _controller(members: Members) -> int:
-    """Return the node shown as the controller: the same on all nodes."""
     return members.nodes[0].node_id
 
 
@@ -148,7 +146,6 @@ async def _named(service: Service, name: str) -> ServedTopic | Values:
 
 
 def _about_to_be_read(topic: ServedTopic) -> ServedTopic:
-    """Start loading the beginnings of partitions, which a client's first fetch needs."""
     topic.learn_begins()
     return topic
 

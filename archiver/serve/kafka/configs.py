@@ -1,7 +1,4 @@
-"""DescribeConfigs, for MirrorMaker and admin tools, and client telemetry.
-
-No client metrics are collected; Java clients log complaints if these APIs are missing.
-"""
+"""DescribeConfigs and client telemetry, whose metrics are dropped; without it Java clients log complaints."""
 
 from __future__ import annotations
 
@@ -50,7 +47,6 @@ async def no_subscription(_service: Service, request: Request) -> Values:
 
 
 async def pushed(_service: Service, _request: Request) -> Values:
-    """Handle PushTelemetry: the metrics are dropped."""
     return {"error_code": ErrorCode.none}
 
 

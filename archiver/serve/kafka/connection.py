@@ -30,12 +30,11 @@ _READ_AT_ONCE: Final = 8 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Limits of a client. `frame_seconds` applies to a part: 64 KiB of a request or 256 KiB of an answer.
+    """Limits of a client. `frame_seconds` applies to 64 KiB of a request or 256 KiB of an answer.
 
-    A whole request must arrive at 128 KiB a second. An answer that takes memory must be taken at
-    `answer_bytes_per_second`; other answers wait for room for at most `answer_seconds`, and requests wait for long work
-    for at most `long_work_seconds`. `handshake_seconds` bounds the time before authentication, `half_closed_seconds`
-    the work for a client that closed its half of the connection.
+    A whole request must arrive at 128 KiB a second. Answers that take memory must be taken at
+    `answer_bytes_per_second`; other answers wait for room for at most `answer_seconds`. `handshake_seconds` bounds the
+    time before authentication, `half_closed_seconds` the work for a client that closed its half.
     """
 
     most_request_bytes: int
@@ -52,8 +51,6 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionResources:
-    """Resources that all connections of a server share."""
-
     limits: ConnectionLimits
     memory: RequestMemory
     answers: RequestMemory
@@ -108,8 +105,7 @@ class Connection:
     def end_after_answer(self) -> bool:
         """End the connection once its client has its answer. False if it can be closed at once.
 
-        Only commits and deletions are waited for if the answer takes many turns. True if the connection is ending
-        already: written bytes may still be in flight.
+        If the answer takes many turns, only commits and deletions are waited for.
         """
         was_ending, self._is_ending = self._is_ending, True
         if self._turns.is_long_work and not (self._is_writing or self._is_kept):
@@ -151,7 +147,6 @@ class Connection:
             await self._end()
 
     async def _log_in(self) -> None:
-        """Answer the requests before authentication. Raises BadRequest after too many of them."""
         login, most = self._client.login, self._limits.most_unauthenticated_requests
         for _ in range(most):
             if login.access is not None or not await self._next():
@@ -160,7 +155,6 @@ class Connection:
             raise BadRequest("the client sent too many requests before it showed who it is", most=most)
 
     def _client_ended(self, serving: asyncio.Task[None], is_broken: bool) -> None:
-        """Cancel the work for a disconnected client. A client that closed its half has some time to take answers."""
         if is_broken:
             serving.cancel()
         elif not self._has_client_ended:
@@ -168,7 +162,6 @@ class Connection:
             asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, serving.cancel)
 
     async def _next(self) -> bool:
-        """Answer the next request. False if there is none, or none may follow."""
         with self._memory.hold(self._turns.name) as held:
             frame = await self._frame(held)
             if frame is None:
@@ -188,10 +181,7 @@ class Connection:
         return not self._client.login.is_over
 
     async def _write(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Write an answer. A long one waits for room in the memory of answers.
-
-        Raises TimeoutError if there is no room in time, or the client doesn't take the answer in time.
-        """
+        """Write an answer when there is room for it. Raises TimeoutError."""
         seconds = self._limits.answer_seconds
         late, self._late = self._late, "there was no room for its answer in time"
         self._turns.end_long_work()
@@ -267,7 +257,6 @@ class Connection:
                 return parts, 0.0
 
     async def _end(self) -> None:
-        """Close the connection after flushing, if the client takes the bytes."""
         self._turns.end()
         self._client.sessions.close()
         if self._is_ending and not (self._is_answering or self._is_writing):

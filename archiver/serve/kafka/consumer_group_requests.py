@@ -54,7 +54,6 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
 
 
 async def consumer_group_describe(service: Service, request: Request) -> Values:
-    """Handle ConsumerGroupDescribe. For classic groups, tools use DescribeGroups."""
     names = names_by_id(service.topics)
     return {
         "groups": [_described(service, group_id, names) async for group_id in request.in_turns(request.body.group_ids)]
@@ -62,7 +61,6 @@ async def consumer_group_describe(service: Service, request: Request) -> Values:
 
 
 def _pattern(service: Service, body: Any, topics: Topics) -> str | None:
-    """Return the pattern to match: the heartbeat's, or its member's if the topics have changed since the last match."""
     pattern: str | None = getattr(body, "subscribed_topic_regex", None)
     group = service.coordinator.consumer(body.group_id)
     member = None if group is None else group.members.get(body.member_id)

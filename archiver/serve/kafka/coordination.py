@@ -1,7 +1,6 @@
-"""Route requests about groups: only the coordinator of a group answers them.
+"""Routes requests about groups to the coordinator's answers.
 
-For a request with several groups, this node answers for its groups; the remaining ones get the error that makes clients
-look for their coordinator.
+For other groups of a request, this node returns the error that makes clients look for their coordinator.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ _OVER_BUDGET: Final = "the principal has begun as many groups as it may: stop me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Several:
-    """The names of a request's groups field and the answer's field, and a template for entries of the answer."""
-
     asked: str
     answered: str
     entry: Values
@@ -91,13 +88,11 @@ _SINGLE: Final[Mapping[int, Values]] = {
 
 
 async def coordinated(api: Api, service: Service, request: Request) -> Answer:
-    """Answer a request about groups for the groups that this node coordinates."""
     with _asking(api, service, request):
         return await _routed(api, service, request)
 
 
 def _asking(api: Api, service: Service, request: Request) -> AbstractContextManager[object]:
-    """Keep members' sessions open while their request is handled. OffsetFetch needn't name its member."""
     group_id, member_id = getattr(request.body, "group_id", ""), getattr(request.body, "member_id", "")
     if not api.is_slow:
         group = service.coordinator.groups.get(group_id)
@@ -131,7 +126,6 @@ async def _routed(api: Api, service: Service, request: Request) -> Answer:
 
 
 async def _by_coordinator(service: Service, request: Request, api: Api, group_id: str) -> Answer | ErrorCode:
-    """Answer a request about one group as its coordinator; return an error if this node isn't that."""
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
     if request.api_key == ApiKey.OFFSET_COMMIT:
@@ -235,7 +229,6 @@ def _told(answer: Answer, several: _Several) -> Sequence[Any]:
 
 
 async def _listed(service: Service, request: Request, api: Api) -> Answer:
-    """Handle ListGroups: each node lists its groups; clients send it to all nodes."""
     if not service.cluster.is_leased:
         return {"error_code": ErrorCode.coordinator_not_available, "groups": ()}
     listed = await api.handler(service, request)

@@ -1,7 +1,6 @@
-"""Detect disconnected clients whose bytes aren't all read yet.
+"""Detects disconnected clients whose bytes aren't all read yet, with epoll (EPOLLRDHUP, EPOLLHUP).
 
-asyncio stops reading when its buffer is full, and then sees neither EOF nor a reset; epoll (EPOLLRDHUP, EPOLLHUP) does.
-On systems without epoll, such clients are noticed when the rest is read.
+asyncio stops reading when its buffer is full, and then sees neither EOF nor a reset.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _MOST_EVENTS: Final = 1024
 
 
 class Departures:
-    """Watches the sockets of connections. Use and `close` it in one event loop."""
+    """Watches sockets. Use and `close` it in one event loop."""
 
     def __init__(self) -> None:
         self._ended: dict[int, Ended] = {}
@@ -28,7 +27,7 @@ class Departures:
         self._is_watching = False
 
     def watch(self, socket: int, ended: Ended) -> None:
-        """Call `ended` when the client closes its half of the socket, and again when the connection breaks."""
+        """Call `ended` when the client closes its half, and again when the connection breaks."""
         if self._epoll is None:
             return
         if not self._is_watching:
@@ -38,7 +37,7 @@ class Departures:
         self._epoll.register(socket, select.EPOLLRDHUP | select.EPOLLONESHOT)
 
     def forget(self, socket: int, ended: Ended) -> None:
-        """Stop watching a socket, unless its number already belongs to another client."""
+        """Stop watching a socket, unless its number belongs to another client now."""
         if self._epoll is not None and self._ended.get(socket) is ended:
             del self._ended[socket]
             with suppress(OSError):  # it is closed

@@ -65,7 +65,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str, key: str) -> Address:
-        """Parse HOST:PORT. Raises ConfigError, which names `key`, if it is malformed."""
+        """Parse HOST:PORT. Raises ConfigError, which names `key`."""
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 0xFFFF:  # noqa: PLR2004 - the highest port
             raise ConfigError(f"{text!r} is no address: write HOST:PORT, such as 127.0.0.1:9192", key=key)
@@ -79,7 +79,7 @@ class Address:
 
     @property
     def is_any(self) -> bool:
-        """Return whether this is a wildcard address, to which clients can't connect."""
+        """Whether this is a wildcard address, to which clients can't connect."""
         with suppress(ValueError):
             return ipaddress.ip_address(self.host).is_unspecified
         return False
@@ -110,7 +110,7 @@ class Endpoint:
     async def run(self, stop: asyncio.Event, ready: Callable[[Listening], None] = lambda _: None) -> None:
         """Serve until `stop` is set; `ready` is called once clients are accepted.
 
-        Raises the catalog's errors if topics can't be listed at the start. Later the catalog may be unavailable.
+        Raises the catalog's errors if topics can't be listed at the start.
         """
         section = self._section
         spilled = self._spilled()
@@ -209,7 +209,6 @@ class Endpoint:
         )
 
     def _spilled(self) -> SpilledChunks | None:
-        """Return the disk space for slow readers. Raises ConfigError if a configured folder can't be used."""
         size, named = self._section.disk_cache, self._section.disk_cache_folder
         if not size:
             return None
@@ -243,14 +242,12 @@ class Endpoint:
 
 
 async def _give_memory_back(workers: Workers) -> None:
-    """Return free memory to the system periodically, for ever."""
     while True:
         await asyncio.sleep(heap.GIVEN_BACK_EVERY)
         await workers.lookup(heap.give_freed_memory_back)
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Wait for the first to end, and raise its error."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

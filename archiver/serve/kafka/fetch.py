@@ -1,7 +1,7 @@
-"""Fetch: return batches from the requested offsets, or wait for them.
+"""Fetch: returns batches from the requested offsets, or waits for them.
 
-Batches in memory are sent at once; partitions that are being decoded follow with the next request. A client beyond the
-end waits, because another node may have a newer snapshot: OFFSET_OUT_OF_RANGE would skip or repeat records.
+Batches in memory are sent at once; the next request gets what is being decoded. A client beyond the end waits, because
+another node may have a newer snapshot: OFFSET_OUT_OF_RANGE would skip or repeat records.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ _MOVES_AFTER: Final = 10.0
 
 @dataclass(slots=True)
 class _Source:
-    """A partition of a request and its state."""
-
     key: PartitionKey
     position: FetchPosition
     topic: ServedTopic | None
@@ -76,8 +74,6 @@ class _Source:
 
 
 class _Looks:
-    """Refreshes tables for one request, at most once per topic."""
-
     def __init__(self) -> None:
         self._done: set[ServedTopic] = set()
 
@@ -87,7 +83,6 @@ class _Looks:
             await topic.caught_up()
 
     async def if_due(self, topic: ServedTopic) -> None:
-        """Refresh if the last refresh is older than the interval."""
         if topic not in self._done:
             await topic.fresh()
 
@@ -105,12 +100,11 @@ class _Round:
 
     @property
     def leaves_more(self) -> bool:
-        """Return whether the round leaves out records. If not, a short answer says nothing about the client's pace."""
+        """Whether the round leaves out records; if not, a short answer doesn't show the client's pace."""
         return any(source.may_have_records(offset) for source, offset in (*self.missing, *self.following))
 
 
 async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
-    """Answer a Fetch request with a packed body."""
     body = request.body
     by_id = request.version >= fetch_response.BY_ID
     pace, clock = request.client.pace, asyncio.get_running_loop().time
@@ -182,8 +176,6 @@ def _named(topic: Any) -> str | UUID | None:
 
 
 class _Topics:
-    """The topics of a request. Each is looked up once, and only if the client may read it."""
-
     def __init__(self, service: Service, access: Access) -> None:
         self._service = service
         self._access = access
@@ -226,7 +218,6 @@ async def _sources(service: Service, request: Request, begun: SessionFetch, topi
 
 
 async def _looked_up(service: Service, source: _Source, topic: ServedTopic, looks: _Looks) -> ErrorCode:
-    """Find the log start of a partition, and whether this node can answer for it."""
     partition, offset = source.partition, source.position.offset
     if partition >= topic.partitions and service.cluster.may_lag:
         await looks.now(topic)
@@ -254,7 +245,6 @@ def _leads(service: Service, topic: ServedTopic, partition: int) -> bool:
 
 
 async def _gathered(service: Service, request: Request, sources: list[_Source], *, is_slow: bool | None) -> _Round:
-    """Collect batches until they reach `min_bytes` or `max_wait` is over."""
     loop = asyncio.get_running_loop()
     body = request.body
     budget = min(max(body.max_bytes, 0), service.most_response_bytes())
@@ -290,7 +280,7 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
 
 
 async def _until_recent(topics: Collection[ServedTopic]) -> None:
-    """Wait for a refresh of each table that is older than `refresh`: its records may have been removed."""
+    """Wait for a refresh of tables older than `refresh`: their records may have been removed."""
     if old := [topic for topic in topics if topic.is_old]:
         await asyncio.gather(*(topic.recent() for topic in old))
 
@@ -330,12 +320,10 @@ def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None
 
 
 def _counts_as_slow(source: _Source, is_slow: bool | None) -> bool:
-    """Return whether a reader is slow. If its pace is unknown, it counts as slow when many clients read."""
     return source.topic is not None and source.topic.is_crowded if is_slow is None else is_slow
 
 
 def _looks(sources: list[_Source]) -> set[asyncio.Future[Any]]:
-    """Return the next refresh of each requested topic."""
     return {source.topic.next_look() for source in sources if source.topic is not None}
 
 

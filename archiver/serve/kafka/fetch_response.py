@@ -1,7 +1,7 @@
 """The Fetch response, packed by hand: batches go to the socket without a copy.
 
 Versions 4 to 18. Sessions from 7 on, log start from 5, preferred replica from 11, varint lengths and tags from 12,
-topic ids from 13. The fields of a partition are the same in all.
+topic ids from 13.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def packed(
 
 
 def throttled(body: list[bytes | memoryview], millis: int) -> list[bytes | memoryview]:
-    """Return the same body with this throttle time, which is the first field of every version."""
+    """Return the body with this throttle time, the first field of every version."""
     return [_INT32.pack(millis) + body[0][_INT32.size :], *body[1:]]
 
 
@@ -87,7 +87,6 @@ def _topic(version: int, topic: str | UUID | None) -> bytes:
 
 
 def _count(version: int, count: int) -> bytes:
-    """Pack the length of an array; -1 for null."""
     return _varint(count + 1) if version >= _FLEXIBLE else _INT32.pack(count)
 
 

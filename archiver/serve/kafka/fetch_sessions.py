@@ -1,6 +1,6 @@
-"""Fetch sessions (KIP-227): the server remembers what a client fetches, and the client sends only changes. No I/O.
+"""Fetch sessions (KIP-227), without I/O. A session ends with its connection.
 
-A session ends with its connection. Without a free slot, or if a topic can't be read, requests are sessionless.
+Without a free slot, or if a topic can't be read, requests are sessionless.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_SESSION: Final = 0
 
 @dataclass(slots=True)
 class FetchPosition:
-    """A partition's fetch position, and the high watermark and log start last `sent`."""
+    """A fetch position, and the high watermark and log start last `sent`."""
 
     offset: int
     max_bytes: int
@@ -66,10 +66,7 @@ class SessionFetch:
         return self.session.number if self.session else _NO_SESSION
 
     def includes(self, key: PartitionKey, state: tuple[int, int], *, has_news: bool) -> bool:
-        """Return whether the answer includes a partition; `state` is its high watermark and log start.
-
-        `has_news`: it has records or an error.
-        """
+        """Whether the answer includes a partition; `state` is its high watermark and log start."""
         position = self.partitions[key]
         sent = has_news or not self.is_incremental or position.sent != state
         if self.session is not None:
@@ -87,7 +84,7 @@ class _SessionSlot:
 
 
 class SessionSlots:
-    """Bounds the sessions of all connections, and their partitions. Use it from one event loop."""
+    """Bounds sessions and their partitions over all connections. Use it from one event loop."""
 
     def __init__(
         self,
@@ -109,7 +106,6 @@ class SessionSlots:
         return len(self._slots)
 
     def keep(self, owner: FetchSessions, session: FetchSession) -> bool:
-        """Add or touch a session. False if there is no room."""
         self.drop(session.number)
         size, now = len(session.partitions), self._clock()
         while self._slots and not self._has_room(size):
@@ -145,7 +141,6 @@ class FetchSessions:
     """The session of one connection: beginning another one ends it."""
 
     def __init__(self, slots: SessionSlots | None = None, payer: str = "") -> None:
-        """`slots` are shared by all connections. `payer` is the client whose share this connection uses."""
         self._slots = slots or SessionSlots()
         self._session: FetchSession | None = None
         self.payer = payer
@@ -160,10 +155,7 @@ class FetchSessions:
         forgotten: Iterable[PartitionKey] = (),
         is_kept: bool = True,
     ) -> SessionFetch | ErrorCode:
-        """Return the partitions to fetch for a request, or an error.
-
-        `is_kept`: all topics can be read. Otherwise the partitions aren't remembered.
-        """
+        """Return the partitions to fetch, or an error. Without `is_kept`, they aren't remembered."""
         if epoch in (INITIAL, FINAL):
             self.forget(session_id)
             if epoch == FINAL or not positions or len(positions) > _MOST_PARTITIONS or not is_kept:
@@ -187,7 +179,6 @@ class FetchSessions:
         return SessionFetch(partitions=session.partitions, session=session, is_incremental=True)
 
     def forget(self, session_id: int) -> None:
-        """End the session with this id, if it is this connection's."""
         if self._session is not None and self._session.number == session_id:
             self.close()
 

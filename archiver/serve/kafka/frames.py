@@ -1,4 +1,4 @@
-"""Frames on a connection: requests read within limits, answers written part by part."""
+"""Frames: requests read within limits, answers written in parts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ LEAST_BYTES: Final = _HEAD.size
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The leading fields of every request."""
-
     api_key: int
     version: int
     correlation_id: int
@@ -43,7 +41,7 @@ class RequestHead:
 async def read_size(
     reader: asyncio.StreamReader, least_bytes: int, most_bytes: int, *, idle_seconds: float
 ) -> int | None:
-    """Read the length of the next frame; None if the client closed the connection between frames, or was idle.
+    """Read the length of the next frame; None if the client is idle or gone.
 
     Raises BadRequest if the length is out of bounds.
     """
@@ -64,10 +62,9 @@ async def read_size(
 async def read_rest(
     reader: asyncio.StreamReader, size: int, *, part_seconds: float, grow: Callable[[int], Awaitable[None]]
 ) -> bytes:
-    """Read a frame of this length, in parts. `grow` waits for memory for the received part of a large frame.
+    """Read a frame of this length. `grow` waits for memory for a large one.
 
-    Raises BadRequest if the frame ends early, a part takes too long, or the whole arrives at less than 128 KiB a
-    second. Time spent in `grow` doesn't count.
+    Raises BadRequest if it ends early, or a part or the whole is too slow; time spent in `grow` doesn't count.
     """
     parts: list[bytes] = []
     clock = asyncio.get_running_loop().time
@@ -113,7 +110,7 @@ def request_of(head: RequestHead, frame: bytes, client: Client) -> Request:
 
 
 def response_head(head: RequestHead) -> bytes:
-    """Return the header of a response. ApiVersions has no tags, because the client hasn't negotiated a version yet."""
+    """Return the header. ApiVersions has no tags, because the client hasn't negotiated a version yet."""
     number = struct.pack(">i", head.correlation_id)
     is_flexible = response_kind(head.api_key, head.version).__header_schema__.__flexible__
     return number + b"\0" if is_flexible and head.api_key != ApiKey.API_VERSIONS else number
@@ -122,10 +119,7 @@ def response_head(head: RequestHead) -> bytes:
 async def write_frame(
     writer: asyncio.StreamWriter, parts: Sequence[bytes | memoryview], *, slice_seconds: float
 ) -> None:
-    """Write a frame: at once as much as the socket takes, the rest slice by slice.
-
-    At most one slice is copied or encrypted for a slow client. Raises TimeoutError if a slice isn't taken in time.
-    """
+    """Write a frame, slice by slice if the socket is full. Raises TimeoutError if a slice isn't taken in time."""
     transport = writer.transport
     frame = _unsent(transport, [_LENGTH.pack(sum(map(len, parts))), *parts])
     for part in _slices(frame):
@@ -136,10 +130,7 @@ async def write_frame(
 
 
 def _unsent(transport: asyncio.WriteTransport, parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Send in one call, without a copy, as much as the socket takes; return the rest.
-
-    Nothing is sent if the connection is encrypted, or earlier bytes wait.
-    """
+    """Send what the socket takes at once, without a copy; return the rest."""
     plain = transport.get_extra_info("socket")
     is_encrypted = transport.get_extra_info("sslcontext") is not None
     if plain is None or is_encrypted or transport.is_closing() or transport.get_write_buffer_size():
@@ -156,7 +147,6 @@ def _unsent(transport: asyncio.WriteTransport, parts: list[bytes | memoryview]) 
 
 
 def _slices(parts: Sequence[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """Slice the parts of a frame. Short parts are joined with what follows."""
     short = b""
     for part in parts:
         if len(short) + len(part) <= _JOINED_BYTES:

@@ -1,7 +1,4 @@
-"""DescribeGroups, ListGroups and DeleteGroups, for groups of both protocols.
-
-A group without members is listed as a classic one: it has only offsets, and either protocol may continue.
-"""
+"""DescribeGroups, ListGroups and DeleteGroups. A group without members is listed as a classic one."""
 
 from __future__ import annotations
 
@@ -52,7 +49,6 @@ async def list_groups(service: Service, request: Request) -> Values:
 
 
 async def delete_groups(service: Service, request: Request) -> Values:
-    """Delete the offsets of groups without members."""
     return {
         "results": [
             {"group_id": group_id, "error_code": await _deleted(service, group_id)}

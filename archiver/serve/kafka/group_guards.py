@@ -1,4 +1,4 @@
-"""The permissions that requests about groups need. As in `guards`, a hidden group is answered like a missing one."""
+"""The permissions for requests about groups. A hidden group is answered like a missing one."""
 
 from __future__ import annotations
 
@@ -205,7 +205,6 @@ def _unfetched(topic: Any, error: ErrorCode = ErrorCode.topic_authorization_fail
 
 
 async def _fetchable(service: Service, request: Request, topics: Any) -> tuple[Any, list[Any]]:
-    """Return the topics whose offsets the principal may fetch, and the refused ones. None means all, and stays None."""
     return (None, []) if topics is None else await split(service, request, topics, Operation.DESCRIBE)
 
 

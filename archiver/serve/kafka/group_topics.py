@@ -1,4 +1,4 @@
-"""The topics that groups assign, in one mapping for all groups, refreshed periodically."""
+"""The topics that groups assign, refreshed periodically."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Matching:
 
 
 class GroupTopics:
-    """Archived topics as groups see them. The mapping is the same object until something changes."""
+    """Archived topics. The mapping is the same object until something changes."""
 
     def __init__(self) -> None:
         self._topics = MatchedTopics({})
@@ -37,7 +37,6 @@ class GroupTopics:
         self._being_matched: dict[str, _Matching] = {}
 
     async def known(self, served: ServedTopics, names: Collection[str]) -> Topics:
-        """Return the readable topics. Topics with these names are opened if necessary."""
         now = asyncio.get_running_loop().time()
         unopened = [name for name in names if name not in self._topics]
         if not unopened and now - self._looked_at < _LOOK_SECONDS:
@@ -56,9 +55,9 @@ class GroupTopics:
         return self._topics
 
     async def matching(self, pattern: str, turns: ClientTurns) -> Topics:
-        """Return the topics once the pattern is matched. A pattern is compiled once, in a thread.
+        """Return the topics once the pattern is matched, in a thread. Raises TimeoutError.
 
-        Compiling is cancelled if all waiting requests are gone. Raises TimeoutError if its turn doesn't come in time.
+        Compiling is cancelled if all waiting requests are gone.
         """
         for _ in range(_ATTEMPTS):
             if not pattern or self._topics.matched(pattern) is not None:
@@ -92,7 +91,6 @@ def names_by_id(served: ServedTopics) -> dict[UUID, str]:
 
 
 def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
-    """Return the names of the topics to which members of a group subscribe."""
     if group is None:
         return frozenset()
     if isinstance(group, ConsumerGroup):

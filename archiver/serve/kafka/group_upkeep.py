@@ -52,7 +52,6 @@ class GroupUpkeep:
             await self.look()
 
     async def look(self) -> None:
-        """Run one round. What the registry is too busy for is left to the next round."""
         try:
             used = tuple(self._coordinator.groups)
             if used:
@@ -74,7 +73,6 @@ class GroupUpkeep:
                 await self._cluster.coordinating(group_id, expiring, is_kept=True, need=Need.OFFSETS)
 
     async def _expired(self, group_id: str) -> None:
-        """Delete a group's offsets as its coordinator. The store checks their age again."""
         if group_id in self._coordinator.groups:
             return
         count = await self._kept(self._offsets.expire, group_id, self._retention)

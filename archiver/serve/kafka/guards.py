@@ -1,7 +1,6 @@
-"""The permissions that requests about topics need: a guard precedes a handler and filters its answer.
+"""The permissions for requests about topics: a guard precedes a handler and filters its answer.
 
-As in Kafka, a hidden topic is answered with the same error whether it exists or not, and is left out if a client
-requests everything.
+As in Kafka, a hidden topic is answered with the same error whether it exists or not, or left out.
 """
 
 from __future__ import annotations
@@ -103,14 +102,12 @@ async def configs(handler: Handler, service: Service, request: Request) -> Answe
 async def by_topics(
     handler: Handler, service: Service, request: Request, operation: Operation, refusal: Callable[[Any], Values]
 ) -> Mapping[str, Any]:
-    """Call a handler with the permitted topics; refuse the remaining ones."""
     allowed, refused = await split(service, request, request.body.topics, operation)
     answer = values(await handler(service, with_body(request, topics=allowed)))
     return {**answer, "topics": [*answer["topics"], *map(refusal, refused)]}
 
 
 def denied_topic(topic: Any, partitions: Iterable[int], **more: Any) -> Values:
-    """Return an entry of the answer that refuses each partition of a topic."""
     denied = [{"partition_index": partition, "error_code": _DENIED, **more} for partition in partitions]
     return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None), "partitions": denied}
 
@@ -118,7 +115,6 @@ def denied_topic(topic: Any, partitions: Iterable[int], **more: Any) -> Values:
 async def split(
     service: Service, request: Request, topics: Iterable[Any], operation: Operation
 ) -> tuple[tuple[Any, ...], list[Any]]:
-    """Split topics of a request, by name or id, into allowed and refused ones."""
     allowed: list[Any] = []
     refused: list[Any] = []
     async for topic in request.in_turns(topics):
@@ -138,7 +134,6 @@ def values(found: Answer) -> dict[str, Any]:
 
 
 async def _name(service: Service, topic: Any) -> str | None:
-    """Return a topic's name; None for an unknown id, which reveals nothing."""
     topic_id = getattr(topic, "topic_id", None)
     if topic_id is not None:
         topic = await service.topic(None, topic_id)  # as the handler will: it may be known here by then
@@ -156,7 +151,6 @@ def _may_describe(request: Request, resource: Any) -> bool:
 
 
 def _undescribed(request: Request, topic: Any) -> Values:
-    """Return a refused topic. As in Kafka, neither the name of an id nor the id of a name is shown."""
     topic_id = getattr(topic, "topic_id", None)
     may_lack_name = getattr(request.body, "topics", None) is not None and request.version >= 12  # noqa: PLR2004
     name = topic.name if topic_id is None else None if may_lack_name else ""

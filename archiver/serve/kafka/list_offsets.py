@@ -32,7 +32,7 @@ _WITH_NOT_AVAILABLE: Final = 5
 
 
 async def list_offsets(service: Service, request: Request) -> Values:
-    """Handle ListOffsets. An archive has no tiered offsets: they are answered with none, as in Kafka."""
+    """Handle ListOffsets. Tiered offsets are answered with none, as in Kafka."""
     topics = []
     repeated = _repeated(request.body.topics)
     async for named in request.in_turns(request.body.topics):
@@ -55,7 +55,6 @@ async def list_offsets(service: Service, request: Request) -> Values:
 
 
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
-    """Handle OffsetForLeaderEpoch, with which consumers detect a truncated log."""
     topics = []
     async for named in request.in_turns(request.body.topics):
         topic = await service.topic(named.topic)
@@ -76,7 +75,6 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
 
 
 def _repeated(topics: Sequence[Any]) -> frozenset[tuple[str, int]]:
-    """Return the partitions that a request repeats: they are refused, as in Kafka."""
     counts = Counter((topic.name, partition.partition_index) for topic in topics for partition in topic.partitions)
     return frozenset(place for place, count in counts.items() if count > 1)
 
@@ -94,7 +92,7 @@ async def _asked(
 async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
     """Refresh the table. False if another node may have a newer end and the refresh failed.
 
-    An end that goes back would look like a truncated log. Requests for beginnings need no end.
+    An end that goes back would look like a truncated log.
     """
     ends = not partitions or any(
         asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
@@ -106,7 +104,6 @@ async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any
 
 
 def _knows(request: Request, time: int) -> bool:
-    """Return whether a version defines this timestamp. Otherwise clients would misread "no offset"."""
     return time >= EARLIEST or request.version >= _KNOWN_SINCE.get(time, math.inf)
 
 
@@ -133,7 +130,6 @@ async def _found(topic: ServedTopic, partition: int, time: int, lagging: ErrorCo
 
 
 async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, int, int] | None:
-    """Return offset, timestamp and leader epoch; None if there is no such record."""
     match time:
         case _ if time == LATEST:
             return topic.end(partition), _NONE, topic.leader_epoch(partition)
@@ -162,5 +158,5 @@ async def _epoch_end(topic: ServedTopic, partition: int, epoch: int, lagging: Er
 
 
 def error_of(error: ContextError) -> ErrorCode:
-    """Return a retryable error if retrying may help, else a server error. Without an error, clients skip records."""
+    """Return a retryable error if that may help, else a server error. Without an error, clients skip records."""
     return ErrorCode.kafka_storage_error if error.retryable else ErrorCode.unknown_server_error

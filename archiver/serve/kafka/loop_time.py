@@ -1,7 +1,7 @@
-"""Fair shares of the event loop's time, for principals and for unauthenticated addresses.
+"""Fair shares of the event loop's time, for principals and unauthenticated addresses.
 
-Start-time fair queueing at two levels: the payer that used the least time has the next turn, then its connection that
-used the least; pipelined requests come last. Fetches may use idle time; other requests have a budget per payer.
+Start-time fair queueing over payers, then their connections; pipelined requests come last. Fetches may use idle time;
+other requests have a budget per payer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LONG_SECONDS: Final = 0.002
 
 @dataclass(slots=True, eq=False)
 class Payer:
-    """A principal or an address. `start` orders payers; `level` is the rest of its budget in seconds."""
+    """A principal or an address. `start` orders payers; `level` is its remaining budget in seconds."""
 
     level: float
     at: float
@@ -65,7 +65,7 @@ class LoopTime:
     """Schedules turns. Use it from one event loop."""
 
     def __init__(self, *, share: float = 0.25, clock: Callable[[], float] = time.thread_time) -> None:
-        """`share` is the part of the time that one payer may use in the long run; `clock` counts the loop's work."""
+        """`share` is one payer's part of the time in the long run; `clock` counts the loop's work."""
         self._share = share
         self.clock = clock
         self._payers: OrderedDict[str, Payer] = OrderedDict()
@@ -99,7 +99,7 @@ class LoopTime:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def admits(self, client: ClientTurns) -> bool:
-        """Grant a turn if nothing waits for one. Otherwise the client must `wait`."""
+        """Grant a turn if nothing waits for one; otherwise the client must `wait`."""
         self._schedule()
         payer = client.payer
         if self._ready or payer.is_queued or self._pass_turns >= _TURNS_AT_ONCE or self._pass_seconds >= SLICE_SECONDS:
@@ -135,10 +135,7 @@ class LoopTime:
             payer.level = max(payer.level - seconds, -_MOST_DEBT)
 
     async def in_thread(self, client: ClientTurns, work: Callable[[], _Value]) -> _Value:
-        """Do long work in a thread, one job at a time, ordered by the payers' used time.
-
-        More threads would take the interpreter from the loop.
-        """
+        """Do long work in one thread, ordered by used time: more threads would take the GIL from the loop."""
         start = max(client.payer.start, self._start)
         done: asyncio.Future[_Value] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._jobs, (start, next(self._number), done, client, work))
@@ -179,7 +176,6 @@ class LoopTime:
             asyncio.get_running_loop().call_soon(self._give_turns)
 
     def _give_turns(self) -> None:
-        """Begin another pass of the loop: give turns to the payers that used the least."""
         self._pass_seconds = 0.0
         self._pass_turns = 0
         while self._ready and self._pass_turns < _TURNS_AT_ONCE and self._pass_seconds < SLICE_SECONDS:
@@ -208,7 +204,6 @@ class LoopTime:
         self._pass_turns += 1
 
     def _prepay(self, payer: Payer, client: ClientTurns, seconds: float) -> None:
-        """Charge the expected cost of a turn in advance; it is settled afterwards."""
         client.prepaid = seconds
         payer.start += seconds
         self._pass_seconds += seconds
@@ -246,10 +241,7 @@ class LoopTime:
 
 
 class ClientTurns:
-    """The turns of one connection. `run` measures its time in the loop."""
-
     def __init__(self, loop_time: LoopTime, name: str, *, long_wait: float = 120.0) -> None:
-        """`name` is the payer's; a request waits for long work at most `long_wait` seconds."""
         self._time = loop_time
         self._long_wait = long_wait
         self._mark = loop_time.clock()
@@ -285,11 +277,9 @@ class ClientTurns:
         self._mark = self._time.clock()
 
     def reads(self) -> None:
-        """Note that the next request is being read. If that needs no waiting, it is pipelined."""
         self.is_pipelined = True
 
     def suspended(self) -> None:
-        """Charge the time since the coroutine was resumed or last charged."""
         now = self._time.clock()
         seconds, self._mark = now - self._mark, now
         self._slice += seconds
@@ -297,7 +287,6 @@ class ClientTurns:
         self._time.charge(self, seconds, budget=self._has_budget)
 
     async def begin(self, size: int = 0) -> None:
-        """Wait for a turn for the next request of this many bytes."""
         self.suspended()
         self.expected_seconds = size * _SECONDS_A_BYTE if size > _LARGE else 0.0
         self.last_seconds = self._request_seconds
@@ -307,22 +296,18 @@ class ClientTurns:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the request has used up its turn."""
         return self._slice + self._time.clock() - self._mark > SLICE_SECONDS
 
     @property
     def is_long(self) -> bool:
-        """Return whether the request has taken so much time that the rest belongs in a thread."""
         return self._request_seconds + self._time.clock() - self._mark > _LONG_SECONDS
 
     async def again(self) -> None:
-        """Wait for another turn for the same request."""
         self.suspended()
         self.last_seconds, self.expected_seconds = SLICE_SECONDS, 0.0
         await self._turn()
 
     async def each(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Iterate over elements of a request, yielding the loop to other clients."""
         for number, element in enumerate(elements, 1):
             yield element
             if number % _ELEMENTS_A_LOOK == 0 and self.is_over:
@@ -330,7 +315,6 @@ class ClientTurns:
                 await self.again()
 
     def end_long_work(self) -> None:
-        """Release the payer's lock for long work, if this request holds it."""
         self.is_long_work = False
         if self._long_work_of is not None:
             self._long_work_of.long_work.release()
@@ -338,7 +322,6 @@ class ClientTurns:
             self._long_work_of = None
 
     def end(self) -> None:
-        """End the connection's use of turns. Remaining work, such as a commit, gets turns, but no long work."""
         self._has_ended = True
         self.end_long_work()
 
@@ -362,13 +345,11 @@ class ClientTurns:
             self.end_long_work()
 
     async def in_thread(self, work: Callable[[], _Value]) -> _Value:
-        """Do long work in a thread. Raises TimeoutError if its turn doesn't come in time."""
         async with self._in_time():
             return await self._time.in_thread(self, work)
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
-        """Bound a wait for long work. Raises TimeoutError after the time at which clients give up."""
         try:
             async with asyncio.timeout(self._long_wait):
                 yield
@@ -387,8 +368,6 @@ class ClientTurns:
 
 
 class _Measured(Awaitable[_Value]):
-    """Runs a coroutine and charges the time of its steps."""
-
     __slots__ = ("_turns", "_work")
 
     def __init__(self, work: Coroutine[Any, Any, _Value], turns: ClientTurns) -> None:

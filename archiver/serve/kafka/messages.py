@@ -1,4 +1,4 @@
-"""Answers of any version from one set of values: fields that a version lacks are left out."""
+"""Answers of any version from one set of values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _ABSENT: Final = object()
 
 @cache
 def request_kind(api_key: int, version: int) -> type[RequestPayload]:
-    """Return kio's request class of an API and version, cached."""
     return load_request_schema(api_key, version)
 
 
@@ -75,7 +74,6 @@ def _missing(field: Field[Any], kind: Any) -> Any:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[Field[Any], type[Any] | None], ...]:
-    """Return the fields of a class, each with the class of its structures, None for plain values."""
     return tuple((field, _structure(field.type)) for field in fields(kind))
 
 

@@ -77,10 +77,6 @@ async def offset_commit(service: Service, request: Request) -> Values:
 
 
 async def commit_in_time(service: Service, request: Request) -> None:
-    """Delay an OffsetCommit whose client writes more than its share of the registry's time.
-
-    This precedes its turn in the group's queue, so other clients' commits don't wait for it.
-    """
     size = 0
     for topic in request.body.topics:
         async for partition in request.in_turns(topic.partitions):
@@ -190,13 +186,12 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
 
 
 def _is_owed(service: Service, request: Request, named: Any, known: Any) -> bool:
-    """Return whether there may be offsets of a topic that isn't open."""
     has_some = any((_named(named)["name"], partition) in known for partition in named.partition_indexes)
     return has_some or (request.version >= _BY_ID and _may_be_away(service, request, named))
 
 
 def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
-    """Refuse all offsets. With the offsets of one topic missing, a client would start at its begin or end."""
+    """Refuse all offsets. Without one topic's, a client would start at its begin or end."""
     _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", asked.group_id, topic)
     return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
 
@@ -234,7 +229,6 @@ def _named(topic: Any) -> dict[str, Any]:
 
 
 async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, ServedTopic | None]]) -> None:
-    """Refresh tables that lack partitions of a commit: their leader may have a newer snapshot."""
     if not service.cluster.may_lag:
         return
     behind = {
@@ -246,14 +240,12 @@ async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, Serv
 
 
 def _absent(service: Service, request: Request, named: Any) -> ErrorCode:
-    """Return the error for commits of a topic that isn't open."""
     if _may_be_away(service, request, named):
         return ErrorCode.coordinator_load_in_progress  # clients commit again after this one
     return ErrorCode.unknown_topic_id if request.version >= _BY_ID else ErrorCode.unknown_topic_or_partition
 
 
 def _may_be_away(service: Service, request: Request, named: Any) -> bool:
-    """Return whether a topic that isn't open may have an archive that can't be opened now."""
     by_id = request.version >= _BY_ID
     names = service.topics.troubles if by_id else (named.name,)
     return any(map(service.topics.is_away, names))

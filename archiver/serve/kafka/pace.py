@@ -18,12 +18,11 @@ class ClientPace:
     def takes_soon(self, now: float) -> int | None:
         """Return how many bytes the client takes within `SOON_SECONDS`; call it when a request comes.
 
-        Waits for the server don't count. None if the last answer had no records, or there was none.
+        None if the last answer had no records.
         """
         if not self._size:
             return None
         return round(self._size * SOON_SECONDS / max(now - self._answered_at, _LEAST_SECONDS))
 
     def note_answer(self, size: int, now: float) -> None:
-        """Record that the client was sent this many bytes of records."""
         self._size, self._answered_at = size, now

@@ -1,7 +1,7 @@
-"""Delay answers to clients whose fetch queue is full, so that they don't pause (ADRs 62 and 85).
+"""Delays answers to clients whose fetch queue is full, so that they don't pause (ADRs 62 and 85).
 
 librdkafka stops fetching for a second when 100,000 records are queued (`queued.min.messages`,
-`fetch.queue.backoff.ms`), and a faster program waits for the rest of that second.
+`fetch.queue.backoff.ms`).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def may_pause(software: str) -> bool:
 
 
 class Pauses:
-    """The pauses of one connection, and its rate in bytes a second since the last pause.
+    """The pauses of one connection, and its rate in bytes a second.
 
-    The rate starts at the average so far and a quarter. It grows fast until the next pause shows the program's pace.
+    The rate starts at the average and a quarter, and grows fast until the next pause shows the program's pace.
     """
 
     __slots__ = (
@@ -60,7 +60,6 @@ class Pauses:
         self._bytes = self._records = 0
 
     def delay(self, now: float) -> float:
-        """Return the seconds to wait before the answer; call it when a fetch comes."""
         gap = now - self._answered_at if self._answered_at else 0.0
         if gap >= _LEAST_PAUSE:
             self._paused(now, gap)
@@ -73,7 +72,7 @@ class Pauses:
         return max(self._next_at - now, 0.0)
 
     def note_answer(self, size: int, records: int, now: float) -> None:
-        """Record an answer. 0 bytes if there are no more records: the time until the next fetch is no pause then."""
+        """Record an answer. 0 bytes if there are no more records: the wait until the next fetch is no pause."""
         if not size:
             self._rate = self._next_at = 0.0
             self._begin(0.0)

@@ -1,7 +1,7 @@
-"""Connection slots, and which connection is closed when all are taken.
+"""Connection slots.
 
-Strangers are connections that haven't authenticated or, without authentication, haven't sent a request. They get half
-of the slots. A new client replaces the oldest stranger of the address with the most strangers.
+Strangers, connections without authentication (or a request), get half of them. When all are taken, the oldest stranger
+of the address with the most strangers is closed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Places:
         self._addresses: Counter[str] = Counter()
 
     def refusal(self, address: str) -> str | None:
-        """Return why a client of an address is refused; None if it isn't."""
+        """Return why a client is refused; None if it isn't."""
         if self._is_at_its_most(address) and address not in self._strangers:
             return f"its address has {self._addresses[address]} connections (max_connections_per_address)"
         if len(self._taken) >= self._most and not self._strangers:
@@ -39,7 +39,7 @@ class Places:
         return None
 
     def give_way(self, address: str) -> Task | None:
-        """Remove and return the stranger that must give way to another client of an address, if any."""
+        """Remove and return the stranger that must give way, if any."""
         if not self._is_at_its_most(address):
             is_full = len(self._taken) >= self._most or self._stranger_count >= self._most_strangers
             if not is_full or not self._strangers:
@@ -56,7 +56,6 @@ class Places:
         self._stranger_count += 1
 
     def show(self, task: Task, *, is_principal: bool) -> None:
-        """Note that a client has authenticated, or sent a request if it needn't."""
         address = self._taken.get(task)
         if address is None:
             return
@@ -66,7 +65,6 @@ class Places:
             self._count_off(address)
 
     def leave(self, task: Task) -> None:
-        """Free the connection's slot, if it still has one."""
         address = self._taken.pop(task, None)
         if address:
             self._forget_stranger(task, address)

@@ -1,4 +1,4 @@
-"""Write requests: all are refused with an error that clients don't retry.
+"""Refuses writes with an error that clients don't retry.
 
 They are advertised because librdkafka fetches only from brokers that support Produce.
 """
@@ -18,7 +18,7 @@ _REFUSED: Final = {"error_code": ErrorCode.policy_violation, "error_message": _T
 
 
 async def produce(_service: Service, request: Request) -> Values:
-    """Refuse every partition. Raises BadRequest, which closes the connection, if the client wants no answer."""
+    """Refuse every partition. Raises BadRequest if the client wants no answer."""
     if request.body.acks == 0:
         raise BadRequest(_TEXT)
     responses = [
@@ -35,7 +35,6 @@ async def produce(_service: Service, request: Request) -> Values:
 
 
 async def init_producer_id(_service: Service, request: Request) -> Values:
-    """Refuse as for a principal without write permission."""
     is_transactional = request.body.transactional_id is not None
     error = (
         ErrorCode.transactional_id_authorization_failed if is_transactional else ErrorCode.cluster_authorization_failed
@@ -53,7 +52,6 @@ async def create_partitions(_service: Service, request: Request) -> Values:
 
 
 async def delete_topics(_service: Service, request: Request) -> Values:
-    """Refuse DeleteTopics, by names or, from version 6 on, by names or ids."""
     topics = getattr(request.body, "topics", None)
     named = (
         [{"name": name, "topic_id": None} for name in request.body.topic_names]

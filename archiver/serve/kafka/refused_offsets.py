@@ -1,8 +1,7 @@
-"""OffsetFetch answers without offsets that clients neither take for "no offsets" nor wait on without end.
+"""OffsetFetch errors that clients neither take for "no offsets" nor wait on for ever.
 
-On errors that make it look for another coordinator, librdkafka never repeats OffsetFetch; on
-COORDINATOR_LOAD_IN_PROGRESS it repeats it at the same node. So a node without the registry answers NOT_COORDINATOR if
-there are other nodes, else COORDINATOR_LOAD_IN_PROGRESS. Neither helps librdkafka before 2.4 (versions 1 and 7).
+librdkafka repeats OffsetFetch at the same node on COORDINATOR_LOAD_IN_PROGRESS, and never on NOT_COORDINATOR. So the
+latter is only used if other nodes may have the registry. Neither helps librdkafka before 2.4 (versions 1 and 7).
 """
 
 from __future__ import annotations
@@ -35,23 +34,18 @@ async def no_offsets_here(
 
 
 def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[ErrorCode, float]:
-    """Return the error for such a group, and the seconds to wait before it.
-
-    librdkafka repeats at once, and reports each error to its user.
-    """
+    """Return the error, and the seconds before it: librdkafka repeats at once and reports each error to its user."""
     if error is ErrorCode.coordinator_not_available and has_others and version not in _STAYING:
         return ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
     return error, _LOOKED_FOR_SECONDS if error is ErrorCode.not_coordinator else 0.0
 
 
 async def late(seconds: float, ending: asyncio.Future[None]) -> None:
-    """Wait for this many seconds, or until the server ends."""
     if seconds:
         await asyncio.wait({ending}, timeout=seconds)
 
 
 def no_offsets(version: int, asked: Any, error: ErrorCode) -> dict[str, Any]:
-    """Answer a group with an error. `asked` has the topics: the request, or one of its groups."""
     if error is ErrorCode.coordinator_not_available:
         error = ErrorCode.coordinator_load_in_progress
     if version < _WITH_GROUPS:

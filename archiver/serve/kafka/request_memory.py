@@ -1,4 +1,4 @@
-"""Memory for large requests, shared by all connections. A payer gets only a share of it."""
+"""Memory for large requests, shared by all connections, with a limit per payer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ _SHARE: Final = 4
 
 @dataclass(slots=True, eq=False)
 class _Holders:
-    """The requests that hold memory, oldest first, with their bytes."""
-
     requests: dict[HeldMemory, None] = field(default_factory=dict)
     bytes: int = 0
 
     def may_grow(self, held: HeldMemory, size: int, most: int) -> bool:
-        """Return whether there is room. The oldest never waits, so there is no deadlock of half-read requests."""
+        """Whether there is room. The oldest never waits, so there is no deadlock of half-read requests."""
         return self.bytes + size <= most or next(iter(self.requests)) is held
 
 
@@ -35,7 +33,6 @@ class HeldMemory:
         self.bytes = 0
 
     async def grow(self, size: int) -> None:
-        """Wait for room for this many bytes more."""
         await self._memory.room(self, size)
 
 
@@ -54,7 +51,6 @@ class RequestMemory:
 
     @contextmanager
     def hold(self, payer: str = "") -> Iterator[HeldMemory]:
-        """Hold memory for a request of a payer during the block."""
         request = HeldMemory(self, payer)
         try:
             yield request

@@ -1,7 +1,6 @@
 """Decodes requests into kio's message classes, and trusts no length that they state.
 
-kio's reader allocates what a frame claims to hold: 15 bytes that announce 2^31 elements end the process. This reader
-also limits the number of elements, because each takes microseconds of the event loop.
+kio's reader allocates what a frame claims to hold: 15 bytes that announce 2^31 elements end the process.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _INT8, _INT16, _INT32, _INT64 = (_NUMBERS[name] for name in ("int8", "int16", "i
 
 
 class FrameBytes:
-    """The bytes of a frame, read from front to back. Every read raises BadRequest if they end too early."""
+    """The bytes of a frame. Every read raises BadRequest if they end too early."""
 
     __slots__ = ("_data", "_end", "_place", "_room")
 
@@ -68,7 +67,7 @@ class FrameBytes:
         return self._data[start : self._place]
 
     def elements(self, count: int) -> range:
-        """Begin an array of this many elements. Raises BadRequest if there are too many, or more than bytes left."""
+        """Begin an array. Raises BadRequest if it has too many elements, or more than bytes left."""
         if count > self.left:
             raise BadRequest("an array of the frame is longer than the frame", elements=count, left=self.left)
         if count > self._room:
@@ -77,7 +76,6 @@ class FrameBytes:
         return range(count)
 
     def tag(self, read: _Read | None) -> Any:
-        """Read a tagged field; skip it if `read` is None."""
         inside = FrameBytes(self.take(self.varint()), self._room)
         if read is None:
             return None
@@ -104,7 +102,6 @@ class FrameBytes:
 
 @cache
 def reader_of(kind: type[Any]) -> _Read:
-    """Return the reader of one of kio's message classes."""
     is_flexible = bool(kind.__flexible__)
     plain: list[tuple[str, _Read]] = []
     tagged: dict[int, tuple[str, _Read]] = {}
@@ -147,7 +144,6 @@ def _field_reader(field: Field[Any], *, is_flexible: bool, is_tagged: bool) -> _
 
 
 def _shape(kind: Any) -> tuple[Any, bool, bool]:
-    """Return the type of a value or of an array's elements, whether it is an array, and whether it is nullable."""
     may_be_null = NoneType in get_args(kind)
     if may_be_null:
         (kind,) = (argument for argument in get_args(kind) if argument is not NoneType)
@@ -221,7 +217,7 @@ def _uuid(data: FrameBytes) -> UUID | None:
 
 
 def _clamped(millis: int) -> int:
-    """Limit milliseconds to what `timedelta` can hold: clients may send "for ever"."""
+    """Limit milliseconds to what `timedelta` can hold."""
     return max(-_MOST_MILLIS, min(millis, _MOST_MILLIS))
 
 

@@ -39,8 +39,7 @@ class Door(Protocol):
     @property
     def context(self) -> ssl.SSLContext | None: ...
 
-    def session(self, certificate: bytes | None) -> Session:
-        """Return the session of a new connection with this client certificate, if any."""
+    def session(self, certificate: bytes | None) -> Session: ...
 
 
 class Server:
@@ -57,7 +56,7 @@ class Server:
         response_memory: int = _RESPONSE_MEMORY,
         loop_share: float = 0.25,
     ) -> None:
-        """`loop_share` is the part of the event loop's time that one client may use for requests without records.
+        """`loop_share` is the part of the loop's time that one client may use for requests without records.
 
         Without `most_per_address`, unauthenticated clients of one address get half of the connections.
         """
@@ -82,7 +81,7 @@ class Server:
         return self._service.session_slots.sessions
 
     async def listen(self, host: str, port: int) -> int:
-        """Bind the address without accepting clients; return the port. Raises ConfigError if that fails."""
+        """Bind the address without accepting clients; return the port. Raises ConfigError."""
         try:
             addresses = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -109,8 +108,7 @@ class Server:
     async def end_in_order(self, seconds: float) -> None:
         """Answer waiting requests, leave the cluster, and end all connections, within this many seconds.
 
-        Fetches return what there is, commits are confirmed, and long answers are dropped. Clients are accepted until
-        the other nodes know that this one leaves, because some clients give up if no server listens.
+        Clients are accepted until the other nodes know that this one leaves: some give up if no server listens.
         """
         self._end_connections()
         if not self._service.ending.done():
@@ -122,7 +120,6 @@ class Server:
             await asyncio.wait(self._open, timeout=seconds)
 
     async def close(self) -> None:
-        """End all connections."""
         self._stop_listening()
         for task in self._open:
             task.cancel()
@@ -162,7 +159,6 @@ class Server:
             self._take(client, address[0], address[1])
 
     def _take(self, client: socket.socket, host: str, port: int) -> None:
-        """Serve a client if there is room. It is counted before it sends a byte."""
         payer = payer_of(host)
         why = self._places.refusal(payer)
         if why is not None:

@@ -60,22 +60,18 @@ class Service:
         return await self.topics.named(name) if name else None
 
     def budget(self, request: Request) -> GroupBudget:
-        """Return the group budget of the request's client."""
         return self.quotas.group_budget(request.access.principal, request.client.host)
 
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
         """Return the error for a topic that `topic` doesn't find: `away` if it can't be opened now.
 
-        Consumers drop a topic that doesn't exist, and keep one without a leader. A topic that can never be opened must
-        not keep a consumer from its other topics.
+        Consumers drop a topic that doesn't exist, and wait for one without a leader.
         """
         return away if self.topics.is_away(name) else ErrorCode.unknown_topic_or_partition
 
 
 @dataclass(slots=True)
 class Client:
-    """The state of a client, as long as its connection lasts."""
-
     address: str
     login: Session
     turns: ClientTurns
@@ -128,5 +124,5 @@ class Request:
         return access
 
     def in_turns(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Iterate over elements of the request, yielding the loop to other clients if there are many."""
+        """Iterate over elements of the request, yielding the loop to other clients."""
         return self.client.turns.each(elements)

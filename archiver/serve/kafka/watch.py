@@ -28,7 +28,7 @@ _TURN_SECONDS: Final = 1.0
 
 
 class Watch:
-    """What operators see of an endpoint. Use as a context manager within its event loop."""
+    """What operators see of an endpoint. A context manager for its event loop."""
 
     def __init__(self, section: ServeSection) -> None:
         """Raises ConfigError if the access log can't be written."""
@@ -112,7 +112,6 @@ class Watch:
         self._health.ready()
 
     def ending(self) -> None:
-        """Report that the endpoint takes no more clients."""
         self._health.ready(is_ready=False)
 
     def _troubles(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Several servers as one cluster: nodes, leaders of partitions, coordinators of groups. Knows no protocol."""
+"""Several servers as one cluster: nodes, leaders of partitions, coordinators of groups."""
 
 from archiver.serve.nodes.claims import GroupStanding, Need
 from archiver.serve.nodes.cluster import NodeCluster

@@ -1,7 +1,7 @@
-"""The groups that this node coordinates, claimed in the registry, which refuses commits of other nodes.
+"""The groups that this node coordinates, claimed in the registry.
 
 A view is settled before its groups are claimed, a node without its lease answers nothing, and the registry checks the
-claim's epoch in each commit: so a group never has two coordinators. Only groups with members or offsets are claimed.
+claim's epoch in each commit: so a group never has two coordinators.
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ class Claims:
         return len(self._held)
 
     def standing(self, group_id: str) -> GroupStanding:
-        """Return this node's relation to a group now, without I/O."""
         if not self._membership.is_leased:
             return GroupStanding.UNKNOWN
         members = self._membership.members
@@ -97,10 +96,7 @@ class Claims:
     async def claimed(
         self, group_id: str, need: Need = Need.GROUP, budget: GroupBudget | None = None
     ) -> GroupClaim | GroupStanding:
-        """Claim a group if this node coordinates it; else return this node's relation to it.
-
-        A new group counts in its client's `budget` until it is released.
-        """
+        """Claim a group, or return this node's relation to it. A new group counts in `budget` until it is released."""
         standing = self.standing(group_id)
         if standing is GroupStanding.LOADING:
             await self._membership.settled(self._patience)
@@ -117,10 +113,7 @@ class Claims:
         return GroupStanding.LOADING if lease is None else lease.claim
 
     def begin_request(self, group_id: str) -> asyncio.Future[None] | None:
-        """Note that a request about a group begins. Return a future that is done when this node stops coordinating it.
-
-        None if this node doesn't coordinate it.
-        """
+        """Return a future that is done when this node stops coordinating the group; None if it doesn't."""
         lease = self._held.get(group_id)
         if lease is None:
             return None
@@ -128,7 +121,6 @@ class Claims:
         return lease.ended
 
     def end_request(self, group_id: str, ended: asyncio.Future[None]) -> None:
-        """Note that a request is over; `ended` is the result of `begin_request`."""
         lease = self._held.get(group_id)
         if lease is not None and lease.ended is ended:
             lease.asking -= 1
@@ -137,8 +129,7 @@ class Claims:
     async def release_unused(self, unasked_for: float = 0.0, owner: str | None = None) -> int:
         """Release groups without members and without requests for this many seconds. Return their number.
 
-        With `owner`, only groups that it began. The registry keeps the claim on a group with offsets: it records when
-        the group last had members.
+        With `owner`, only groups that it began. The registry keeps the claim on a group with offsets.
         """
         since = self._now() - unasked_for
         unused = [
@@ -154,7 +145,6 @@ class Claims:
         return len(unused)
 
     def review(self) -> None:
-        """Drop all groups that this node no longer coordinates."""
         for group_id in list(self._held):
             members = self._membership.members
             is_own = members.coordinator(group_id).node_id == self._membership.own.node_id
@@ -162,7 +152,6 @@ class Claims:
                 self._drop(group_id)
 
     def lost(self, group_id: str, claim: GroupClaim) -> None:
-        """Handle a claim that the registry refused. It is renewed if the group is still this node's."""
         lease = self._held.get(group_id)
         if lease is not None and lease.claim == claim:
             self._drop(group_id)
@@ -210,7 +199,6 @@ class Claims:
         return standing
 
     async def _no_room(self, group_id: str, budget: GroupBudget | None) -> GroupStanding | None:
-        """Return why no group can be added. Unused groups are released first."""
         is_over = budget is not None and len(self._owned.get(budget.owner, ())) >= budget.groups
         if budget is not None and is_over and not await self.release_unused(_A_MOMENT, budget.owner):
             return GroupStanding.OVER_BUDGET
@@ -224,7 +212,6 @@ class Claims:
         return lease is not None and not lease.asking and group_id not in self._leaving and not self._is_used(group_id)
 
     async def _release(self, groups: list[str]) -> None:
-        """Release unused groups. Requests that arrive during that wait and claim them again."""
         try:
             node_id = self._membership.own.node_id
             await asyncio.get_running_loop().run_in_executor(None, lambda: self._store.release(groups, node_id=node_id))

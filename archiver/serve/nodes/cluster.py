@@ -1,4 +1,4 @@
-"""The cluster as handlers see it: the nodes, and the groups that this node coordinates."""
+"""The cluster as handlers see it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NodeCluster:
         is_used: Callable[[str], bool] = lambda _: False,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
-        """`let_go` drops the members of a group that moves to another node; `is_used`: a group has members."""
+        """`let_go` drops the members of a moved group; `is_used`: a group has members."""
         self.cluster_id = cluster_id
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -69,12 +69,12 @@ class NodeCluster:
 
     @property
     def told(self) -> Members:
-        """The nodes that clients see: the last view that all nodes agreed on since this one joined."""
+        """The nodes that clients see: the last view that all nodes agreed on."""
         return self._membership.told
 
     @property
     def others(self) -> Members | None:
-        """The other nodes, which take over this node's work; None if there are none."""
+        """The other nodes; None if there are none."""
         nodes = tuple(node for node in self.told.nodes if node.node_id != self.own.node_id)
         return Members(number=self.told.number, nodes=nodes) if nodes else None
 
@@ -85,7 +85,6 @@ class NodeCluster:
 
     @property
     def is_leased(self) -> bool:
-        """Return whether this node may coordinate groups."""
         return self._membership.is_leased
 
     @property
@@ -99,7 +98,7 @@ class NodeCluster:
 
     @property
     def may_lag(self) -> bool:
-        """Return whether another node may have shown clients a newer snapshot. True without a lease."""
+        """Whether another node may have shown clients a newer snapshot. True without a lease."""
         is_recent = self._clock() - self._others_seen_at < _LAGS_FOR
         return self._has_others or is_recent or not self.is_leased
 
@@ -119,7 +118,6 @@ class NodeCluster:
             await self._membership.settled(self._patience)
 
     async def ended(self) -> None:
-        """Wait until this node fails, and raise the reason."""
         await self._membership.ended()
 
     async def close(self) -> None:
@@ -136,7 +134,6 @@ class NodeCluster:
         return self._claims.standing(group_id)
 
     def refused(self, group_id: str, claim: GroupClaim) -> None:
-        """Handle a claim that the registry refused. Thread-safe."""
         self._loop.call_soon_threadsafe(self._claims.lost, group_id, claim)
 
     async def coordinating(
@@ -149,11 +146,10 @@ class NodeCluster:
         need: Need = Need.GROUP,
         budget: GroupBudget | None = None,
     ) -> _Answer | GroupStanding:
-        """Do work as the coordinator of a group; return this node's relation to it if it isn't that.
+        """Do work as the coordinator of a group, or return this node's relation to it.
 
-        Work is cancelled when the group moves or the request ends. `is_kept` work finishes, in order within the group,
-        even if the lease ends. Work that `joins` starts when earlier work has passed its turn on. A new group counts in
-        `budget`.
+        Work is cancelled when the group moves or the request ends; `is_kept` work finishes, in order within the group.
+        Work that `joins` starts when earlier work has passed its turn on. A new group counts in `budget`.
         """
         if is_kept:
             turn = self._turns.take(group_id)
@@ -183,7 +179,7 @@ class NodeCluster:
         return answer if standing is GroupStanding.COORDINATOR else standing
 
     async def release_unused(self, unasked_for: float) -> int:
-        """Release groups without members and without requests for this many seconds. Return their number."""
+        """As `Claims.release_unused`."""
         return await self._claims.release_unused(unasked_for)
 
     async def _kept(

@@ -1,4 +1,4 @@
-"""Offsets of groups that only their coordinator commits: the registry checks the claim's epoch."""
+"""Offsets of groups that only their coordinator commits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class FencedOffsets(RegistryOffsets):
         on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
         saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
     ) -> None:
-        """Worker threads call `on_refused` with refused claims, and `saw` with valid offsets."""
         super().__init__(dsn, cluster_id, answers_within=answers_within)
         self._on_refused = on_refused
         self._saw = saw
@@ -56,7 +55,7 @@ class FencedOffsets(RegistryOffsets):
             raise
 
     def expire(self, group_id: str, age: float) -> int:
-        """Delete the offsets of a group that had no members and no commit for `age` seconds."""
+        """Delete the offsets of a group without members and commits for `age` seconds."""
         claim = self._claim(group_id)
         try:
             return self._opened().group_offsets.expire(

@@ -1,7 +1,6 @@
 """Group commits: waiting commits of one group share a transaction, in their order.
 
-Members commit at about the same time, and one after the other their commits would delay heartbeats. If the sum exceeds
-a budget, they are stored one by one, so that each is refused only for its size.
+Otherwise a large group's commits would delay its heartbeats. If the sum exceeds a budget, they are stored one by one.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class _Batch:
     offsets: dict[tuple[str, int], GroupOffset] = field(default_factory=dict)
 
     def joins(self, claim: GroupClaim | None, owner: str, offsets: CommittedOffsets) -> bool:
-        """Return whether these offsets may join the batch."""
         is_same = self.claim == claim and self.owner == owner
         return is_same and len(self.offsets) + len(offsets) <= _MOST_TOGETHER
 
@@ -90,7 +88,6 @@ class JointCommits:
 
     @staticmethod
     async def _kept(batch: _Batch, group_id: str, offsets: CommittedOffsets) -> Exception | None:
-        """Store offsets and return the error. Cancelling cancels all requests of the batch."""
         try:
             await batch.keep(group_id, offsets)
         except Exception as error:  # noqa: BLE001 - raised for each waiting request
@@ -116,6 +113,6 @@ def _cancel(parts: Iterable[_CommitPart]) -> None:
 
 
 def _look_at(done: asyncio.Future[None]) -> None:
-    """Retrieve the result, so that asyncio doesn't log an error that no request waits for."""
+    """Retrieve the result, so that asyncio doesn't log its error."""
     if not done.cancelled():
         done.exception()

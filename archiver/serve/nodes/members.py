@@ -1,7 +1,4 @@
-"""The nodes of a view, and how partitions and groups are spread over them: the same on every node.
-
-Rendezvous hashing: a key goes to the node whose hash with the key is highest, so few keys move when nodes change.
-"""
+"""The nodes of a view. Partitions and groups are spread over them by rendezvous hashing, the same on every node."""
 
 from __future__ import annotations
 
@@ -43,7 +40,6 @@ class Members:
     is_settled: bool = False
 
     def leaders(self, topic_id: UUID, partition: int) -> tuple[Node, ...]:
-        """Return the nodes for a partition, its leader first."""
         return self._ranked(b"partition" + topic_id.bytes + partition.to_bytes(4, "big", signed=True))[:_MOST_REPLICAS]
 
     def coordinator(self, group_id: str) -> Node:

@@ -1,8 +1,8 @@
-"""This node in its cluster: heartbeats, the lease that they give, and views.
+"""This node in its cluster: heartbeats, leases, and views.
 
 An accepted heartbeat is a lease: for `lost_after` seconds from before it was sent, no other node gives this one up.
-Node clocks need not agree. A node that comes or goes makes a new view; a view that all nodes confirmed is settled.
-Clients see only settled views: from differing views, librdkafka would close connections with requests in flight.
+Clocks need not agree. A view that all nodes confirmed is settled. Clients see only settled views: from differing views,
+librdkafka would close connections with requests in flight.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _FIRST_ID: Final = 1
 
 
 def boot_clock() -> float:
-    """Return monotonic seconds, including the machine's sleep if the system has such a clock."""
+    """Return monotonic seconds, including sleep if the system has such a clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beats:
-    """The heartbeat interval, and the seconds without a heartbeat after which a node counts as lost."""
+    """The heartbeat interval, and the seconds after which a node counts as lost."""
 
     every: float = 1.0
     lost_after: float = 5.0
@@ -65,8 +65,8 @@ class Membership:
     ) -> None:
         """Without a configured id, the store proposes one.
 
-        `on_change` is called when the view changes or this node is lost. Its work must be done when it returns: the
-        next heartbeat confirms that.
+        `on_change` is called when the view changes or this node is lost. The next heartbeat confirms that its work is
+        done.
         """
         self._store = store
         self._address = address
@@ -91,7 +91,6 @@ class Membership:
 
     @property
     def is_joined(self) -> bool:
-        """Whether the other nodes count this node as a member, as far as it knows."""
         return self._run is not None
 
     @property
@@ -107,8 +106,8 @@ class Membership:
     async def start(self) -> None:
         """Join the cluster, and wait until the other nodes show this one to clients.
 
-        Returns early if it must wait for the registry, the previous run at this address, or a silent node. Raises
-        ConfigError if another node has the id.
+        Returns early if it must wait for the registry, an earlier run or a silent node. Raises ConfigError if another
+        node has the id.
         """
         await self._step()
         while self.trouble is None and self._refused_since and not self._is_at_this_address(self._refused_since[0]):
@@ -118,7 +117,6 @@ class Membership:
         self._task = asyncio.get_running_loop().create_task(self._keep_on())
 
     async def ended(self) -> None:
-        """Wait until the node fails, and raise the reason."""
         assert self._task is not None
         await asyncio.shield(self._task)
 
@@ -130,7 +128,7 @@ class Membership:
         return self.members.is_settled
 
     async def close(self) -> None:
-        """Leave the cluster: stop coordinating, announce it, and wait until the other nodes know."""
+        """Leave the cluster, and wait until the other nodes know."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -203,7 +201,6 @@ class Membership:
                 self.told = Members(number=seen.number, nodes=_nodes(seen))
 
     def _refused(self, holder: ServeNode) -> None:
-        """Wait until a lost run with this id expires. Raises ConfigError if it is alive."""
         refusal = self._refused_since
         if refusal is None or refusal[0].incarnation != holder.incarnation:
             refusal = holder, self._clock()
@@ -218,7 +215,6 @@ class Membership:
             )
 
     async def _beat(self, run: ServeNode) -> bool:
-        """Send a heartbeat. Return whether the view changed."""
         sent = self._clock()
         seen = await self._call(self._store.beat, run, seen_view=self.members.number)
         if seen is None:

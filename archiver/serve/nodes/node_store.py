@@ -18,7 +18,7 @@ class NodeStore(Protocol):
     def propose(self, *, host: str, port: int) -> int: ...
 
     def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
-        """Become a live node. Return another live run with this id, if there is one."""
+        """Become a live node. Return another live run with this id, if any."""
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
         """Send a heartbeat. None if other nodes gave this run up."""
@@ -28,14 +28,12 @@ class NodeStore(Protocol):
 
     def leave(self, node: ServeNode) -> None: ...
 
-    def who_is_there(self) -> ServeView:
-        """Return the nodes, and the view that each knows."""
+    def who_is_there(self) -> ServeView: ...
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
-        """Claim a group, or return why that can't be done. Without `makes`, an unknown group isn't created."""
+        """Claim a group, or return why not. Without `makes`, an unknown group isn't created."""
 
-    def release(self, groups: Collection[str], *, node_id: int) -> None:
-        """Release claims on groups that have no offsets."""
+    def release(self, groups: Collection[str], *, node_id: int) -> None: ...
 
     def close(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Writes of one group, one at a time, in the order of their requests: an older commit never follows a later one."""
+"""Writes of one group, one at a time, in the order of their requests."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ class _QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class GroupTurn:
-    """A turn in a group's queue."""
-
     group_id: str
     before: _QueuePlace | None
     own: _QueuePlace
@@ -33,13 +31,12 @@ class GroupTurn:
 
 
 class GroupTurns:
-    """The queues of groups. Use it from one event loop."""
+    """The queues of groups, for one event loop. Every turn must be ended."""
 
     def __init__(self) -> None:
         self._last: dict[str, _QueuePlace] = {}
 
     def take(self, group_id: str) -> GroupTurn:
-        """Enter a group's queue. Every turn must be ended."""
         loop = asyncio.get_running_loop()
         turn = GroupTurn(group_id, self._last.get(group_id), _QueuePlace(loop.create_future(), loop.create_future()))
         self._last[group_id] = turn.own
@@ -54,7 +51,6 @@ class GroupTurns:
             before.passed.add_done_callback(lambda _: _set(turn.own.passed))
 
     def end(self, turn: GroupTurn) -> None:
-        """Let the next turn start once all earlier turns have ended too."""
         self.pass_on(turn)
         if turn.before is None or turn.before.ended.done():
             self._ended(turn)

@@ -1,7 +1,4 @@
-"""Archived topics for servers: batches from any offset, watermarks and times, shared by all readers.
-
-`topics` opens topics, `partition_reader` returns their batches, `chunks` and `spilled_chunks` cache them.
-"""
+"""Archived topics for servers: batches from any offset, watermarks and times, shared by all readers."""
 
 from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk, ChunkCache
 from archiver.serve.reading.partition_begins import PartitionBegins

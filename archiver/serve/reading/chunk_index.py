@@ -38,7 +38,6 @@ class ChunkIndex(Generic[_Chunk]):
         return self._chunks.get(key)
 
     def find(self, partition: PartitionKey, offset: int) -> _Chunk | None:
-        """Return the chunk that contains the offset; None if there is none."""
         starts = self._starts.get(partition, [])
         index = bisect_right(starts, offset) - 1
         if index < 0:
@@ -47,7 +46,6 @@ class ChunkIndex(Generic[_Chunk]):
         return chunk if offset < chunk.next_offset else None
 
     def next_start(self, partition: PartitionKey, offset: int) -> int | None:
-        """Return the start of the first chunk after the offset; None if there is none."""
         starts = self._starts.get(partition, [])
         index = bisect_right(starts, offset)
         return starts[index] if index < len(starts) else None
@@ -62,7 +60,6 @@ class ChunkIndex(Generic[_Chunk]):
         return key
 
     def pop(self, key: Key) -> _Chunk | None:
-        """Remove and return a chunk; None if there is none."""
         chunk = self._chunks.pop(key, None)
         if chunk is not None:
             partition, start = key

@@ -24,8 +24,7 @@ _OVERHEAD_BYTES: Final = 1024
 class Chunk:
     """All records from `start` to `next_offset` (exclusive), in whole batches.
 
-    The first batch may begin before `start`, with no record before it. `ends` are the cumulative bytes at the end of
-    each batch, over all parts.
+    The first batch may begin before `start`. `ends` are the cumulative bytes at the end of each batch, over all parts.
     """
 
     start: int
@@ -38,7 +37,7 @@ class Chunk:
     def decoded(cls, start: int, fetched: FetchedBatches) -> Chunk | None:
         """Return the chunk of a fetch at `start`; None if there is nothing yet.
 
-        A range without records at the end becomes an empty batch, which clients step over.
+        A range without records becomes an empty batch, which clients step over.
         """
         following = fetched.cursor.offset
         if fetched.parts:
@@ -60,8 +59,8 @@ class Chunk:
     def take(self, offset: int, max_bytes: int, *, must_give: bool) -> tuple[tuple[memoryview, ...], int]:
         """Return the batches from `offset` that fit into `max_bytes`, and the offset after them.
 
-        With `must_give` the first batch is returned even if it is larger. Returns nothing and `next_offset` if no batch
-        reaches `offset`; nothing and `offset` if none fits.
+        With `must_give` the first batch is returned even if it is larger. Nothing and `next_offset` if no batch reaches
+        `offset`; nothing and `offset` if none fits.
         """
         first = int(np.searchsorted(self.last_offsets, offset, side="left"))
         if first == len(self.last_offsets):
@@ -86,7 +85,7 @@ class Chunk:
 
 
 class ChunkCache:
-    """A least-recently-used cache of `most_bytes` over all partitions. Not thread-safe."""
+    """An LRU cache of `most_bytes` over all partitions. Not thread-safe."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -110,7 +109,6 @@ class ChunkCache:
         return chunk
 
     def put(self, topic: str, partition: int, chunk: Chunk) -> None:
-        """Add a chunk and evict the least recently used ones."""
         key = topic, partition
         self._drop((key, chunk.start))
         self._used[self._index.put(key, chunk)] = None
@@ -119,7 +117,6 @@ class ChunkCache:
             self._drop(next(iter(self._used)))
 
     def forget(self, topic: str) -> None:
-        """Drop all chunks of a topic."""
         for key in self._index.of_topic(topic):
             self._drop(key)
 

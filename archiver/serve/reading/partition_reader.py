@@ -1,4 +1,4 @@
-"""Batches from any offset of any topic: from the cache, else decoded once for all concurrent readers."""
+"""Batches from any offset, cached, or decoded once for all concurrent readers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ class ChunkReader:
     ) -> None:
         """After a read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
 
-        `spilled` has chunks for slow readers. `hits` counts chunks from memory, `spilled_hits` from disk, `misses`
-        decoded ones.
+        `spilled` has chunks for slow readers.
         """
         self.cache = cache
         self.spilled = spilled
@@ -64,8 +63,7 @@ class ChunkReader:
     ) -> ReadBatches:
         """Return the batches in memory from `offset` that fit into `max_bytes`.
 
-        With `must_give` the first batch is returned even if it is larger. `loaded` is a chunk that may be too large for
-        the cache.
+        With `must_give` the first batch is returned even if it is larger. `loaded` may be too large for the cache.
         """
         parts: list[memoryview] = []
         left = max_bytes
@@ -85,7 +83,7 @@ class ChunkReader:
     def load(
         self, topic: ServedTopic, partition: int, offset: int, *, slow_takes: int | None = None
     ) -> asyncio.Task[Chunk | None]:
-        """Decode and cache a chunk from an offset, once for all concurrent readers.
+        """Decode and cache a chunk, once for all concurrent readers.
 
         `slow_takes`: the bytes that a slow reader takes at a time. It reads from disk, if there is disk space.
         """
@@ -106,13 +104,12 @@ class ChunkReader:
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 
     def forget(self, topic: str) -> None:
-        """Drop all chunks of a topic, by its key, in memory and on disk: they may no longer be in its table."""
+        """Drop all chunks of a topic, by its key: they may no longer be in its table."""
         self.cache.forget(topic)
         if self.spilled is not None:
             self.spilled.forget(topic)
 
     async def close(self) -> None:
-        """Cancel all loads."""
         tasks = list(self._loads.values())
         for task in tasks:
             task.cancel()
@@ -154,7 +151,6 @@ class ChunkReader:
         return chunk
 
     async def _unspilled(self, topic: ServedTopic, partition: int, offset: int, most: int | None) -> Chunk | None:
-        """Read a chunk, or a part of it, from disk; None if it isn't there."""
         spilled_chunk = self.spilled and self.spilled.find(topic.key, partition, offset)
         if not spilled_chunk:
             return None
@@ -174,7 +170,6 @@ class ChunkReader:
         return chunk
 
     async def _spill(self, topic: ServedTopic, partition: int, offset: int) -> None:
-        """Decode to disk what slow readers need from an offset. One job at a time per partition."""
         spilled = self.spilled
         if spilled is None:
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ServedPartition:
-    """The state of one partition of a served topic. Ends and epochs never go back."""
+    """Ends and epochs never go back."""
 
     end: int = 0
     """The offset after the last archived one, or the begin of an empty partition."""
@@ -29,7 +29,6 @@ class ServedPartition:
         return self._start if self._has_start and self._start_snapshot == snapshot_id else None
 
     def keep_start(self, start: int, snapshot_id: int | None) -> int:
-        """Store and return the log start in a snapshot."""
         self._start, self._start_snapshot, self._has_start = start, snapshot_id, True
         return start
 

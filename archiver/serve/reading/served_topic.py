@@ -1,6 +1,6 @@
 """One archived topic as a server sees it: ends never go back, and batches stay right when files are rewritten.
 
-Reading methods block and belong in a worker's thread; `refreshed` and the properties are for the event loop.
+Reading methods block: call them in a worker thread.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ class ServedTopic:
     ) -> None:
         """The table is refreshed at most every `interval` seconds, and only while it is used.
 
-        `begins` returns the log start of each partition; if it fails, it is repeated with the next refresh.
-        `on_rewrite` gets the topic's `key` when served records may have left the table; `edition` increases then.
-        `trouble` is the last refresh's error.
+        `begins` returns the log start of each partition; it is repeated after errors. `on_rewrite` gets the topic's
+        `key` when served records may have left the table; `edition` increases then.
         """
         self.name = archive.topic
         self.key = f"{archive.topic} in {archive.table_uuid}"
@@ -96,26 +95,26 @@ class ServedTopic:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether the table hasn't been refreshed for a while, so that it may have new partitions."""
+        """Whether the table may have new partitions, because it wasn't refreshed for a while."""
         age = asyncio.get_running_loop().time() - self._looked_at
         return age >= max(self._interval, _UNSEEN_SECONDS)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether many readers wait for files to be opened. Reads then also decode for later readers."""
+        """Whether many readers wait for files. Reads then also decode for later readers."""
         return self._workers.is_crowded
 
     @property
     def partitions(self) -> int:
-        """The number of partitions when the topic was archived, as far as that is known."""
+        """The number of partitions when the topic was archived, if known."""
         return max(self._served, default=-1) + 1
 
     def end(self, partition: int) -> int:
-        """Return the offset after the last archived one, or the log start of an empty partition. It never goes back."""
+        """Return the offset after the last archived one, or the log start of an empty partition."""
         return self._known(partition).end
 
     def may_have_records(self, partition: int, offset: int) -> bool:
-        """Return whether there may be records from an offset on. False if only transaction markers can follow."""
+        """Whether there may be records from an offset on, not only transaction markers."""
         if offset >= self.end(partition):
             return False
         if self._record_ends is None or self._record_ends[0] is not self._seen:
@@ -151,16 +150,16 @@ class ServedTopic:
             await asyncio.wait({self._asked_begins()}, timeout=_BEGINS_SECONDS)
 
     def learn_begins(self) -> None:
-        """Query the log starts of partitions in the background, if not done yet."""
+        """Query log starts in the background, unless done."""
         if not (self._knows_begins or self._begins_failed):
             self._asked_begins()
 
     def may_begin_before(self, partition: int, offset: int) -> bool:
-        """Return whether the log may start at or before an offset, because the registry can't be reached."""
+        """Whether the log may start at or before an offset, because the registry can't be reached."""
         return self._begins_failed and offset >= self._archive.first_offset(partition)
 
     async def fresh(self) -> None:
-        """Refresh the table if the last refresh is older than the interval. Errors keep the last state."""
+        """Refresh the table if the interval is over. Errors keep the last state."""
         if asyncio.get_running_loop().time() - self._looked_at >= self._interval:
             await asyncio.shield(self.next_look())
 
@@ -170,10 +169,9 @@ class ServedTopic:
         return asyncio.get_running_loop().time() - self._seen_at >= _EARLY * self._interval
 
     async def recent(self) -> None:
-        """Wait for a refresh if the last one is older than the interval.
+        """Wait for a refresh if the interval is over, to bound how long removed records are served.
 
-        This bounds how long removed records are served. If the catalog doesn't answer within the interval, the last
-        snapshot is served.
+        If the catalog doesn't answer within the interval, the last snapshot is served.
         """
         now = asyncio.get_running_loop().time()
         age = now - self._seen_at
@@ -205,11 +203,11 @@ class ServedTopic:
             _LOG.warning("%s-%d ends at %d, and a client waits for offset %d", self.name, partition, served.end, offset)
 
     def was_ahead(self, partition: int, offset: int) -> bool:
-        """Return whether a client was answered that this offset is beyond the end."""
+        """Whether a client was answered that this offset is beyond the end."""
         return self._known(partition).ahead == offset
 
     def next_look(self) -> asyncio.Task[None]:
-        """Return the next refresh, at the interval after the last one. All waiting requests share it."""
+        """Return the next refresh, shared by all waiting requests."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.get_running_loop().create_task(self._look())
         return self._refreshing
@@ -238,7 +236,7 @@ class ServedTopic:
     async def spill(
         self, partition: int, offset: int, max_bytes: int, *, into: SpilledChunks, until: int | None
     ) -> list[SpilledChunk]:
-        """Decode to disk about `max_bytes` from an offset, or up to the offset `until` or the end.
+        """Decode to disk about `max_bytes` from an offset, or up to `until` or the end.
 
         An error ends it early, and is raised again when that part is read.
         """
@@ -268,18 +266,18 @@ class ServedTopic:
             self._note(self._archive.snapshot)
 
     async def unspilled(self, chunk: SpilledChunk, offset: int, most_bytes: int | None) -> Chunk:
-        """Read a spilled chunk: all of it, or this many bytes from an offset. Raises OSError."""
+        """Read a spilled chunk, or this many bytes of it from an offset. Raises OSError."""
         if most_bytes is None:
             return await self._workers.batches(partial(chunk.read, chunk.start, chunk.size))
         return await self._workers.batches(partial(chunk.read, offset, most_bytes))
 
     async def since(self, partition: int, timestamp: int) -> tuple[int, int, int] | None:
-        """Return the first offset whose timestamp (ms) is at least `timestamp`, with its timestamp and leader epoch."""
+        """Return the first offset with at least this `timestamp` (ms), its timestamp and leader epoch."""
         offset = await self._workers.lookup(self._archive.offset_for_time, partition, timestamp)
         return None if offset is None else await self._workers.lookup(self._described, partition, offset)
 
     async def latest_time(self, partition: int) -> tuple[int, int, int] | None:
-        """Return the first offset with the highest timestamp, with its timestamp and leader epoch."""
+        """Return the first offset with the highest timestamp, its timestamp and leader epoch."""
         latest = await self._workers.lookup(self._archive.latest_time, partition)
         return None if latest is None else await self._workers.lookup(self._described, partition, latest[1])
 
@@ -333,7 +331,6 @@ class ServedTopic:
             self._asked_begins()
 
     def _asked_begins(self) -> asyncio.Task[None]:
-        """Return the query for the log starts, shared by all waiting requests."""
         if self._learning is None or self._learning.done():
             self._learning = asyncio.get_running_loop().create_task(self._learn_begins())
         return self._learning
@@ -353,7 +350,6 @@ class ServedTopic:
         self._knows_begins, self._begins_failed = True, False
 
     def _note(self, snapshot: TopicSnapshot) -> None:
-        """Apply a snapshot, if it is a new one."""
         if snapshot is self._seen:
             return
         ends = {partition: served.end for partition, served in self._served.items()}
@@ -377,7 +373,6 @@ class ServedTopic:
             served.grow(high_watermark(snapshot, partition), snapshot.leader_epochs.get(partition, -1))
 
     def _known(self, partition: int) -> ServedPartition:
-        """Return a partition's state; an unstored, empty one if there is no such partition."""
         return self._served.get(partition) or ServedPartition()
 
     def _described(self, partition: int, offset: int) -> tuple[int, int, int] | None:
@@ -386,7 +381,6 @@ class ServedTopic:
         return None
 
     def _first_above(self, partition: int, epoch: int) -> int:
-        """Return the first offset with a leader epoch above `epoch`. Epochs never fall with offsets."""
         low, high = 0, self.end(partition)
         above = high
         while low < high:
@@ -400,7 +394,6 @@ class ServedTopic:
         return above
 
     def _epoch_before(self, partition: int, offset: int) -> int:
-        """Return the leader epoch of the last record before an offset."""
         best, low = -1, 0
         high = offset
         while low < high:
@@ -413,7 +406,6 @@ class ServedTopic:
         return best
 
     def _epoch_at(self, partition: int, start: int, end: int) -> tuple[int, int] | None:
-        """Return the first record in `start` to `end` (exclusive): its offset and leader epoch."""
         while True:
             start = max(start, self._archive.first_offset(partition))
             try:
@@ -428,7 +420,7 @@ class ServedTopic:
 
 
 def begins_below(file: TableFile, ends: Mapping[int, int]) -> bool:
-    """Return whether a file may have rows below these ends, as a refill adds. Chunks read there had a gap."""
+    """Whether a file may have rows below these ends, as a refill adds: chunks read there had a gap."""
     if file.offsets is None or file.partitions is None:
         return True
     numbers = range(file.partitions.low, file.partitions.high + 1)

@@ -1,7 +1,4 @@
-"""Chunks on a local disk, for slow readers: decoded ahead, once.
-
-The files are unlinked: they vanish with the process. A file's space is freed when its chunks are dropped and unread.
-"""
+"""Chunks on a local disk, for slow readers. The files are unlinked, so they vanish with the process."""
 
 from __future__ import annotations
 
@@ -36,8 +33,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class _SpillFile:
-    """An unlinked file, closed with its last reference."""
-
     def __init__(self, folder: Path) -> None:
         file = tempfile.TemporaryFile(dir=folder, prefix="archiver-", buffering=0)  # noqa: SIM115 - closed by finalize
         weakref.finalize(self, file.close)
@@ -64,7 +59,7 @@ class _SpillFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpilledChunk:
-    """The position of a chunk: its batches, then the end of each, then the last offset of each."""
+    """A chunk's position: batches, then the end of each, then the last offset of each."""
 
     start: int
     next_offset: int
@@ -91,9 +86,9 @@ class SpilledChunk:
 
 
 class SpilledChunks:
-    """At most `most_bytes` of chunks in files; the oldest are dropped.
+    """At most `most_bytes` of chunks; the oldest are dropped.
 
-    `write` and returned chunks may be used in any thread, everything else in one event loop.
+    `write` and returned chunks are thread-safe, everything else is for one event loop.
     """
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
@@ -112,12 +107,12 @@ class SpilledChunks:
 
     @property
     def is_usable(self) -> bool:
-        """Whether to try writing. False for some time after a failure."""
+        """False for some time after a failure."""
         return time.monotonic() >= self._rests_until
 
     @property
     def share(self) -> int:
-        """The bytes to decode at a time for one reader, so that several hundred readers have room."""
+        """The bytes to decode at a time for one reader, with room for several hundred readers."""
         return max(min(self._most_bytes // _SHARES, _MOST_SHARE), _LEAST_FILE)
 
     @property
@@ -126,7 +121,7 @@ class SpilledChunks:
         return sum(chunk.size for chunk in tuple(self._kept))
 
     def write(self, chunk: Chunk) -> SpilledChunk:
-        """Write a chunk; `put` makes it visible. Raises StorageError if that fails, as on a full disk."""
+        """Write a chunk; `put` makes it visible. Raises StorageError, as on a full disk."""
         numbers = [np.ascontiguousarray(offsets, np.int64).data for offsets in (chunk.ends, chunk.last_offsets)]
         size = chunk.size
         needed = size + sum(array.nbytes for array in numbers) + _OVERHEAD_BYTES
@@ -155,21 +150,17 @@ class SpilledChunks:
                 self._index.pop(old)
 
     def find(self, topic: str, partition: int, offset: int) -> SpilledChunk | None:
-        """Return the chunk that contains the offset; None if there is none."""
         return self._index.find((topic, partition), offset)
 
     def next_start(self, topic: str, partition: int, offset: int) -> int | None:
-        """Return the start of the first chunk after the offset; None if there is none."""
         return self._index.next_start((topic, partition), offset)
 
     def give_up(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
-        """Drop an unreadable chunk."""
         key = (topic, partition), chunk.start
         if self._index.get(key) is chunk:
             self._drop(key)
 
     def forget(self, topic: str) -> None:
-        """Drop all chunks of a topic."""
         for key in self._index.of_topic(topic):
             self._drop(key)
 

@@ -1,4 +1,4 @@
-"""The names of the catalog's tables, cached for some seconds, because clients may send any name."""
+"""The names of the catalog's tables, cached because clients may send any name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TableListing:
         self._listing: asyncio.Task[None] | None = None
 
     async def has_table(self, topic: str) -> bool:
-        """Return whether a topic may have a table. Raises the catalog's last error if it can't be listed.
+        """Whether a topic may have a table. Raises the catalog's last error if it can't be listed.
 
         Raises ConfigError if no table can have the topic's name.
         """
@@ -36,7 +36,6 @@ class TableListing:
         return name in self._names
 
     def close(self) -> asyncio.Future[Any]:
-        """Cancel the running listing."""
         if self._listing is not None:
             self._listing.cancel()
         return asyncio.gather(*(() if self._listing is None else (self._listing,)), return_exceptions=True)

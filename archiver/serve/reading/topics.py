@@ -31,14 +31,11 @@ _WITHOUT_ARCHIVE: Final = (ConfigError, NoTable, NotOurTable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unopened:
-    """The error of the last attempt to open a topic, which holds `until` then."""
-
     error: ContextError
     until: float
 
     @property
     def trouble(self) -> ContextError | None:
-        """Return the error, if the topic may have an archive in spite of it."""
         return None if isinstance(self.error, _WITHOUT_ARCHIVE) else self.error
 
 
@@ -46,7 +43,6 @@ class ServedTopics:
     """All topics that have an archive. Use it from one event loop."""
 
     def __init__(self, tables: TableSource, open_topic: Open, workers: Workers, *, interval: float = 2.0) -> None:
-        """`interval`: the seconds until a failed open is retried."""
         self._tables = tables
         self._open_topic = open_topic
         self._workers = workers
@@ -74,7 +70,7 @@ class ServedTopics:
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The names of topics in `troubles` of which no earlier state is served either."""
+        """The topics in `troubles` of which no earlier state is served either."""
         return tuple(sorted(set(self.troubles).difference(self._topics)))
 
     def trouble(self, name: str) -> ContextError | None:
@@ -83,7 +79,6 @@ class ServedTopics:
         return None if last is None else last.trouble
 
     def is_away(self, name: str) -> bool:
-        """Return whether retrying may open a topic."""
         trouble = self.trouble(name)
         return trouble is not None and trouble.retryable
 
@@ -106,16 +101,13 @@ class ServedTopics:
         return tuple(sorted([*(topic.name for topic in await self.every()), *self.closed]))
 
     def look_around(self) -> None:
-        """Refresh idle tables and retry failed opens, in the background.
-
-        A node that leads no partition of a topic gets no fetches for it, but other requests.
-        """
+        """Refresh idle tables and retry failed opens, in the background, for nodes that get no fetches."""
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._look_at_unseen())
         self._try_again()
 
     async def named(self, name: str) -> ServedTopic | None:
-        """Return the topic; None if it has no archive, or can't be opened now: then `trouble` has the reason."""
+        """Return the topic; None without an archive, or if it can't be opened now (see `trouble`)."""
         topic = self._topics.get(name)
         if topic is not None and not isinstance(topic.trouble, ArchiveReplaced):
             return topic
@@ -128,7 +120,7 @@ class ServedTopics:
         return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
 
     async def identified(self, topic_id: UUID) -> ServedTopic | None:
-        """Return the topic with this id. An unknown id may be new on another node: the catalog is listed.
+        """Return the topic with this id. For an unknown id, which may be new, the catalog is listed.
 
         That happens once per id, and at most once an interval, because clients keep requesting dropped topics.
         """
@@ -159,7 +151,6 @@ class ServedTopics:
             self._open_soon(name)
 
     async def _may_be_there(self, name: str) -> bool:
-        """Return whether the catalog lists a table for a topic that isn't open."""
         last = self._unopened.get(name)
         if name in self._names or (last is not None and asyncio.get_running_loop().time() < last.until):
             return True
@@ -173,7 +164,6 @@ class ServedTopics:
         return is_there
 
     def _open_soon(self, name: str) -> asyncio.Task[ServedTopic | None] | None:
-        """Open a topic, once for all concurrent requests. None if that failed within the interval."""
         loop = asyncio.get_running_loop()
         last = self._unopened.get(name)
         if last is not None and loop.time() < last.until:
@@ -200,7 +190,6 @@ class ServedTopics:
         return topic
 
     def _list_soon(self) -> asyncio.Task[bool]:
-        """List the topics, once for all concurrent requests. True if the catalog answered."""
         if self._listing is None or self._listing.done():
             self._listing = asyncio.get_running_loop().create_task(self._list_again())
         return self._listing

@@ -1,7 +1,6 @@
 """The order of workers' jobs: quick ones first, and a share of the time for opening files.
 
-Reading from the middle of a file takes a hundred times as long as a chunk that continues the previous one. Without
-shares, rare requests at different offsets would delay steady readers.
+Without shares, requests at random offsets, which take a hundred times as long, would delay steady readers.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _RECENT_SECONDS: Final = 1.0
 
 
 class WorkerTurns:
-    """Grants a bounded number of turns, in order per kind. Use it from one event loop."""
+    """Grants a bounded number of turns, in order per kind. For one event loop."""
 
     def __init__(self, most: int, clock: Callable[[], float] = perf_counter) -> None:
         self._free = most
@@ -41,7 +40,6 @@ class WorkerTurns:
 
     @asynccontextmanager
     async def turn(self, *, opens: bool) -> AsyncIterator[None]:
-        """Hold a turn during the block."""
         waiting = asyncio.get_running_loop().create_future()
         (self._opening if opens else self._quick).append(waiting)
         self._hand_out()
@@ -85,12 +83,10 @@ class WorkerTurns:
             waiting.set_result(None)
 
     def _next(self) -> deque[asyncio.Future[None]] | None:
-        """Return the queue with the next turn; None if no waiting job may start."""
         if self._quick and (not self._opening or self._owed > 0.0 or not self._may_open()):
             return self._quick
         return self._opening if self._opening and self._may_open() else None
 
     def _may_open(self) -> bool:
-        """Return whether a file may be opened. Half of the workers open no files while other jobs wait."""
         is_alone = self._clock() - self._quick_at >= _RECENT_SECONDS
         return is_alone or self._opening_now < self._most_opening

@@ -18,7 +18,7 @@ _LOOKUPS: Final = 4
 
 
 class Workers:
-    """Three pools, so that none waits for another: batches (`threads`), table lookups, and offsets of groups."""
+    """Separate pools for batches (`threads`), table lookups, and offsets of groups."""
 
     def __init__(self, threads: int) -> None:
         self.batch_seconds = 0.0
@@ -32,7 +32,7 @@ class Workers:
         return self._turns.is_crowded
 
     async def batches(self, function: Callable[[], _Result], *, opens: bool = False) -> _Result:
-        """Read and encode batches; `opens`: files must be opened, which takes long. Counted in `batch_seconds`."""
+        """Read and encode batches; `opens`: files must be opened. Counted in `batch_seconds`."""
 
         def timed() -> tuple[_Result, float]:
             began = time.perf_counter()
@@ -47,7 +47,6 @@ class Workers:
     async def lookup(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
-        """Run a catalog call, or a single lookup in a file."""
         return await asyncio.get_running_loop().run_in_executor(self._lookups, lambda: function(*args, **kwargs))
 
     async def offsets(

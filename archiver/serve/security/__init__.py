@@ -1,7 +1,4 @@
-"""Authentication and limits of a Kafka server, independent of frames and archives (docs/serve.md).
-
-Principals, users and rules are in `archiver.access`.
-"""
+"""Authentication and limits of a Kafka server (docs/serve.md)."""
 
 from archiver.serve.security.attempts import Attempts
 from archiver.serve.security.exchanges import Mechanisms

@@ -1,4 +1,4 @@
-"""Limits on authentication attempts: few at a time per address, and delayed failures."""
+"""Limits on authentication attempts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class _Address:
 
 @dataclass(slots=True)
 class _User:
-    """An address's attempts for one user."""
-
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_DELAYED))
     clients: int = 0
     failures: int = 0
@@ -39,8 +37,8 @@ class _User:
 class Attempts:
     """At most four attempts of an address run at a time. A failure is answered up to a second late.
 
-    During that delay other attempts run. At most 64 failures of a user at an address wait, which bounds guesses per
-    second. Tokens can't be guessed and have no such bound. Use it from one event loop.
+    At most 64 failures of a user at an address wait, which bounds guesses per second. Tokens can't be guessed and have
+    no such bound. Use it from one event loop.
     """
 
     def __init__(
@@ -88,7 +86,6 @@ class Attempts:
         return float(min(_FIRST_DELAY * 2 ** min(tried.failures - 1, _MOST_DOUBLINGS), _LONGEST_DELAY))
 
     def _forget(self, last: tuple[str, str | None]) -> None:
-        """Drop users without failures, and the oldest failures if there are too many."""
         tried = self._users[last]
         if not tried.clients and not tried.failures:
             del self._users[last]

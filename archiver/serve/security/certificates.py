@@ -1,4 +1,4 @@
-"""The server's certificate and key and the clients' CA. Changed files are reloaded.
+"""The server's certificate and key and the clients' CA, reloaded on change.
 
 Files that don't fit together cause a warning, and the previous context stays.
 """
@@ -41,13 +41,12 @@ class TlsFiles:
 
 class ServerCertificates:
     def __init__(self, files: TlsFiles) -> None:
-        """Raises ConfigError, which names the key, if a file can't be read or used."""
         self._files = files
         self._seen = self._states()
         self.context = tls_context(files)
 
     def look(self) -> bool:
-        """Reload changed files; return whether there is a new context. Blocking: call it in a worker thread."""
+        """Reload changed files; return whether the context is new. Blocking: call it in a worker thread."""
         states = self._states()
         if states == self._seen:
             return False
@@ -65,7 +64,7 @@ class ServerCertificates:
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
-    """Return a server's context. Raises ConfigError, which names the key, if a file can't be read or used."""
+    """Return a server's context. Raises ConfigError, which names the key, if a file is unusable."""
     for option, path in files.by_option.items():
         try:
             with path.open("rb") as file:
@@ -108,7 +107,7 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 def principal_of_certificate(der: bytes, name_from: NameFrom = "dn") -> Principal | None:
     """Return the principal of a certificate: its DN, as in `User:CN=reader,O=Example`, or its common name.
 
-    The DN is formatted as in Kafka (RFC 4514), most specific part first. None if there is no such name.
+    The DN is formatted as in Kafka (RFC 4514). None if there is no such name.
     """
     subject = x509.load_der_x509_certificate(der).subject
     if name_from == "dn":

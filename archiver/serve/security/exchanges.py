@@ -21,7 +21,7 @@ _PLAIN_FIELDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ExchangeStep:
-    """The answer to a message. At the end, `name` is the authenticated user, and `verified` its token's content."""
+    """The answer to a message. At the end, `name` is the user, and `verified` the token's content."""
 
     answer: bytes
     name: str | None = None

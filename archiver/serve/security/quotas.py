@@ -1,6 +1,6 @@
-"""Quotas per principal: requests and bytes a second, with throttling as in Kafka, and space for groups. No I/O.
+"""Quotas per principal: requests and bytes a second, with throttling as in Kafka, and space for groups.
 
-A quota counts in this process, over all connections of a principal; anonymous clients are counted by address.
+A quota counts in this process, over all connections; anonymous clients are counted by address.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Quota:
 
 
 class Bucket:
-    """A rate per second, with a burst of one second. Debt is limited to `most_owed` seconds."""
+    """A rate per second, with a burst of one second and at most `most_owed` seconds of debt."""
 
     __slots__ = ("_at", "_least", "_level", "_rate")
 
@@ -56,7 +56,7 @@ class Bucket:
         return max(0.0, -self._level / self._rate)
 
     def owed(self, now: float) -> float:
-        """Return the seconds to wait for amounts already taken. Less than the clock's resolution counts as 0."""
+        """Return the seconds of debt. Less than the clock's resolution counts as 0."""
         owed = -self._level / self._rate - (now - self._at)
         return owed if owed > _LEAST_WAIT else 0.0
 
@@ -73,7 +73,7 @@ class Quotas:
         self._commits: OrderedDict[str, Bucket] = OrderedDict()
 
     def wait(self, principal: Principal, size: int, now: float) -> float:
-        """Count one request and its answer's bytes; return the seconds that the client must wait."""
+        """Count one request and its answer's bytes; return the seconds to wait."""
         if not self._quotas:
             return 0.0
         waits = [0.0]
@@ -83,14 +83,14 @@ class Quotas:
         return min(MOST_WAIT, max(waits))
 
     def owed(self, principal: Principal, now: float) -> tuple[float, float]:
-        """Return the seconds that a principal owes for requests and for bytes, over all connections."""
+        """Return the seconds owed for requests and for bytes."""
         if not self._quotas:
             return 0.0, 0.0
         requests, octets = (0.0 if bucket is None else bucket.owed(now) for bucket in self._buckets_for(principal, now))
         return min(MOST_WAIT, requests), min(MOST_WAIT, octets)
 
     def commit_wait(self, owner: str, size: int, now: float) -> float:
-        """Count an owner's commit of this many bytes; return the seconds until it may be stored."""
+        """Count a commit of this many bytes; return the seconds to wait."""
         bucket = self._commits.get(owner)
         if bucket is None:
             while len(self._commits) >= _MOST_BUCKETS and next(iter(self._commits.values())).is_full(now):
@@ -100,7 +100,7 @@ class Quotas:
         return min(MOST_WAIT, bucket.take(size, now))
 
     def group_budget(self, principal: Principal, host: str) -> GroupBudget:
-        """Return the group budget of a principal; of an anonymous one, at this address."""
+        """Return the group budget of a principal, or of an anonymous client at this address."""
         owner = f"{principal} at {host}" if principal == ANONYMOUS else str(principal)
         quota = self._quota(principal)
         if quota is None:
@@ -128,7 +128,6 @@ class Quotas:
         return buckets
 
     def _forget(self, now: float) -> None:
-        """Drop the least recent principals without debt."""
         while len(self._buckets) > _MOST_BUCKETS:
             principal, buckets = next(iter(self._buckets.items()))
             if not all(bucket is None or bucket.is_full(now) for bucket in buckets):

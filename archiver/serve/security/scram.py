@@ -1,7 +1,6 @@
 """The server's part of SCRAM (RFC 5802), as Kafka's clients use it.
 
-The server stores a salt and two keys, which verify a proof but can't make one. Unknown users get a salt too, so that
-only the end of the exchange refuses them.
+Unknown users get a salt too, so that only the end of the exchange refuses them.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MALFORMED: Final = "a message of the exchange isn't SCRAM's"
 
 
 class ScramExchange:
-    """One client's exchange: `challenge` answers its first message, `verdict` its last. No I/O."""
+    """One client's exchange: `challenge` answers its first message, `verdict` its last."""
 
     def __init__(self, mechanism: Mechanism, keys_of: Callable[[str], tuple[ScramKeys, bool]]) -> None:
         """`keys_of` returns the keys for a name, and whether that user exists."""

@@ -38,7 +38,7 @@ class Granted:
 
 
 class Session:
-    """The authentication of a connection. `access` is None before it. Use it from one event loop."""
+    """The authentication of a connection, for one event loop. `access` is None before it."""
 
     def __init__(
         self,
@@ -48,10 +48,7 @@ class Session:
         principal: Principal | None,
         most_seconds: float = 0.0,
     ) -> None:
-        """`principal`: already known, for example by a certificate. With `mechanisms`, the client must authenticate.
-
-        After `most_seconds` it must authenticate again; 0 means never.
-        """
+        """With `mechanisms`, the client must authenticate, and again after `most_seconds` (0: never)."""
         self._mechanisms = mechanisms
         self._access_of = access_of
         self._most_seconds = most_seconds
@@ -70,11 +67,10 @@ class Session:
 
     @property
     def has_expired(self) -> bool:
-        """Whether the client must authenticate again."""
         return self._ends_at is not None and asyncio.get_running_loop().time() >= self._ends_at
 
     def handshake(self, mechanism: str, *, is_raw: bool) -> Shaken:
-        """Begin an exchange. An authenticated client may authenticate again, with the same mechanism."""
+        """Begin an exchange. Re-authentication needs the same mechanism."""
         is_again = self.access is not None
         if self._mechanisms is None or self._exchange is not None or (is_again and (self._ends_at is None or is_raw)):
             self.is_over = self.access is None
@@ -91,7 +87,6 @@ class Session:
         return self._exchange is not None
 
     def user_in(self, message: bytes) -> str | None:
-        """Return the claimed name, if the message has something that could be guessed."""
         return None if self._exchange is None else self._exchange.user_in(message)
 
     async def authenticate(self, message: bytes) -> Granted:
@@ -117,7 +112,6 @@ class Session:
         return principal
 
     def _seconds(self, verified: VerifiedToken | None) -> tuple[float, float]:
-        """Return the lifetime that the client is sent, and the longer, enforced one; both 0 without an end."""
         ends = [(self._most_seconds * _TOLD_SHARE, self._most_seconds)] if self._most_seconds else []
         if verified is not None:
             left = verified.expires - time.time()

@@ -1,6 +1,6 @@
-"""The public keys of the token issuer (JWKS, RFC 7517), from a URL or a file, cached.
+"""The public keys of the token issuer (JWKS, RFC 7517), cached.
 
-An unknown key causes another fetch, at a bounded rate. While the URL can't be reached, the last keys are used.
+An unknown key causes another fetch, at a bounded rate. If the URL can't be reached, the last keys are used.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TokenKeys:
         self._tried_at = asyncio.get_running_loop().time()
 
     async def fitting(self, kid: object, algorithm: str) -> list[Any]:
-        """Return the keys that may have signed a token. Raises AuthenticationFailed if there are none."""
+        """Return the keys that may have signed a token. Raises AuthenticationFailed without any."""
         age = asyncio.get_running_loop().time() - self._tried_at
         key = self._found(kid, algorithm)
         if age > self._kept_seconds or (not key and age > self._least_seconds):
@@ -64,7 +64,6 @@ class TokenKeys:
         return key
 
     async def close(self) -> None:
-        """Cancel the running load."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -87,7 +86,7 @@ class TokenKeys:
 
 
 def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
-    """Fetch keys from a URL. Raises ServeError if that fails. Blocking: call it in a worker thread."""
+    """Fetch keys from a URL. Raises ServeError. Blocking: call it in a worker thread."""
     try:
         with requests.get(
             url, timeout=_TIMEOUT, stream=True, allow_redirects=False, verify=str(ca_file) if ca_file else True
@@ -128,5 +127,4 @@ def parsed(text: bytes, **where: str) -> Sequence[jwt.PyJWK]:
 
 
 def config_error(error: ServeError, key: str) -> ConfigError:
-    """Convert to a ConfigError with this key."""
     return ConfigError(error.message, key=key, **error.context)

@@ -45,7 +45,7 @@ class Bearer:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
-    """A token's user and expiry (seconds since 1970). It is accepted for `grace` seconds longer."""
+    """A token's user and expiry (seconds since 1970), which has `grace` seconds of tolerance."""
 
     name: str
     expires: float
@@ -62,8 +62,6 @@ class TokenRules:
 
 
 class Tokens:
-    """Verifies tokens. Use it from one event loop."""
-
     def __init__(self, rules: TokenRules, keys: TokenKeys) -> None:
         self._rules = rules
         self._keys = keys

@@ -1,4 +1,4 @@
-"""Groups with the classic protocol: members join and sync, and the leader assigns the partitions."""
+"""Groups with the classic protocol."""
 
 from archiver.serve.groups.classic.group import INITIAL_DELAY, ClassicGroup
 from archiver.serve.groups.classic.member_ids import MemberIds

@@ -1,4 +1,4 @@
-"""Classic consumer groups as a state machine: joins, rebalances, sessions. No I/O; the clock is passed in.
+"""Classic consumer groups as a state machine without I/O; the clock is passed in.
 
 Methods return the waiting requests that can be answered now. States and errors are those of Kafka's GroupCoordinator.
 """
@@ -62,7 +62,6 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether the group has no members. Issued member ids don't count."""
         return not self.members
 
     @property
@@ -71,7 +70,7 @@ class ClassicGroup:
 
     @property
     def taken(self) -> Counter[str]:
-        """The approximate bytes of the group's members, by owner. The object stays the same until something changes."""
+        """The approximate bytes of the members, by owner. The same object until something changes."""
         if self._taken is None:
             self._taken = Counter()
             for member in self.members.values():
@@ -107,7 +106,6 @@ class ClassicGroup:
         return [Joined(ticket=ticket, error=ErrorCode.member_id_required, member_id=member_id)]
 
     def sync(self, now: float, ticket: Ticket, asked: Syncing) -> list[Reply]:
-        """Handle SyncGroup. The leader's request carries all assignments."""
         error = self.member_error(asked.member_id, asked.instance_id, asked.generation)
         is_other = asked.protocol_type not in (None, self.protocol_type) or asked.protocol not in (None, self.protocol)
         if error is ErrorCode.none and is_other:
@@ -158,7 +156,6 @@ class ClassicGroup:
             self.members[member_id].seen(now)
 
     def leave(self, now: float, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Reply]]:
-        """Remove a member. A static member needs only its instance id."""
         self._taken = None
         if instance_id is not None:
             owner = self._static.get(instance_id)
@@ -174,7 +171,6 @@ class ClassicGroup:
         return ErrorCode.none, self._remove(now, member_id)
 
     def tick(self, now: float) -> list[Reply]:
-        """Expire sessions and end an overdue rebalance."""
         self._taken = None
         self._pending = {member_id: pending for member_id, pending in self._pending.items() if pending[0] > now}
         replies: list[Reply] = []
@@ -322,10 +318,6 @@ class ClassicGroup:
         return self._completed(now) if is_due else []
 
     def _completed(self, now: float) -> list[Reply]:
-        """Start a new generation with the joined members. Static members may be late.
-
-        If no member joined, wait again until one does or the sessions of the static members end.
-        """
         for member in [
             member for member in self.members.values() if member.joining is None and member.instance_id is None
         ]:
@@ -355,7 +347,6 @@ class ClassicGroup:
         return replies
 
     def _chosen(self) -> str:
-        """Choose the protocol with the most votes. A member votes for its first protocol that all members support."""
         shared = set.intersection(*(set(_names(member)) for member in self.members.values()))
         votes: dict[str, int] = {}
         for member in self.members.values():

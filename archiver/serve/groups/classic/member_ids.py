@@ -1,4 +1,4 @@
-"""Ids for members that have yet to join. The server stores none: an id carries its expiry and a signature."""
+"""Ids for future members. The server stores none: an id carries its expiry and a signature."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ _MOST: Final = 1 << 32
 
 
 class MemberIds:
-    """Makes and verifies member ids of Kafka's form: client id, dash, UUID."""
-
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(_SECRET_BYTES)
         self._numbers = count()
 
     def new(self, group_id: str, client_id: str, until: float) -> str:
-        """Return an id for joining the group, valid until `until` (seconds of the groups' clock)."""
+        """Return an id that is valid until `until` (seconds of the groups' clock)."""
         body = _BODY.pack(math.ceil(until) % _MOST, next(self._numbers) % _MOST)
         return f"{client_id}-{UUID(bytes=body + self._seal(group_id, client_id, body))}"
 
     def holds(self, group_id: str, member_id: str, now: float) -> bool:
-        """Return whether this server issued the id for this group and it hasn't expired."""
         client_id, text = member_id[: -_TEXT_SIZE - 1], member_id[-_TEXT_SIZE:]
         try:
             parsed = UUID(text)

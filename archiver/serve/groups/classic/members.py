@@ -1,4 +1,4 @@
-"""Values of the classic protocol: members, requests and answers. No I/O."""
+"""Values of the classic protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GroupState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """A JoinGroup request. `needs_id`: a client without a member id must get one first (version 4)."""
+    """A JoinGroup request. `needs_id`: a client without a member id gets one first (version 4)."""
 
     member_id: str
     instance_id: str | None
@@ -49,7 +49,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syncing:
-    """A SyncGroup request. Only the leader sends `assignments`, by member. Old clients name no protocol."""
+    """A SyncGroup request. Only the leader sends `assignments`, by member."""
 
     member_id: str
     instance_id: str | None
@@ -86,7 +86,7 @@ class ClassicMember:
 
     @property
     def may_expire(self) -> bool:
-        """Return whether the session may end now. While a request waits, only a new member's session ends."""
+        """Whether the session may end now. While a request waits, only a new member's session ends."""
         return not self.is_waiting or (self.is_new and self.joining is not None)
 
     @property
@@ -101,7 +101,7 @@ class ClassicMember:
         return dict(self.protocols).get(protocol or "", b"")
 
     def seen(self, now: float) -> None:
-        """Reset the session timer. The deadline of a new member that waits to join isn't extended."""
+        """Reset the session timer, but not the deadline of a new member that waits to join."""
         if not (self.is_new and self.joining is not None):
             self.expires = now + self.session_seconds
 
@@ -122,7 +122,7 @@ def _taken(protocols: tuple[tuple[str, bytes], ...], client_id: str, instance_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The answer to a join. Only the leader gets `members`: id, instance id and metadata."""
+    """The answer to a JoinGroup. Only the leader gets `members`: id, instance id and metadata."""
 
     ticket: Ticket
     error: ErrorCode = ErrorCode.none

@@ -23,10 +23,7 @@ _UNEVEN: Final = 2
 def uniform(
     wanted: Subscriptions, partitions: Mapping[UUID, int], previous: Targets
 ) -> dict[str, frozenset[PartitionId]]:
-    """Spread partitions evenly and move as few as possible.
-
-    If all members subscribe to the same topics, their partition counts differ by at most one.
-    """
+    """Spread partitions evenly and move as few as possible."""
     readers = _readers(wanted, partitions)
     holdings = _Holdings(wanted, readers)
     free = {topic: set(range(partitions[topic])) for topic in readers}
@@ -89,7 +86,6 @@ class _Holdings:
             heapq.heapreplace(heap, (count + 1, rank, member))
 
     def even_out(self, topic: UUID) -> bool:
-        """Move partitions of a topic from members with many to members with few. Return whether any moved."""
         holders = self._of[topic]
         moved = False
         while True:

@@ -1,6 +1,6 @@
-"""KIP-848 consumer groups as a state machine: members, epochs, sessions. No I/O; the clock is passed in.
+"""KIP-848 consumer groups as a state machine without I/O; the clock is passed in.
 
-Changes of members, subscriptions or topics raise the group epoch and compute new targets, which heartbeats deliver.
+Changes raise the group epoch and compute new targets, which heartbeats deliver.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTimes:
-    """The heartbeat interval and the session timeout, in seconds."""
+    """Heartbeat interval and session timeout, in seconds."""
 
     interval: float = 5.0
     session: float = 45.0
@@ -77,7 +77,7 @@ class ConsumerGroup:
 
     @property
     def taken(self) -> Counter[str]:
-        """The approximate bytes of the group's members, by owner. The object stays the same until something changes."""
+        """The approximate bytes of the members, by owner. The same object until something changes."""
         if self._taken is None:
             self._taken = Counter()
             for member in self.members.values():
@@ -100,12 +100,10 @@ class ConsumerGroup:
         return min((min(member.expires, member.revokes_by) for member in self.members.values()), default=float("inf"))
 
     def tick(self, now: float) -> None:
-        """Remove members whose session or revocation timeout has passed."""
         for member in [member for member in self.members.values() if min(member.expires, member.revokes_by) <= now]:
             self._remove(member)
 
     def beat(self, now: float, beat: Beat, topics: Topics) -> Beaten:
-        """Handle a heartbeat: a member joins, continues, leaves, or (if static) leaves temporarily."""
         mistake = _mistake(beat, topics)
         if mistake is not None:
             return mistake
@@ -145,10 +143,7 @@ class ConsumerGroup:
     def commit_error(
         self, member_id: str, instance_id: str | None, epoch: int, partitions: Collection[PartitionId]
     ) -> ErrorCode:
-        """Return the error for a commit of these partitions.
-
-        A member with an older epoch may commit the partitions that it has held since.
-        """
+        """Return the error for a commit. A member with an older epoch may commit partitions that it has held since."""
         error, member = self._asked(member_id, instance_id, epoch)
         if error is not ErrorCode.stale_member_epoch or member is None or epoch > member.epoch:
             return error
@@ -156,7 +151,7 @@ class ConsumerGroup:
         return ErrorCode.none if partitions and is_own and epoch > JOINING_EPOCH else error
 
     def knows(self, member_id: str, instance_id: str | None, epoch: int) -> bool:
-        """Return whether the member exists, as this instance, at its current or its previous epoch."""
+        """Whether the member exists, as this instance, at its current or its previous epoch."""
         error, member = self._asked(member_id, instance_id, epoch)
         return error is ErrorCode.none or (member is not None and JOINING_EPOCH < epoch == member.previous_epoch)
 
@@ -167,7 +162,6 @@ class ConsumerGroup:
         return self._asked(member_id or "", None, epoch)[0]
 
     def _has_room_for(self, beat: Beat) -> bool:
-        """Return whether the group stays within its limits. Fields that the heartbeat leaves out count unchanged."""
         member = self.members.get(self._static.get(beat.instance_id or "", beat.member_id))
         if member is None:
             return self._size + beat.size <= MOST_BYTES
@@ -206,7 +200,6 @@ class ConsumerGroup:
         return self._holding_nothing_else(member)
 
     def _known(self, beat: Beat) -> ConsumerMember | Beaten:
-        """Return the member of a heartbeat, or a refusal if its epoch is wrong."""
         if beat.instance_id is not None:
             owner = self._static.get(beat.instance_id)
             if owner is None:
@@ -253,7 +246,6 @@ class ConsumerGroup:
         return member
 
     def _replace(self, before: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Give a static member's assignment to its new process."""
         assert before.instance_id is not None
         replaced = before.member_id
         del self.members[replaced]
@@ -274,7 +266,7 @@ class ConsumerGroup:
         self._change()
 
     def _holding_nothing_else(self, member: ConsumerMember) -> ConsumerMember:
-        """Release the partitions that a member was revoking: it reports that it holds none. Keep the rest for it."""
+        """Release what a member was revoking: it reports that it holds nothing."""
         self._held.release(member.revoking)
         member.revoking = frozenset()
         member.state = MemberState.STABLE
@@ -315,7 +307,6 @@ class ConsumerGroup:
                 self._change()
 
     def _look_at(self, topics: Topics) -> None:
-        """Update the topics and partitions."""
         if topics is self._topics:
             return
         self._topics = topics
@@ -329,13 +320,11 @@ class ConsumerGroup:
             self._change()
 
     def _look_up(self, member: ConsumerMember) -> None:
-        """Resolve a member's subscription. A pattern that isn't matched yet is resolved by the member's heartbeat."""
         topics = wanted(member.names, member.pattern, self._topics, member.rights)
         if topics is not None:
             member.topics, member.looked_up_in = topics, self._topics
 
     def _preferred(self) -> str:
-        """Return the assignor that most members name."""
         votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return max(ASSIGNORS, key=lambda name: votes[name]) if votes else _DEFAULT_ASSIGNOR
 
@@ -344,10 +333,7 @@ class ConsumerGroup:
             self.epoch += 1
 
     def _assign(self) -> None:
-        """Compute each member's target.
-
-        An absent static member keeps only partitions of its target, because it reads none.
-        """
+        """Compute each member's target. An absent static member gets no additional partitions."""
         self.assignor = self._preferred()
         ordered = sorted(self.members.values(), key=lambda each: (each.instance_id or each.member_id, each.member_id))
         self.targets = ASSIGNORS[self.assignor](

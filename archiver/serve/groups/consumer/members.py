@@ -1,4 +1,4 @@
-"""Values of the KIP-848 protocol: members, heartbeats and answers. No I/O."""
+"""Values of the KIP-848 protocol."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MemberState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A heartbeat. None: unchanged since the last one. An empty `pattern`: no pattern. `rights` None: all rights."""
+    """A heartbeat. None: unchanged. An empty `pattern`: no pattern. `rights` None: all rights."""
 
     member_id: str
     epoch: int
@@ -64,7 +64,6 @@ class Beat:
 
     @property
     def is_full(self) -> bool:
-        """Return whether all fields are set, as in the first heartbeat and after an error."""
         has_topics = self.names is not None or self.pattern is not None
         return self.owned is not None and self.rebalance_seconds is not None and has_topics
 
@@ -80,7 +79,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beaten:
-    """The answer to a heartbeat. `assigned` is None if the member has confirmed the assignment."""
+    """The answer to a heartbeat. `assigned` is None if the member has confirmed it."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None

@@ -1,7 +1,6 @@
 """A member's steps from its assignment to its target.
 
-The member first revokes what isn't in its target and keeps its epoch until it confirms. Then it gets the target's epoch
-and the free partitions of its target; the remaining ones follow when they are released.
+It first revokes what isn't in its target, keeping its epoch until it confirms, then gets free partitions.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from archiver.serve.groups.consumer.members import ConsumerMember, MemberState, 
 
 
 class HeldPlaces:
-    """The partitions that members have or are giving up. Each is held once."""
-
     def __init__(self) -> None:
         self._held: set[PartitionId] = set()
 
@@ -36,7 +33,7 @@ def reconcile(
     owned: frozenset[PartitionId] | None,
     held: HeldPlaces,
 ) -> None:
-    """Advance a member as far as possible. `owned` is what it reports to hold; None: not reported."""
+    """Advance a member as far as possible. `owned` None: the member didn't report it."""
     if member.state is MemberState.UNREVOKED and (owned is None or owned & member.revoking):
         return
     if member.state is MemberState.STABLE and member.epoch == epoch:

@@ -1,7 +1,4 @@
-"""The topics that a member subscribes to, by names and by a pattern.
-
-Patterns are RE2's, as Kafka's are: matching takes linear time.
-"""
+"""Subscriptions by names and by RE2 patterns, which match in linear time."""
 
 from __future__ import annotations
 
@@ -43,14 +40,14 @@ class Rights(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The names that a pattern matches fully, or the error of the pattern."""
+    """The names that a pattern matches fully, or its error."""
 
     names: frozenset[str] = frozenset()
     error: str | None = None
 
 
 class MatchedTopics(Mapping[str, KnownTopic]):
-    """Topics with cached matches of patterns. Compiling a pattern takes up to a second, so groups never do it."""
+    """Topics with cached matches of patterns, whose compilation takes up to a second."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -67,11 +64,11 @@ class MatchedTopics(Mapping[str, KnownTopic]):
         return len(self._topics)
 
     def matched(self, pattern: str) -> Matched | None:
-        """Return the names that a pattern matches; None if that isn't cached."""
+        """Return the matches; None if they aren't cached."""
         return self._matched.get(pattern)
 
     def keep(self, pattern: str, matched: Matched, owner: str = "") -> None:
-        """Cache a pattern's matches. If the cache is full, the owner with the most entries loses one."""
+        """Cache matches. If the cache is full, the owner with the most entries loses one."""
         if pattern not in self._matched:
             self._owned.setdefault(owner, OrderedDict())[pattern] = None
         self._matched[pattern] = matched
@@ -88,7 +85,7 @@ class MatchedTopics(Mapping[str, KnownTopic]):
 
 
 def match_names(pattern: str, names: Collection[str]) -> Matched:
-    """Compile a pattern and match it against names. Thread-safe; releases the GIL."""
+    """Match a pattern against names. Thread-safe; releases the GIL."""
     if len(pattern) > _MOST_LENGTH:
         return Matched(error=f"the pattern has {len(pattern)} characters: at most {_MOST_LENGTH} are taken")
     texts = pa.array(list(names) or [""], pa.string())
@@ -107,7 +104,7 @@ def pattern_error(pattern: str, topics: Topics) -> str | None:
 
 
 def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights | None = None) -> frozenset[UUID] | None:
-    """Return the ids of the named topics that the member may see and the matched topics that it may read.
+    """Return the ids of named topics that may be seen and matched topics that may be read.
 
     None if the pattern isn't matched yet. Without `rights`, all topics count.
     """
