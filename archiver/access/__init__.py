@@ -1,4 +1,4 @@
-"""Clients' identities and permissions, independent of a protocol."""
+"""Clients' identities and permissions."""
 
 from archiver.access.accounts import ListedUser, RegistryUsers, UserAccounts
 from archiver.access.principals import ANONYMOUS, Principal

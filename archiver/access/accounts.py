@@ -1,4 +1,4 @@
-"""Users in the registry's Postgres. `archiver users` writes them, servers only read them."""
+"""Users in the registry. `archiver users` writes them, servers only read them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ListedUser:
 
 
 class RegistryUsers:
-    """Reads users from the registry; connects on first use. Blocking: call it in a worker thread."""
+    """Reads users; connects on first use. Blocking: call it in a worker thread."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -137,5 +137,4 @@ def _check(name: str, password: str, iterations: int) -> None:
 
 
 def _is_usable(keys: ScramKeys) -> bool:
-    """Whether the number of iterations is supported."""
     return LEAST_ITERATIONS <= keys.iterations <= MOST_ITERATIONS

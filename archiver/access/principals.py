@@ -1,4 +1,4 @@
-"""Principals: clients' identities as in Kafka (`User:alice`)."""
+"""Principals: identities as in Kafka (`User:alice`)."""
 
 from __future__ import annotations
 

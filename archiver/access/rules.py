@@ -1,4 +1,4 @@
-"""Rules for topics and groups. Denials win. No I/O.
+"""Rules for topics and groups. Denials win.
 
 Without rules, every admitted client may read everything. As in Kafka, reading implies describing, and a denied
 describe also denies reading.
@@ -44,7 +44,6 @@ class Names:
 
     @classmethod
     def parse(cls, patterns: Iterable[str]) -> Names:
-        """Parse names and patterns such as `orders`, `orders-*` and `*`."""
         listed = tuple(patterns)
         return cls(
             frozenset(name for name in listed if not name.endswith("*")),
@@ -57,7 +56,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Allows or denies operations on topics and groups to some principals."""
+    """Allows or denies operations to some principals."""
 
     principals: Names
     is_denial: bool

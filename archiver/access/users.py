@@ -1,4 +1,4 @@
-"""Users and their stored password keys, cached and reloaded periodically. Valid while the registry is away."""
+"""Users, cached and reloaded periodically. Valid while the registry is away."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class KnownUsers:
-    """All users at one time: keys by name and mechanism. `secret` makes salts for unknown users."""
+    """All users: keys by name and mechanism. `secret` makes salts for unknown users."""
 
     keys: Mapping[str, Mapping[str, ScramKeys]]
     secret: bytes
@@ -43,14 +43,13 @@ class KnownUsers:
         return (nobody, False) if key is None else (key, True)
 
     def any_keys_of(self, name: str) -> tuple[ScramKeys, bool]:
-        """Return the keys of a name for any mechanism."""
         keys = self.keys.get(name, {})
         mechanism: Mechanism = "SCRAM-SHA-512" if "SCRAM-SHA-512" in keys or not keys else "SCRAM-SHA-256"
         return self.keys_of(name, mechanism)
 
 
 class Users:
-    """The users of a server. Use it from one event loop."""
+    """The users of a server, for one event loop."""
 
     def __init__(self, load: Callable[[], Awaitable[KnownUsers]], *, seconds: float = _KNOWN_SECONDS) -> None:
         self._load = load

@@ -1,7 +1,6 @@
-"""Acts on a table: each becomes one entry of the audit trail (docs/audit.md).
+"""Acts on a table, each of which becomes one entry of the audit trail, by its `id` (docs/audit.md).
 
-An act recorded again under its `id` stays one entry. `added` and `removed` are the digests of the records that the
-table gained and lost; None if unknown.
+`added` and `removed` are the digests of the records that the table gained and lost; None if unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Began:
-    """The trail begins. The table is new (`create`), or had `rows` already (`adopt`)."""
+    """The trail begins with a new table (`create`), or with `rows` (`adopt`)."""
 
     is_new: bool
     rows: int = 0
@@ -53,7 +52,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolved:
-    """A new schema version for the records archived from then on."""
+    """A new schema version."""
 
     version: int
     fingerprint: str
@@ -183,7 +182,7 @@ class RefilledAct:
 
     @property
     def added(self) -> str | None:
-        """None: the trail counts archived records, and restored rows were never removed from it."""
+        """None: restored rows were never removed from the trail's count."""
         return NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
@@ -200,7 +199,7 @@ class RefilledAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepartitionedAct:
-    """A metadata commit changed the partitioning, given as transforms and field ids."""
+    """A change of partitioning, given as transforms and field ids."""
 
     commit_id: str
     before: str
@@ -220,7 +219,7 @@ class RepartitionedAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredHold:
-    """`hold = true` appeared in the topic's section, or disappeared. `change` counts both."""
+    """`hold = true` appeared in the topic's section (odd `change`), or disappeared."""
 
     change: int
 
@@ -229,7 +228,6 @@ class ConfiguredHold:
 
     @property
     def is_held(self) -> bool:
-        """Whether it appeared: odd changes did."""
         return self.change % 2 == 1
 
     @property
@@ -280,5 +278,5 @@ def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:
 
 
 def _text(number: int | None) -> str | None:
-    """Convert a 63-bit number to text: many JSON readers keep only 53 bits."""
+    """Convert to text: many JSON readers keep only 53 bits."""
     return None if number is None else str(number)

@@ -1,7 +1,6 @@
 """Checks a trail: each entry against the previous one, and all against signed checkpoints.
 
-Finds entries that were changed, dropped, reordered or cut off before a checkpoint, but not lost entries after the last
-checkpoint.
+Finds all changes except lost entries after the last checkpoint.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A problem. `entry` is an entry's number; `path` the object's."""
+    """A problem, with the entry's number and the object's path."""
 
     kind: ProblemKind
     text: str
@@ -67,7 +66,7 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class TrailReport:
-    """The result of a check of one trail. `signed` entries are covered by a checkpoint of a given key."""
+    """The result of a check. `signed` entries are covered by a checkpoint of a given key."""
 
     topic: str = ""
     table: str = ""
@@ -93,7 +92,6 @@ class TrailReport:
         return self.entries - self.signed
 
     def add(self, kind: ProblemKind, text: str, *, entry: int | None = None, path: str | None = None) -> None:
-        """Record a problem. Only the first ones are kept; the rest is counted."""
         if len(self.problems) < _MOST:
             self.problems.append(Problem(kind=kind, text=text, entry=entry, path=path))
         else:
@@ -101,10 +99,7 @@ class TrailReport:
 
 
 class TrailCheck:
-    """A running check. Memory is 32 bytes per entry, and the ids of commits.
-
-    `journaled` are the journal's commits, by entry number.
-    """
+    """A running check, in 32 bytes per entry. `journaled` are the journal's commits, by entry number."""
 
     def __init__(self, folder: str, keys: Sequence[PublicKey] = ()) -> None:
         self.report = TrailReport(folder=folder, keys=tuple(key.id for key in keys))
@@ -118,7 +113,6 @@ class TrailCheck:
         self._has_digest = False
 
     def entries(self, lines: Iterable[StoredLine]) -> Iterator[Mapping[str, Any]]:
-        """Check entries in order. Yield each readable entry once."""
         for line in lines:
             hash_ = bytes.fromhex(hash_of(line.data))
             earlier_hash = self._hash(line.place)

@@ -1,7 +1,4 @@
-"""Checkpoints: signed statements of a trail's number of entries and last hash (docs/audit.md).
-
-Before signing, the entries since the last checkpoint are read back from the store.
-"""
+"""Checkpoints: signed statements of a trail's number of entries and last hash (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -72,19 +69,19 @@ class Checkpoint:
 
 @cache
 def load_key(path: Path) -> SigningKey:
-    """Load the configured signing key. Raises ConfigError if it is unusable."""
+    """Load the configured signing key. Raises ConfigError."""
     return SigningKey.load(path)
 
 
 def is_due(head: ChainHead, every: float) -> bool:
-    """Whether a trail has no checkpoint, or the last one is older than `every` seconds."""
+    """Whether there is no checkpoint, or the last one is older than `every` seconds."""
     return head.checkpoint_at is None or (datetime.now(UTC) - head.checkpoint_at).total_seconds() >= every
 
 
 def sign(folder: TrailFolder, subject: Subject, author: Author, head: ChainHead, key: SigningKey) -> Checkpoint:
-    """Sign the trail in the store, up to the registry's last entry.
+    """Sign the stored trail, after reading back the entries since the last checkpoint.
 
-    Raises BadSegment if the store's entries differ from the written ones.
+    Raises BadSegment if they differ from the written ones.
     """
     last = _last(folder)
     entries, root = (0, FIRST_PREV) if last is None else (last.entries, last.root)

@@ -18,7 +18,7 @@ def check_place(path: Path, what: str) -> None:
 
 
 def put_document(path: Path, text: str, what: str) -> None:
-    """Replace a file. Raises ConfigError if that fails."""
+    """Replace a file atomically. Raises ConfigError."""
     fresh = path.with_name(f"{path.name}.tmp")
     try:
         fresh.write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""Entries and checkpoints of a trail in the store (docs/audit.md). Their bytes are hashed."""
+"""Entries of a trail (docs/audit.md). Their bytes are hashed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_PREV: Final = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """The configured principal (else the user of the process), the host, and the archiver's version."""
+    """The configured principal (else the process's user), the host, and the archiver's version."""
 
     principal: str
     host: str
@@ -33,8 +33,6 @@ class Author:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The table that a trail is about."""
-
     cluster_id: str
     topic: str
     table: str
@@ -51,7 +49,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An entry without its position. `is_late`: recorded by a later run, because the acting run ended too early."""
+    """An entry without its position. `is_late`: recorded by a later run."""
 
     subject: Subject
     author: Mapping[str, str]
@@ -107,12 +105,11 @@ class Draft:
         }
 
     def found(self, snapshot_id: int | None) -> Self:
-        """Return the draft of a commit that was found in the table later. A change of metadata has no snapshot."""
+        """Return the draft of a commit that was found in the table later. Metadata commits have no snapshot."""
         details = {} if snapshot_id is None else {"snapshot_id": str(snapshot_id)}
         return replace(self, details={**self.details, **details}, is_late=True)
 
     def doubtful(self) -> Self:
-        """Return the draft of a commit whose outcome can't be determined any more."""
         return replace(self, details={**self.details, "outcome": "unknown"}, is_late=True)
 
     def at(self, head: ChainHead) -> NewEntry:
@@ -138,5 +135,5 @@ def hash_of(line: bytes) -> str:
 
 
 def timestamp(time: datetime) -> str:
-    """Format a time of an entry: UTC, to the microsecond."""
+    """Format a time: UTC, to the microsecond."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Copies a trail into a local folder, byte for byte, with its checkpoints."""
+"""Copies a trail into a local folder, byte for byte."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archiver.errors import ConfigError
 def export(trail: TrailFolder, target: Path) -> int:
     """Copy the trail unchecked; return the number of entries. Raises ConfigError if the folder isn't empty.
 
-    A new file begins after a missing number, so that each entry keeps its position.
+    A new file begins after a missing number, so that entries keep their positions.
     """
     if target.exists() and any(target.iterdir()):
         raise ConfigError("The folder isn't empty: name another one", folder=str(target))

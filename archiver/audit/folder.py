@@ -1,4 +1,4 @@
-"""The folder of one table's trail: entries as objects, old ones packed, and checkpoints (docs/audit.md)."""
+"""The folder of a trail: entries as objects, old ones packed, and checkpoints (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOOKS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryObject:
-    """An object with entries. Its name has the numbers of the first and the last one."""
+    """An object with the entries `first` to `last`."""
 
     path: str
     first: int
@@ -52,7 +52,6 @@ class EntryObject:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it has one entry and is named so."""
         return self.path.endswith(".json")
 
 
@@ -67,14 +66,13 @@ class StoredLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Objects with entries, by number, and checkpoints, oldest first."""
+    """Objects by number, and checkpoints, oldest first."""
 
     entries: tuple[EntryObject, ...]
     checkpoints: tuple[str, ...]
 
     @property
     def last(self) -> int:
-        """The number of the last entry, by the objects' names, or 0."""
         return max((entry.last for entry in self.entries), default=0)
 
 
@@ -88,7 +86,7 @@ class TrailFolder:
     def listed(self) -> Listed:
         """List the folder until a list has all entries of the list before.
 
-        A paged list may miss both a new pack and its single entries. Raises StorageUnavailable if lists keep changing.
+        A paged list may miss both a new pack and its entries. Raises StorageUnavailable if lists keep changing.
         """
         objects = self.objects.list(self.path)
         for _ in range(_LOOKS):
@@ -143,12 +141,11 @@ class TrailFolder:
                 )
 
     def checkpoints(self) -> Iterator[tuple[str, bytes]]:
-        """Yield paths and bytes of checkpoints, oldest first."""
         for path in self.listed().checkpoints:
             yield path, self.objects.read(path)
 
     def pack(self, *, through: int) -> int:
-        """Pack single entries up to a number, if there are many, and small packs. Return the number of objects.
+        """Pack single entries up to a number, and small packs. Return the number of objects.
 
         Writers may still rewrite later entries.
         """
@@ -182,7 +179,6 @@ class TrailFolder:
             self._say(refused[0])
 
     def _remove_packed(self, pack: EntryObject, listed: Sequence[EntryObject]) -> Sequence[EntryObject]:
-        """Remove objects whose entries are in a pack, after interrupted packing. Return them."""
         inside = [item for item in listed if _has(pack, item)]
         if inside and self.path not in _SAID:
             lines = self._whole(pack)
@@ -205,7 +201,6 @@ class TrailFolder:
             )
 
     def _whole(self, each: EntryObject) -> list[bytes]:
-        """Return the entries of an object. Raises StorageError if its name is wrong."""
         data = self.objects.read(each.path)
         lines = [data] if each.is_alone else data.splitlines()
         is_same = each.is_alone or each.path.endswith(f"-{hash_of(data)[:16]}.jsonl")
@@ -234,7 +229,6 @@ class TrailFolder:
 
 
 def checkpoint_name(entries: int, time: str) -> str:
-    """Return a checkpoint's name, which sorts by number of entries, then by time."""
     return f"checkpoint-{entries:010d}-{re.sub(r'[-:.]', '', time)}.json"
 
 
@@ -260,7 +254,6 @@ def _has(pack: EntryObject, each: EntryObject) -> bool:
 
 
 def _runs(objects: Sequence[EntryObject], *, most: int) -> Iterator[list[EntryObject]]:
-    """Yield groups of objects with consecutive numbers, up to a pack's size."""
     run: list[EntryObject] = []
     for item in objects:
         if run and (item.first != run[-1].last + 1 or item.last - run[0].first >= most):

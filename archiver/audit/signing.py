@@ -1,7 +1,6 @@
 """Ed25519 signatures of JSON documents.
 
-The canonical form is signed: keys sorted, no spaces, UTF-8, no fractions. Any tool can check it (`openssl pkeyutl
--verify -rawin`).
+The signed form has sorted keys, no spaces, UTF-8 and no fractions (`openssl pkeyutl -verify -rawin`).
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ MAKE_PUBLIC_KEY: Final = "openssl pkey -in signing.pem -pubout -out signing.pub.
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """Return the bytes to sign and hash. Raises ValueError for a fraction, whose text isn't unique."""
+    """Return the bytes to sign. Raises ValueError for a fraction, whose text isn't unique."""
     _refuse_fractions(document)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A signature. `key_id` is the first 16 hexadecimal digits of the public key's SHA-256."""
+    """`key_id` is the first 16 hexadecimal digits of the public key's SHA-256."""
 
     key_id: str
     value: bytes
@@ -71,7 +70,7 @@ class PublicKey:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a PEM file. Raises ConfigError if it holds no Ed25519 public key."""
+        """Read a PEM file. Raises ConfigError."""
         data = _read(path, "public key")
         try:
             key = load_pem_public_key(data)
@@ -125,10 +124,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls, path: Path, public_path: Path) -> Self:
-        """Write a new key into two new PEM files, the private one readable by its owner only.
-
-        Raises ConfigError if one of the files exists.
-        """
+        """Write a new key into two PEM files. Raises ConfigError if one exists."""
         key = Ed25519PrivateKey.generate()
         public = key.public_key()
         private_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

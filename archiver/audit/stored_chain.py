@@ -1,7 +1,4 @@
-"""The chain of a trail in the store: how far it is intact, and whether it continues a known entry.
-
-Foreign objects in the folder must neither be adopted nor stop a job.
-"""
+"""The chain of a trail in the store. Foreign objects must neither be adopted nor stop a job."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Records each act on a table once, in one chain, in the journal's store (docs/adr/0044).
-
-Entries wait in the registry until the store has them.
-"""
+"""Records each act on a table once, in one chain (docs/adr/0044). Entries wait in the registry for the store."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ SETTLED_ENTRIES: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTrail:
-    """The trail of one table. Without a journal it records nothing. Methods raise subclasses of RegistryError."""
+    """The trail of one table; without a journal, nothing. Methods raise subclasses of RegistryError."""
 
     topic: TopicRow
     journal: TableJournal
@@ -68,8 +65,8 @@ class AuditTrail:
     ) -> None:
         """Begin the trail if necessary; record a new schema version; write waiting entries; sign if due.
 
-        With `table`, settle commits intended by killed runs: refills only with the topic's lease. `is_held`: `hold =
-        true` is configured. Raises ConfigError if the configured key can't sign.
+        With `table`, settle commits intended by killed runs: refills only with the lease. `is_held`: `hold = true` is
+        configured. Raises ConfigError if the configured key can't sign.
         """
         if self.journal.trail is None:
             return
@@ -99,9 +96,9 @@ class AuditTrail:
             head = self.registry.audit.head(self.topic) or self._begun()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
-        """Record an act once, even if called repeatedly.
+        """Record an act, idempotently. If the store refuses the entry, it waits for the next act or run.
 
-        `is_late`: an earlier run did it. If the store refuses the entry, it waits for the next act or run.
+        `is_late`: an earlier run did it.
         """
         if self.journal.trail is None:
             return
@@ -111,7 +108,7 @@ class AuditTrail:
     def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
         """Record the intention to commit, so that the commit gets its entry in any case.
 
-        `parent` is the snapshot that it is based on; for a change of partitioning, the spec.
+        `parent` is its base snapshot, or spec.
         """
         if self.journal.trail is not None:
             draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
@@ -127,16 +124,15 @@ class AuditTrail:
             )
 
     def withdraw(self, act: RefilledAct | RepartitionedAct) -> None:
-        """Withdraw an intended commit that will never be in the table."""
         if self.journal.trail is not None:
             self.registry.audit.forget_intent(self.topic, act.id)
 
     def appended(self, commit_id: str, snapshot_id: int, ranges: Sequence[TranslatedRange]) -> None:
-        """Record a commit of ranges. Call it before the registry confirms them."""
+        """Record a commit of ranges, before the registry confirms them."""
         self.record(Appended(ranges=tuple(ranges), commit_id=commit_id, snapshot_id=snapshot_id))
 
     def settled(self, settled: Settled) -> None:
-        """Record commits that were found in the table later. Call it before the registry records them."""
+        """Record commits found in the table later, before the registry does."""
         if self.journal.trail is None or not settled.landed:
             return
         commits: dict[tuple[str | None, int | None], list[TranslatedRange]] = {}
@@ -150,7 +146,7 @@ class AuditTrail:
                 )
 
     def rewrote(self, rewrite: Rewrite, *, snapshot_id: int | None = None, is_late: bool = False) -> None:
-        """Record a rewrite that is in the table. Call it before the registry records it."""
+        """Record a rewrite that is in the table, before the registry does."""
         if self.journal.trail is None:
             return
         act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id)
@@ -193,7 +189,6 @@ class AuditTrail:
         return 0
 
     def tidy(self) -> int:
-        """Pack single entries, and drop old acts. Return the number of packed entries."""
         folder = self.folder
         head = None if folder is None else self.registry.audit.head(self.topic)
         if folder is None or head is None:
@@ -236,7 +231,6 @@ class AuditTrail:
         return [item for item in ranges if item.id in left]
 
     def _settle_intents(self, table: ArchiveTable, *, has_lease: bool) -> None:
-        """Record intended commits that are in the table, and withdraw the remaining ones."""
         for intent in self.registry.audit.intents(self.topic):
             draft = Draft.from_json(intent.entry)
             if draft.kind == RepartitionedAct.kind:
@@ -339,14 +333,12 @@ def _last_written(head: ChainHead, waiting: Sequence[WaitingEntry]) -> tuple[int
 
 
 def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
-    """Whether the store has exactly the waiting entries: a run was killed before it recorded that."""
     expected = {entry.seq: entry.line.encode() for entry in waiting}
     stored = {line.place: line.data for line in folder.lines(first=waiting[0].seq)}
     return all(expected[seq] == line for seq, line in stored.items() if seq in expected)
 
 
 def _reaches_back(table: ArchiveTable, time: datetime) -> bool:
-    """Whether the table still has a snapshot older than this time, and so all later ones of its branch."""
     return any(snapshot.timestamp_ms < time.timestamp() * 1_000 for snapshot in table.iceberg.metadata.snapshots)
 
 

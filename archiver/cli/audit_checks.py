@@ -1,4 +1,4 @@
-"""Inputs of `archiver audit` besides the store: external checkpoints, the registry's chains, signatures."""
+"""Inputs of `archiver audit` besides the store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KeptCheckpoints:
 
     @classmethod
     def read(cls, paths: Sequence[Path]) -> Self:
-        """Read the files. Raises ConfigError if a file is no checkpoint."""
+        """Read the files. Raises ConfigError."""
         files, tables = {}, {}
         for path in paths:
             try:
@@ -41,14 +41,13 @@ class KeptCheckpoints:
         return cls(files, tables)
 
     def of(self, trail: FoundTrail) -> dict[str, bytes]:
-        """Return the checkpoints of this trail; all for an exported one."""
         uuid = None if trail.journal is None else str(trail.journal.uuid)
         found = {path: data for path, data in self.files.items() if uuid in {None, self.tables[path]}}
         self._used.update(found)
         return found
 
     def refuse_unmatched(self) -> None:
-        """Raise ConfigError if a checkpoint's table has no trail, because then nothing was compared with it."""
+        """Raise ConfigError if a checkpoint's table has no trail to compare with."""
         if left := sorted(self.files.keys() - self._used):
             raise ConfigError(
                 "A checkpoint is about a table whose trail was not found: name its topic. If it was, the trail is gone",
@@ -57,7 +56,6 @@ class KeptCheckpoints:
 
 
 def heads_of(config: Config) -> dict[str, ChainHead]:
-    """Return the ends of the registry's chains, by the folders of their trails."""
     from archiver.storage.journal import Journal
     from catalog.registry import Registry
 

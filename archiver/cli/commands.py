@@ -1,4 +1,4 @@
-"""The commands by purpose, and the format of their list in the help."""
+"""The commands by purpose, as the help lists them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNCUT: Final = 10_000
 
 
 class Commands(TyperGroup):
-    """A group whose help shows each command's first sentence in full; typer cuts it at the line's end."""
+    """A group whose help shows each command's first sentence in full."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         self._write(ctx, formatter, "Commands", self.list_commands(ctx))

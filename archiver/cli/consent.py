@@ -1,4 +1,4 @@
-"""Consent to removals: `--yes`, or a question on the terminal. Without either, commands exit with 2 before any work."""
+"""Consent to removals: `--yes`, or a question on the terminal."""
 
 from __future__ import annotations
 

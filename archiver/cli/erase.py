@@ -144,7 +144,6 @@ def erase(
 
 
 def _confirmed(*, as_json: bool) -> bool:
-    """Ask whether the listed snapshots may expire. No without a terminal."""
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     return typer.confirm("Expire these snapshots? Time travel to them ends", default=False)
@@ -177,7 +176,6 @@ def _listed(file: Path) -> OffsetList:
 
 
 def _plan(path: Path | None, topic: str | None, condition: Where | OffsetList | None) -> ErasurePlan:
-    """Return the plan in a file, or a plan of one topic."""
     from archiver.upkeep.erase.plan import ErasurePlan, PlannedErasure, read_plan
 
     if path is not None:

@@ -28,7 +28,7 @@ SIGNALLED = 128
 def reported(*, as_json: bool = False) -> Iterator[None]:
     """Print an expected error and exit with 2 for configuration errors, 1 for all others.
 
-    Unexpected errors keep their traceback. Inside the context, warnings go to standard error in the same form.
+    Unexpected errors keep their traceback.
     """
     try:
         with logs_to_stderr(as_json=as_json):

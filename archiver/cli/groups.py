@@ -200,7 +200,6 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    """Print groups from their server, or from the registry."""
     from archiver.cli.kept_groups import kept_groups
     from archiver.config import load_config
     from archiver.terminal.answer import print_answer
@@ -219,13 +218,11 @@ def _show(
 
 
 def _needs_options(serve: ServeSection) -> bool:
-    """Return whether clients of this server need TLS or a login."""
     return any(section is not None for section in (serve.tls, serve.sasl, serve.oauth))
 
 
 @contextmanager
 def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
-    """Open the groups of the server that the options name, by default the configured one. Raises ConfigError."""
     from archiver.config import load_config
     from archiver.kafka.groups import ConsumerGroups
     from archiver.republish.client_options import SERVERS, read_properties

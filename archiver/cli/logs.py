@@ -1,7 +1,4 @@
-"""Warnings on standard error: the archiver's always, other libraries' only with `--verbose`.
-
-Libraries warn of each attempt; the archiver's error names the cause once.
-"""
+"""Warnings on standard error: the archiver's always, other libraries' only with `--verbose`."""
 
 from __future__ import annotations
 
@@ -55,8 +52,6 @@ def is_ours(record: logging.LogRecord) -> bool:
 
 
 class _StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to standard error; on a terminal above the bar, which replaces `sys.stderr`."""
-
     def emit(self, record: logging.LogRecord) -> None:
         if self.stream.isatty():
             self.stream = sys.stderr
@@ -64,10 +59,7 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
 
 
 class TextLines(logging.Formatter):
-    """Formats records as plain lines, with secrets in URIs hidden.
-
-    The cause is on the same line. Tracebacks and module names need `verbose`.
-    """
+    """Formats records as lines, with secrets in URIs hidden. Tracebacks and module names need `verbose`."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")

@@ -52,8 +52,7 @@ def named(arguments: Sequence[str]) -> Sequence[str]:
 class Leaving:
     """Exits after Python's exit handlers, without finalizing modules, which takes longer than importing them.
 
-    All threads are joined by then. After an unexpected error, or if output can't be written, the process exits as
-    usual.
+    After an unexpected error, or if output can't be written, the process exits as usual.
     """
 
     def __init__(self) -> None:
@@ -64,7 +63,6 @@ class Leaving:
             atexit.register(self._leave)
 
     def ends_with(self, code: object) -> None:
-        """Set the exit code. A text is left to Python, which prints it."""
         if code is None or isinstance(code, int):
             self._code = code or 0
 

@@ -20,7 +20,7 @@ def check_together(*, to_file: Mapping[str, object], to_kafka: Mapping[str, obje
 
 
 def topic_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` options. Raises ConfigError if one is malformed."""
+    """Parse `name=value` options. Raises ConfigError."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")

@@ -16,10 +16,7 @@ RETENTION: Final = "Retention"
 
 
 def look_at_retention(config: Config) -> Iterator[Finding]:
-    """Warn of limits below a day, and of limits that would retire more than half of a topic now.
-
-    The second needs the registry and the catalog; other checks report if these fail.
-    """
+    """Warn of limits below a day, and of limits that would retire more than half of a topic now."""
     limits = {name: config.topic(name).retention_limits for name in config.sections}
     if not any(limits.values()):
         return
@@ -36,7 +33,6 @@ def look_at_retention(config: Config) -> Iterator[Finding]:
 
 
 def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
-    """Return why retiring from a topic would need consent now, by topic. Unreadable topics are left out."""
     from archiver.upkeep.consent import WITHHELD
     from archiver.upkeep.retire.job import Expire
     from catalog.registry import RegistryReader

@@ -72,7 +72,6 @@ def _outline(topic: str, table: str, outlined: Outline, warnings: Sequence[str])
 
 
 def _limits_of(state: LedgerState) -> list[str]:
-    """Return the engine limits that the table's columns exceed."""
     from archiver.topics.engine_limits import exceeded_limits
     from schema_mapping import ledger_schema, row_mapping_from_text
 
@@ -240,7 +239,7 @@ def _diff_screen(compared: _Compared, verdict: Sequence[Text]) -> RenderableType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
-    """The values of --from and --to: two files, or versions of the topic. `message` and `imports` belong to files."""
+    """The values of --from and --to: two files, or versions. `message` and `imports` belong to files."""
 
     old: Path | None
     new: Path | None
@@ -254,7 +253,7 @@ class _Sides:
 
 
 def _compare(sides: _Sides, config: Path, descriptors: Path | None, *, of_key: bool) -> _Compared:
-    """Compare two files, two versions, or the table with a schema. Raises ConfigError for options that don't fit."""
+    """Compare two files, two versions, or the table with a schema. Raises ConfigError."""
     topic, message = sides.topic, sides.message
     if topic is not None and sides.are_versions:
         if sides.new is not None and (descriptors or of_key or sides.imports or message):
@@ -286,7 +285,7 @@ def _proposed(
     of_key: bool,
     versions: tuple[int | None, int | None] = (None, None),
 ) -> _Compared:
-    """Compare the topic's table with `file` or the configured schema. `versions` are --from and --to."""
+    """Compare the topic's table with `file` or the configured schema."""
     from archiver.cli.schema_diff import Schemas, compare, compare_since, proposed_schemas
     from archiver.schemas.topic_schemas import TopicSchemas
 
@@ -340,7 +339,6 @@ def _files(
 
 
 def _statement(path: Path, topic: str) -> tuple[str, str]:
-    """Return a topic's table and the statement that creates it, with the columns of the next run."""
     from archiver.config import load_config
     from archiver.schemas import mapping_options
     from archiver.schemas.topic_schemas import TopicSchemas

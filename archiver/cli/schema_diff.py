@@ -30,7 +30,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDiff:
-    """The version that rows would get, whether it is new, and columns that would newly be cut.
+    """The version that rows would get, and columns that would newly be cut.
 
     `base` is the compared version, if it isn't the newest, and `target` the version after it.
     """
@@ -71,8 +71,7 @@ def proposed_schemas(
 ) -> Schemas:
     """Return the schemas to compare: `file` for one side, today's schema for the other.
 
-    With several message types, `file` replaces or adds `message`. Raises ConfigError if the file can't be read or the
-    message is unknown.
+    With several message types, `file` replaces or adds `message`. Raises ConfigError.
     """
     newest = _newest(state)
     key, value = newest.key_schema, newest.value_schema
@@ -138,10 +137,9 @@ def compare_since(state: LedgerState, base: int, proposed: Schemas | int, settin
 
 
 def compare_files(old: Path, new: Path, *, message: str, imports: Sequence[Path] = ()) -> SchemaDiff:
-    """Compare two schemas of a message without a table, as if all rows had been written with `old`.
+    """Compare two schemas of a message, as if all rows had been written with `old`.
 
-    A file is a descriptor set or `.proto` file; `imports` are import roots. Raises ConfigError if a file can't be read
-    or lacks the message.
+    A file is a descriptor set or `.proto` file; `imports` are import roots. Raises ConfigError.
     """
     files = (ProposedFile(path=file, message=message, imports=tuple(imports)) for file in (old, new))
     first, second = map(FORMATS.next_schema, files)

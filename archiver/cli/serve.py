@@ -70,7 +70,6 @@ def kafka(
 def _one_of_several(
     number: int, config: Path, environments: Sequence[Mapping[str, str]], as_json: bool, verbose: bool
 ) -> None:
-    """Run one of several processes."""
     from archiver.serve.heap import share_one_allocator
 
     set_verbose(verbose)

@@ -60,7 +60,7 @@ def status(
 
 
 def _watch(look: Look, seconds: float, *, as_json: bool, partitions: bool) -> int:
-    """Print a status repeatedly until a signal comes; return its number. On a terminal it replaces the previous one."""
+    """Print a status repeatedly until a signal comes; return its number."""
     from rich.live import Live
 
     from archiver.ingest.stopping import stop_on_signals
@@ -101,7 +101,6 @@ def _looked(look: Look, *, partitions: bool) -> RenderableType:
 
 
 def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
-    """Read the status once. Return errors of servers, which may recover before the next time."""
     from schema_mapping.errors import ContextError
 
     try:

@@ -134,7 +134,6 @@ def verify(
 
 
 def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
-    """Check a report's signature and print it. Faults in the report don't fail the check."""
     from archiver.terminal.answer import print_answer
     from archiver.upkeep.verify.document import check_report
 

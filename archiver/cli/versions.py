@@ -41,7 +41,6 @@ def _version(package: str) -> str:
 
 
 def _kafka() -> str:
-    """Return the version of the Kafka that `archiver local` runs."""
     try:
         from archiver.local.releases import KAFKA
     except ImportError:

@@ -1,4 +1,4 @@
-"""The formats of keys and values in the configuration: a section each."""
+"""The formats of keys and values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def _paths(value: object) -> object:
 
 
 def _descriptor_files(value: object) -> object:
-    """Accept a file, or a table of files by schema id or GUID."""
     if isinstance(value, Mapping):
         return tuple(sorted(((_number(name), _file(path)) for name, path in value.items()), key=str))
     return value if isinstance(value, tuple) else _file(value)
@@ -60,7 +59,6 @@ class FormatSection(Section):
 
     @property
     def has_schema(self) -> bool:
-        """Whether there is a schema, and so columns."""
         return True
 
     @property
@@ -75,12 +73,11 @@ class FormatSection(Section):
 
     @property
     def gets_envelopes(self) -> bool:
-        """Whether a replay adds missing envelopes."""
         return False
 
     @property
     def column_limits(self) -> ColumnLimits | None:
-        """The limits of the schema's columns. None if there is no schema."""
+        """The limits of the schema's columns. None without a schema."""
         return None
 
     @property
@@ -89,12 +86,11 @@ class FormatSection(Section):
         return ()
 
     def anchored(self, folder: Path) -> Self:  # noqa: ARG002 - a format without files has no paths
-        """Return these settings with paths relative to the configuration file's folder."""
         return self
 
 
 class RawFormat(FormatSection):
-    """Keys or values kept as they are, in one binary column."""
+    """Keys or values in one binary column."""
 
     format: Literal["raw"] = "raw"
 
@@ -104,10 +100,7 @@ class RawFormat(FormatSection):
 
 
 class ProtobufFormat(FormatSection):
-    """Protobuf keys or values, from a descriptor set, `.proto` files or a registry.
-
-    All are of one type, `message`. With a registry they may be of any of `messages`.
-    """
+    """Protobuf keys or values, all of the type `message`; with a registry, of any of `messages`."""
 
     format: Literal["protobuf"]
     message: str | None = Field(default=None, min_length=1)

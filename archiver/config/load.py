@@ -1,4 +1,4 @@
-"""Loads one frozen `Config` from `archiver.toml` and the environment. ConfigErrors name the key."""
+"""Loads one frozen `Config`. ConfigErrors name the key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The validated configuration. Options of Kafka, the catalog and Spark keep their names."""
+    """The configuration. Options of Kafka, the catalog and Spark keep their names."""
 
     _file: ConfigFile
     _folder: Path
@@ -122,24 +122,21 @@ class Config:
         )
 
     def table_of(self, topic: str) -> str | None:
-        """Return the table of a topic. None if no section matches it."""
         return None if section_for(topic, self._file.topics) is None else self.topic(topic).table
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces of tables: of each section, and of default table names."""
         named = (self.topic(section).table for section in self._file.topics)
         return tuple(sorted({table.rpartition(".")[0] for table in (default_table("any"), *named)}))
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """The names of the topics' sections: topics, and patterns of topics."""
         return tuple(sorted(self._file.topics))
 
     def select(
         self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
     ) -> tuple[TopicConfig, ...]:
-        """Return the topics to archive: `wanted`, else topics in the file and existing ones that a pattern matches.
+        """Return the topics to archive: `wanted`, else topics in the file and existing ones that match patterns.
 
         Raises ConfigError if there are none, unless `may_be_none` and there are patterns.
         """
@@ -162,7 +159,7 @@ class Config:
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
-    """Load the configuration in `path`. `ARCHIVER__…` variables of `environment` override it.
+    """Load a file, overridden by `ARCHIVER__…` variables of `environment`.
 
     Raises ConfigError, which names file and key. Relative paths are relative to the file.
     """

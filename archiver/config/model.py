@@ -1,4 +1,4 @@
-"""The sections of the configuration as frozen, validated values (keys: docs/configuration.md)."""
+"""The sections of the configuration (keys: docs/configuration.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 
 
 def _start_from(value: object) -> object:
-    """Refuse anything but a start. Pydantic would take a number for seconds since 1970, and a day for its midnight."""
+    """Refuse anything but a start. Pydantic would take a number for seconds, and a day for its midnight."""
     if value in ("earliest", "latest"):
         return value
     try:
@@ -67,7 +67,7 @@ PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
 
 
 class TopicSection(Section):
-    """The settings of a `[topics.NAME]` section, with defaults merged in."""
+    """A `[topics.NAME]` section, with defaults merged in."""
 
     table: str | None = Field(default=None, pattern=TEMPLATE, description=TEMPLATE_WORDS)
     partition_by: PartitionTexts = "day"
@@ -98,7 +98,7 @@ class TopicSection(Section):
 
     @property
     def retention_limits(self) -> str | None:
-        """The configured retention limits, as written. None without limits."""
+        """The retention limits, as written. None without limits."""
         limits = (
             None if self.retention is None else f'retention = "{seconds_text(self.retention)}"',
             None if self.retention_size is None else f'retention_size = "{bytes_text(self.retention_size)}"',
@@ -112,7 +112,6 @@ class TopicSection(Section):
 
     @property
     def partition_terms(self) -> tuple[PartitionTerm, ...]:
-        """The partitioning of the table."""
         return terms_of((self.partition_by,) if isinstance(self.partition_by, str) else self.partition_by)
 
 
@@ -198,7 +197,6 @@ class MetricsSection(Section):
 
     @property
     def port(self) -> int:
-        """The port. 0 means any free port."""
         return int(self.listen.rpartition(":")[2])
 
 
@@ -283,7 +281,6 @@ class TracesSection(Section):
 
     @property
     def named_headers(self) -> dict[str, str]:
-        """Parse `name=value,name=value`."""
         return dict(pair.split("=", 1) for pair in self.headers.split(",") if pair)
 
 

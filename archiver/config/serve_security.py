@@ -1,4 +1,4 @@
-"""The sections under `[serve]` for authentication and rights (keys: docs/configuration.md)."""
+"""The sections under `[serve]` for authentication and rights."""
 
 from __future__ import annotations
 

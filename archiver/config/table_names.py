@@ -27,7 +27,7 @@ def default_table(topic: str) -> str:
 
 
 def table_name(template: str, topic: str) -> str:
-    """Fill in a template: `{topic}` is the topic with valid characters, `{hash}` the start of its SHA-256 in hex."""
+    """Fill in a template: `{topic}` is the topic with valid characters, `{hash}` the start of its SHA-256."""
     return (
         template.replace("{namespace}", DEFAULT_NAMESPACE)
         .replace("{topic}", _NOT_IN_TABLE.sub("_", topic.lower()))
@@ -36,5 +36,4 @@ def table_name(template: str, topic: str) -> str:
 
 
 def is_distinct(template: str) -> bool:
-    """Whether the template gives each topic a different table, as a pattern needs."""
     return "{topic}" in template or "{hash}" in template

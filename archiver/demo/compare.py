@@ -48,7 +48,7 @@ def broker_consumer(bootstrap: str) -> Consumer:
 
 
 def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress: Callable[[int], None]) -> int:
-    """Compare every partition, and return the number of records. Raises ReplayError at the first difference."""
+    """Compare every partition; return the number of records. Raises ReplayError."""
     total = 0
     for partition in range(partitions):
         pairs = zip_longest(_read(kafka, topic, partition), _read(archive, topic, partition))
@@ -66,7 +66,6 @@ def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress:
 
 
 def digest(archive: ReplayConsumer, topic: str, partitions: int) -> RecordDigest:
-    """Return the digest of all records in the table."""
     archive.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     return sum(map(RecordDigest.of_seen, archive.batches()), RecordDigest())
 

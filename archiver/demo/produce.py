@@ -30,7 +30,7 @@ def create_topic(bootstrap: str, topic: str) -> None:
 
 
 def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Callable[[int], None]) -> int:
-    """Produce `events` with zstd; return the bytes of keys and values. Raises SourceError.
+    """Produce `events`; return the bytes of keys and values. Raises SourceError.
 
     `progress` is called with counts of records.
     """

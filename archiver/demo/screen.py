@@ -21,8 +21,6 @@ Advance = Callable[[int], None]
 
 
 class Stages:
-    """Runs and shows steps, and records their seconds by title."""
-
     def __init__(self, console: TextConsole) -> None:
         self.console = console
         self.seconds: dict[str, float] = {}

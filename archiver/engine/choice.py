@@ -1,4 +1,4 @@
-"""Chooses the engine of a job: a given one, threads for little work, else Spark, started at first use."""
+"""Chooses the engine of a job: a given one, threads for little work, else Spark."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ HERE_BYTES: Final = 1 << 30
 class EngineChoice:
     """The engine of one job. Use as a context manager.
 
-    `given` is used for all tasks, `starts` in place of Spark. Work of at most `here_bytes` uses threads. `preloaded`
-    and `heaps` are arguments of `SparkEngine.start`.
+    `given` is used for all tasks, `starts` in place of Spark. Work of at most `here_bytes` uses threads.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class EngineChoice:
         self._closing.close()
 
     def check(self) -> None:
-        """Raise ConfigError if Spark may be needed and can't start. Starts nothing."""
         if self._given is None and self._starts is None:
             check_spark(self._options)
 
@@ -74,7 +72,7 @@ class EngineChoice:
 
 
 def start_spark(options: Mapping[str, str], *, preloaded: Sequence[str], heaps: int) -> SparkEngine:
-    """Start or join Spark. Imports PySpark, which takes a second. Raises the errors of `SparkEngine.start`."""
+    """Start or join Spark. Importing PySpark takes a second. Raises the errors of `SparkEngine.start`."""
     from archiver.engine.spark import SparkEngine
 
     return SparkEngine.start(options, preloaded=preloaded, heaps=heaps)

@@ -1,7 +1,7 @@
-"""A class data sharing archive for Spark's driver, which saves over a third of the CPU time of a session's start.
+"""A class data sharing archive for Spark's driver, which saves over a third of the CPU time of its start.
 
-Java 17 writes it when a JVM ends (`-XX:ArchiveClassesAtExit`), Java 19 keeps it current
-(`-XX:+AutoCreateSharedArchive`): https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html.
+https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html: Java 17 writes it when a JVM ends, Java 19 keeps
+it current.
 """
 
 from __future__ import annotations
@@ -103,7 +103,6 @@ def _is_first(archive: Path) -> bool:
 
 
 def _take_over(archive: Path) -> None:
-    """Rename an archive that a JVM wrote, and remove leftovers of killed JVMs."""
     for writing in archive.parent.glob(f"{archive.stem}.*{_WRITING}"):
         with suppress(FileNotFoundError):
             if _age(writing) > _SETTLED_SECONDS:
@@ -114,7 +113,6 @@ def _take_over(archive: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove archives that weren't used for a month."""
     for seen in folder.glob(f"*{_SEEN}"):
         with suppress(FileNotFoundError):
             if _age(seen) > _UNUSED_SECONDS:

@@ -44,7 +44,7 @@ _DEFAULTS = {
 
 
 def is_submitted(environment: Mapping[str, str]) -> bool:
-    """Whether `spark-submit` started this process. Then the JVM runs already, with its master and options."""
+    """Whether `spark-submit` started this process, so that the JVM runs already."""
     return "PYSPARK_GATEWAY_PORT" in environment
 
 
@@ -59,7 +59,6 @@ def master_of(options: Mapping[str, str]) -> str:
 
 
 def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1) -> dict[str, str]:
-    """Return all settings: the defaults, then `options`, then those of workers on this machine."""
     master = master_of(options)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
@@ -75,7 +74,6 @@ def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = (), 
 
 
 def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
-    """Add Java's options for its class archive, on this machine."""
     if not settings["spark.master"].startswith("local"):
         return settings
     options = class_archive_options(*found_java(os.environ), settings)
@@ -84,7 +82,6 @@ def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _java_options(given: str, *, is_local: bool) -> str:
-    """Return Java's options: the defaults, then the given ones, which win."""
     options = [given]
     if is_local:
         options = [_LOCAL_JAVA, *(() if _COLLECTOR.search(given) else (_LOCAL_COLLECTOR,)), given]
@@ -95,7 +92,7 @@ def _java_options(given: str, *, is_local: bool) -> str:
 
 
 def prepare_environment(settings: Mapping[str, str], environment: MutableMapping[str, str]) -> None:
-    """Set what Spark reads only from the environment, unless it is set: its address and Python's interpreter."""
+    """Set what Spark reads only from the environment, unless it is set: address and interpreter."""
     if settings["spark.master"].startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         environment.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -37,8 +37,8 @@ def run_grouped(
 ) -> Generator[TaskOutcome[Result]]:
     """Run `run` on each task, and yield outcomes as groups end. `groups` has each index of `tasks` once.
 
-    `around` is a context for the tasks of a group, in their thread. The engine can be interrupted from this call on.
-    Once `is_stopped`, no task begins. Closing the generator interrupts running tasks.
+    `around` is a context for a group's tasks, in their thread. The engine can be interrupted from this call on. Once
+    `is_stopped`, no task begins. Closing the generator interrupts running tasks.
     """
 
     def alone(indices: Sequence[int]) -> Generator[TaskOutcome[Result]]:
@@ -93,10 +93,7 @@ def _run_each(
     seconds: float,
     bundle: Sequence[Task],
 ) -> tuple[bytes | None, ...]:
-    """Run the tasks of a group in order, in a worker; return their pickled outcomes.
-
-    None for tasks that didn't begin within `seconds`.
-    """
+    """Run a group in order; return pickled outcomes, None for tasks that didn't begin within `seconds`."""
     until = time.monotonic() + seconds
     first, *others = bundle
     with around(bundle):

@@ -1,4 +1,4 @@
-"""The Java process of Spark: checks its version (Spark 4.1: 17 and 21), and filters its standard error."""
+"""Spark's Java: checks its version (17 and 21), and filters its standard error."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
 
 
 def version_of(java: Path) -> int | None:
-    """Return the feature version (17 for `17.0.15`, 8 for `1.8.0`) from `java -version`, or None."""
+    """Return the feature version (17 for `17.0.15`, 8 for `1.8.0`), or None."""
     try:
         return _asked_version(java, java.stat().st_mtime_ns)
     except OSError:
@@ -144,14 +144,12 @@ class ChildLines:
         threading.Thread(target=self._forward, name="spark-stderr", daemon=True).start()
 
     def release(self) -> None:
-        """Write the lines held back, and every later line as it comes."""
         with self._lock, suppress(OSError):
             lines, self._held = self._held or [], None
             for line in lines:
                 os.write(self._target, line)
 
     def drop(self) -> list[str]:
-        """Stop writing. Return the last lines held back, without stack frames."""
         time.sleep(_SETTLE_SECONDS)  # a process that just ended may have said why
         with self._lock:
             lines, self._held, self._dropped = self._held or [], None, True

@@ -1,4 +1,4 @@
-"""Checks the form of `master`, and whether it answers, because Spark fails late and with a Java stack trace."""
+"""Checks `master`'s form, and whether it answers, because Spark fails late and with a stack trace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_master(master: str) -> None:
 
 
 def require_answer(place: str) -> None:
-    """Raise EngineError if `place` (a master, or a Connect server) has addresses and none accepts a connection."""
+    """Raise EngineError if `place` has addresses and none accepts a connection."""
     reasons: dict[str, str] = {}
     for address in _connect_address(place) or _addresses(place):
         host, _, port = address.rpartition(":")

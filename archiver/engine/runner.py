@@ -34,7 +34,7 @@ class Engine(Protocol):
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run` on each task and yield outcomes as tasks finish. Tasks, results and errors must pickle.
 
-        `interrupt` works from this call on, before the first outcome is taken.
+        `interrupt` works from this call on.
         """
 
     def interrupt(self) -> None:
@@ -42,7 +42,6 @@ class Engine(Protocol):
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
-    """Run one task in this process, and pickle its result or error."""
     try:
         return pickle.dumps((run(task), None), protocol=5)
     except ContextError as error:

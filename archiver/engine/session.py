@@ -1,4 +1,4 @@
-"""Starts a Spark session from the configuration's `[spark]`, whose options win over the defaults.
+"""Starts a Spark session from `[spark]`, whose options win over the defaults.
 
 `remote = "sc://…"` connects to Spark Connect; anything else starts classic Spark in this process. Under `spark-submit`,
 its settings replace the defaults.
@@ -56,10 +56,10 @@ def _check_submitted(options: Mapping[str, str]) -> None:
 def start_session(
     options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1
 ) -> tuple[SparkSession, bool]:
-    """Return a session for `options`, beside an active one of this process, and whether it was started.
+    """Return a session beside an active one of this process, and whether it was started.
 
-    Workers on this machine import `preloaded` before their first task; `heaps` is the number of heaps that a worker's
-    threads share. Raises ConfigError as `check_spark`, and EngineError if Spark doesn't start.
+    Workers on this machine import `preloaded` and share `heaps` heaps. Raises ConfigError as `check_spark`, and
+    EngineError if Spark doesn't start.
     """
     check_spark(options)
     remote = options.get("remote")
@@ -74,7 +74,6 @@ def start_session(
 
 
 def reason_of(error: Exception) -> str:
-    """Return the line of a Spark error that names the cause; py4j adds a line before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

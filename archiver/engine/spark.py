@@ -1,7 +1,7 @@
 """The engine on Spark, on classic clusters and on Spark Connect.
 
-Each task is a Spark job with one row, so that a dead worker loses only its task. Classic Spark uses an RDD, without a
-query plan; Spark Connect, and sessions without pinned threads, use `mapInArrow`.
+Each task is a Spark job, so that a dead worker loses only its task. Classic Spark uses an RDD, without a query plan;
+Spark Connect, and sessions without pinned threads, use `mapInArrow`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class SparkEngine:
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run`, a function of an importable module, on each task, alone in a Spark partition.
 
-        Yields outcomes as tasks finish. Closing the iterator interrupts running tasks. `interrupt` works from this call
-        on.
+        Closing the iterator interrupts running tasks. `interrupt` works from this call on.
         """
         self._interrupted = False
         return self._outcomes(tasks, run)
@@ -124,7 +123,7 @@ class SparkEngine:
             thread.join(_INTERRUPT_AGAIN_S)
 
     def _interrupt_latecomers(self) -> None:
-        """Interrupt again: Spark forgets an interrupt at once, and a task submitted after it would run to its end."""
+        """Interrupt again: Spark forgets an interrupt at once, and a later task would run to its end."""
         if self._interrupted:
             self._cancel()
 
@@ -185,7 +184,7 @@ def _arrow_function(
 
 
 def _count_slots(session: SparkSession) -> int:
-    """Return Spark's default parallelism. Connect doesn't report it, but splits a range into as many partitions."""
+    """Return the default parallelism. Connect doesn't report it, but splits a range accordingly."""
     context = getattr(session, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)
@@ -193,7 +192,6 @@ def _count_slots(session: SparkSession) -> int:
 
 
 def _one_element(session: SparkSession) -> RDD[None] | None:
-    """Return an RDD of one element for all tasks; None if tasks are queries. PySpark writes a file for each new one."""
     context = getattr(session, "sparkContext", None)
     if context is None:
         return None
@@ -203,10 +201,7 @@ def _one_element(session: SparkSession) -> RDD[None] | None:
 
 
 def _end_accumulators(session: SparkSession) -> None:
-    """End PySpark's unused accumulator server without waiting up to a second.
-
-    A server on a Unix socket has a file to remove, so PySpark waits for that one.
-    """
+    """End PySpark's unused accumulator server without waiting up to a second, unless it is on a Unix socket."""
     context: Any = getattr(session, "sparkContext", None)
     server = getattr(context, "_accumulatorServer", None)
     if server is not None and not isinstance(server.server_address, str):
@@ -215,7 +210,6 @@ def _end_accumulators(session: SparkSession) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the cause in Spark's message: the last line of a Python traceback, else the first."""
     try:
         text = str(error)
         if _TRACEBACK not in text:

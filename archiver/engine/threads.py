@@ -1,4 +1,4 @@
-"""An engine without Spark, for little work: tasks run in threads of this process."""
+"""An engine without Spark: tasks run in threads of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.errors import TaskInterrupted
 
 
 class ThreadEngine:
-    """An Engine of this process. An interrupt ends tasks that haven't begun; running tasks continue."""
+    """An interrupt ends tasks that haven't begun; running tasks continue."""
 
     def __init__(self, slots: int | None = None) -> None:
         self.slots = slots or os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Configures glibc in a Python worker to reuse freed memory, and to return it between files."""
+"""Configures glibc in a Python worker to reuse freed memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ As fresh memory they cost 5 ms of CPU for each small file, a quarter of what its
 def keep_memory(heaps: int = 1) -> None:
     """Keep freed memory for the next buffers. Page faults took a tenth of a task's time.
 
-    Threads share `heaps` heaps: more stay unused after their threads, fewer make parallel decoding wait. Buffers of 11
-    MiB or more are returned to the system.
+    Threads share `heaps` heaps: more stay unused, fewer make threads wait. Buffers of 11 MiB or more are returned.
     """
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
@@ -30,6 +29,6 @@ def keep_memory(heaps: int = 1) -> None:
 
 
 def give_memory_back() -> None:
-    """Return free memory to the system. Takes a tenth of a second: worth it between files, not between tasks."""
+    """Return free memory to the system. Takes a tenth of a second: worth it between files, not tasks."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Writes `D/archiver.toml` for a new stack. In an edited file, only moved ports are changed."""
+"""Writes `D/archiver.toml` for a new stack."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def render(endpoints: Endpoints) -> str:
 
 
 def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]) -> str:
-    """Update the file and return its digest for the next call.
+    """Write the file and return its digest.
 
-    A file unchanged since `known_digest` is rewritten; in an edited one only the ports in `moved` change.
+    If it changed since `known_digest`, only the ports in `moved` are replaced.
     """
     path = endpoints.config_path
     current = _read(path)

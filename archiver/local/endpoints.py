@@ -28,7 +28,7 @@ class Endpoints:
 
     @property
     def catalog_properties(self) -> Mapping[str, str]:
-        """The properties for pyiceberg's `load_catalog` and for Spark's Iceberg catalog."""
+        """Properties for pyiceberg's `load_catalog` and for Spark's Iceberg catalog."""
         return {
             "uri": self.catalog_uri,
             "warehouse": self.warehouse,
@@ -39,7 +39,6 @@ class Endpoints:
 
     @property
     def s3_properties(self) -> Mapping[str, str]:
-        """The FileIO part of the catalog's properties."""
         return {
             "s3.endpoint": self.s3_endpoint,
             "s3.access-key-id": self.access_key,

@@ -1,4 +1,4 @@
-"""Finds a Java for Kafka and Spark. `python -m archiver.local.java` prints its home, or what to install."""
+"""Finds a Java for Kafka and Spark. `python -m archiver.local.java` prints its home."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSTALLED = ("/usr/lib/jvm/*", "/opt/java/*", "/Library/Java/JavaVirtualMachine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java runtime and its feature version (17, 21, …)."""
+    """A Java and its feature version (17, 21, …)."""
 
     home: Path
     major: int
@@ -31,7 +31,7 @@ class Java:
 def find_java() -> Java:
     """Find the first Java that Spark supports: JAVA_HOME, then PATH, then the system's folders.
 
-    Raises LocalStackError, which lists the unsupported ones and how to install Java.
+    Raises LocalStackError.
     """
     seen: list[str] = []
     for home in _candidates():
@@ -47,7 +47,6 @@ def find_java() -> Java:
 
 
 def installed() -> Iterator[Java]:
-    """Yield every Java of this machine, of any version, in the order of `find_java`."""
     for home in _candidates():
         major = _major(home)
         if major is not None:
@@ -78,7 +77,7 @@ def _major(home: Path) -> int | None:
 
 
 def main() -> int:
-    """Print the Java home. If there is none, print the reason on stderr and return 1."""
+    """Print the Java home, or the reason on stderr with exit code 1."""
     try:
         java = find_java()
     except LocalStackError as error:

@@ -1,7 +1,4 @@
-"""Apache Kafka from its release: one KRaft node or three.
-
-The settings keep all of a test's records: no retention, any timestamp, large messages.
-"""
+"""Apache Kafka: one KRaft node or three, without retention and with any timestamp and large messages."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ _HEAP_IN_CLUSTER = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """One node: broker and controller in one process. `node` counts from 1."""
+    """One node, broker and controller. `node` counts from 1."""
 
     node: int = 1
     nodes: int = 1
@@ -103,7 +100,6 @@ class Kafka:
         return f"{_VOTERS}={_voters(context.state)}\n" in written
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether the broker is registered with the controllers, so that topics can be created."""
         port = context.port(self.port_names[0])
         if not accepts(port):
             return False

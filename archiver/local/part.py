@@ -26,8 +26,6 @@ class PartContext:
 
 
 class StackPart(Protocol):
-    """A stateless server of the stack."""
-
     @property
     def name(self) -> str: ...
 
@@ -52,7 +50,6 @@ class StackPart(Protocol):
         """Remove files outside its folder, after it has ended."""
 
     def suits(self, context: PartContext) -> bool:
-        """Whether the running process was started for the current ports. If not, it must be restarted."""
+        """Whether the running process was started for the current ports."""
 
-    def is_ready(self, context: PartContext) -> bool:
-        """Whether it serves. False if it isn't up."""
+    def is_ready(self, context: PartContext) -> bool: ...

@@ -1,4 +1,4 @@
-"""Starts one part from any state: chooses free ports, prepares files, starts the process and waits."""
+"""Starts one part from any state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class PartRunner:
 
     @property
     def mark(self) -> process.ProcessMark | None:
-        """The last started process, running or not."""
         return self.state_file.current.processes.get(self.part.name)
 
     @property
@@ -43,11 +42,9 @@ class PartRunner:
 
     @property
     def is_up(self) -> bool:
-        """Whether the recorded process runs, fits the current stack, and serves."""
         return process.is_running(self.mark) and self.part.suits(self.context) and self.part.is_ready(self.context)
 
     def reserve_ports(self, say: Say) -> None:
-        """Choose ports, unless it runs or its ports are still free."""
         if not process.is_running(self.mark):
             self._find_ports(say)
 
@@ -73,7 +70,6 @@ class PartRunner:
         raise self._failure(ready_within)
 
     def stop(self, say: Say) -> bool:
-        """Stop the process. False if there was none."""
         mark = self.mark
         stopped = process.stop(mark, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
         stopped |= strays.end(self.context.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)

@@ -1,6 +1,6 @@
 """Finds free TCP ports on the loopback address, below the range of outgoing connections.
 
-Another program may take a port before it is used; callers must handle that.
+Another program may take a port before it is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ def all_free(ports: Collection[int], *, within: float) -> bool:
 
 
 def accepts(port: int, *, timeout: float = 1.0) -> bool:
-    """Whether something accepts a connection on this loopback port within `timeout` seconds."""
     try:
         with socket.create_connection((HOST, port), timeout=timeout):
             return True

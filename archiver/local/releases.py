@@ -1,4 +1,4 @@
-"""Versions of programs that the embedded stack fetches from outside PyPI."""
+"""Versions of programs from outside PyPI."""
 
 from __future__ import annotations
 

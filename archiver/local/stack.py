@@ -1,4 +1,4 @@
-"""The embedded stack in one folder, detached from the caller. A file lock keeps two callers apart.
+"""The embedded stack in one folder, detached from the caller and locked by a file.
 
 Process marks and answers show whether a part runs, never the state file alone.
 """
@@ -55,14 +55,14 @@ class LocalStack:
 
     @property
     def endpoints(self) -> Endpoints:
-        """The addresses of a stack that was up at least once. Raises LocalStackError."""
+        """The addresses of a stack that was up once. Raises LocalStackError."""
         saved = state.load(self.directory)
         if saved is None or not _complete(saved):
             raise LocalStackError("There is no stack in this folder; run `archiver local up`", dir=str(self.directory))
         return self._endpoints(saved)
 
     def up(self, progress: Progress | None = None, *, brokers: int | None = None) -> Endpoints:
-        """Start what isn't running, and return when all parts are ready. Raises LocalStackError.
+        """Start what isn't running, and wait until all parts are ready. Raises LocalStackError.
 
         A new stack has this many `brokers`: 1 (the default) or 3; an existing stack keeps its number.
         """
@@ -85,7 +85,7 @@ class LocalStack:
             return Started(endpoints=self._endpoints(state_file.current), started=started)
 
     def down(self, progress: Progress | None = None, *, only: Collection[str] = ()) -> tuple[str, ...]:
-        """Stop all parts, or `only` the named ones; return the names of the parts that ran. Data stays."""
+        """Stop all parts, or `only` these; return the names of the parts that ran. Data stays."""
         saved = state.load(self.directory)
         if saved is None:
             return ()

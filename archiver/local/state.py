@@ -1,4 +1,4 @@
-"""The state of a stack in `D/stack.json` (mode 0600): secrets, ports and processes."""
+"""The state of a stack in `D/stack.json` (mode 0600)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class StackState:
     """The number of Kafka nodes, chosen when the stack is made."""
 
     def with_process(self, name: str, mark: ProcessMark | None) -> StackState:
-        """Return this state with the process of one part; None removes it."""
         others = {part: process for part, process in self.processes.items() if part != name}
         return replace(self, processes=others if mark is None else {**others, name: mark})
 
@@ -45,7 +44,7 @@ class StackState:
 
 
 class StateFile:
-    """The state of the stack in one folder, written on every change. Thread-safe."""
+    """The state of a stack, written on every change. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -57,7 +56,6 @@ class StateFile:
         return self._current
 
     def change(self, change: Callable[[StackState], StackState]) -> StackState:
-        """Apply `change` to the state, on disk too, and return the new state."""
         with self._lock:
             changed = change(self._current)
             save(self._directory, changed)
@@ -66,7 +64,6 @@ class StateFile:
 
 
 def draw() -> StackState:
-    """Return the identity of a new stack, with random secrets."""
     return StackState(
         cluster_id=_cluster_id(),
         postgres_password=secrets.token_urlsafe(24),
@@ -76,7 +73,7 @@ def draw() -> StackState:
 
 
 def load(directory: Path) -> StackState | None:
-    """Load the state of the stack in this folder. None if there is no stack. Raises LocalStackError."""
+    """Load the state; None if there is no stack. Raises LocalStackError."""
     path = directory / FILE_NAME
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -93,7 +90,6 @@ def load(directory: Path) -> StackState | None:
 
 
 def save(directory: Path, state: StackState) -> None:
-    """Write the state atomically."""
     document = {"version": _VERSION, **asdict(state)}
     write_private(directory / FILE_NAME, json.dumps(document, indent=2) + "\n")
 

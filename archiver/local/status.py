@@ -15,7 +15,7 @@ Health = Literal["ready", "not answering", "stopped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStatus:
-    """The state of one server. `started` is in seconds since the epoch, `addresses` is host:port by port name."""
+    """The state of one server. `started` is in seconds since the epoch, `addresses` by port name."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackStatus:
-    """The state of the whole stack. Empty if there never was a stack."""
+    """The state of the whole stack. Empty if there never was one."""
 
     directory: Path
     parts: tuple[PartStatus, ...]

@@ -1,7 +1,4 @@
-"""Selections of records: partitions, a start and an end, and conditions.
-
-Reading the records belongs in `archiver.archive`.
-"""
+"""Selections of records: partitions, a start and an end, and conditions."""
 
 __all__ = [
     "column_answers",

@@ -1,6 +1,6 @@
-"""Evaluates conditions on columns: for which rows they hold, and for which they are unknown.
+"""Evaluates conditions on columns.
 
-A row with `__raw__` or `__unrecognized__` bytes may have the field there, or in a former column: then it is unknown.
+If a row has `__raw__` or `__unrecognized__` bytes, or a former column of the field, its answer is unknown.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from schema_mapping.value_format import ValueMapping
 
 
 class _Reach(Enum):
-    """A schema version's relation to a column."""
-
     NO_SCHEMA = auto()
     OTHER_MESSAGES = auto()
     OTHER_COLUMNS = auto()
@@ -52,7 +50,7 @@ def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answ
 
 
 def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
-    """Whether the footer proves that the condition holds and is unknown for no row of the block."""
+    """Whether the footer proves that no row of the block matches or is unknown."""
     ids = _ids(reader.schema)
     versions = reader.metadata.mappings
     if asked.field_id not in ids or not versions:
@@ -79,7 +77,6 @@ def _is_outside(value: Value, bounds: tuple[int, int] | tuple[bytes, bytes] | No
 
 
 def _ids(schema: pa.Schema) -> frozenset[int]:
-    """Return the field ids of the columns below structs."""
     found: set[int] = set()
     fields = list(schema)
     while fields:
@@ -91,7 +88,6 @@ def _ids(schema: pa.Schema) -> frozenset[int]:
 
 
 def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
-    """Return the rows with the value. None if another engine dropped the column or changed its type."""
     column = column_by_id(rows, asked.field_id)
     try:
         return None if column is None else _true(equal(column, asked.value))
@@ -100,7 +96,7 @@ def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
 
 
 def equal(column: pa.Array, value: Value) -> pa.Array:
-    """Compare a column with a value: numerically if both are numbers, with the column's rounding of floats."""
+    """Compare a column with a value, numerically if both are numbers, with the column's rounding."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         column, kind = column.storage, kind.storage_type
@@ -126,7 +122,6 @@ def _reach(asked: TableColumn, mapping: ValueMapping) -> _Reach:
 
 
 def _left_out(asked: TableColumn, rows: pa.RecordBatch, mapping: ValueMapping) -> bool:
-    """Whether this version wrote the field to a column that other engines have dropped since."""
     written = mapping.column_ids.intersection(asked.former)
     return any(column_by_id(rows, each) is None for each in written)
 
@@ -139,7 +134,6 @@ def _any(rows: pa.RecordBatch, field_ids: Iterable[int]) -> Mask:
 
 
 def _is_set(rows: pa.RecordBatch, field_id: int) -> Mask:
-    """Return the rows in which the column is set; empty lists and maps aren't."""
     column = column_by_id(rows, field_id)
     if column is None:
         return np.zeros(rows.num_rows, np.bool_)

@@ -40,7 +40,7 @@ _DIGITS: Final = 100
 
 
 def value_for(asked: ColumnIs, kind: IcebergType) -> Value:
-    """Parse a value for a column of this type. Raises ConfigError if it isn't one."""
+    """Parse a value by a column's type. Raises ConfigError."""
     constant = asked.value
     match kind, constant.kind:
         case StringType(), "text":

@@ -1,6 +1,6 @@
 """Former columns of a field: from before the field, or a struct around it, changed its type.
 
-A table's columns are only widened in place; any other change makes a column with the same path, or replaces a struct.
+Only widening keeps a column; any other change makes a column with the same path, or replaces a struct.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ _STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
 
 
 class ColumnHistory:
-    """The columns of all versions of a table's schema."""
-
     def __init__(self, ledger: LedgerState) -> None:
         self._rows = tuple(row_mapping_from_text(each.mapping) for each in ledger.versions)
         self._entries = {each.field_id: each for each in ledger.entries}
@@ -35,13 +33,12 @@ class ColumnHistory:
         return any(each.declared(entry.path).is_enum for each in self._mappings(entry.root, field_id))
 
     def messages(self, field_id: int) -> frozenset[str]:
-        """Return the message types that have the column in some version."""
         entry = self._entries.get(field_id)
         mappings = self._mappings(entry.root, field_id) if entry else ()
         return frozenset(name for each in mappings for name in each.messages)
 
     def former(self, field_id: int) -> frozenset[int]:
-        """Return the other columns that may have the field's values in rows where they are set."""
+        """Return the columns that may have the field's values in rows where they are set."""
         own = self._entries.get(field_id)
         if own is None:
             return frozenset()
@@ -63,14 +60,12 @@ class ColumnHistory:
             each = self._entries.get(each.parent_id)
 
     def _telling(self, around: LedgerEntry) -> set[int]:
-        """Return the columns that may hold the field instead: unrecognized fields of the struct `around`, or itself."""
         if around.type not in _STRUCTS:
             return {around.field_id}
         inside = self._by_path.get((around.root, (*around.path, UNRECOGNIZED_STEP)), ())
         return {each.field_id for each in inside if each.parent_id == around.field_id}
 
     def _elsewhere(self, own: LedgerEntry) -> Iterator[Path]:
-        """Yield paths of the field if its topic has changed between one and several message types."""
         head, *below = own.path
         if isinstance(head, str):
             return

@@ -1,7 +1,4 @@
-"""Lists the data files of a table that may hold selected records, from manifests alone.
-
-A file without bounds is listed, and so is a file whose bounds may include a record.
-"""
+"""Lists the data files that may hold selected records, from manifests alone. A file without bounds is listed."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _FAR: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A data file: Kafka partitions, offsets and timestamps (ms) of its records. None if the manifest has no bounds.
+    """A data file: Kafka partitions, offsets and timestamps (ms) of its records. None if unknown.
 
     `place` are the values of the file's table partition.
     """
@@ -72,7 +69,6 @@ def check_points(selection: Selection) -> None:
 
 
 def time_text(milliseconds: int) -> str:
-    """Format a record's time: `2026-01-31T00:00:00.000Z`."""
     moment = datetime.fromtimestamp(0, UTC).timestamp() + milliseconds / 1000
     try:
         return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -99,7 +95,6 @@ def _may_hold(file: ListedFile, selection: Selection, table_files: Sequence[List
 
 
 def _is_before(file: ListedFile, start: Point, table_files: Sequence[ListedFile]) -> bool:
-    """Whether all records of a file are before the start. A time means the first offset at or after it."""
     match start:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.high < offset
@@ -113,7 +108,6 @@ def _is_before(file: ListedFile, start: Point, table_files: Sequence[ListedFile]
 
 
 def _is_from(file: ListedFile, end: Point, table_files: Sequence[ListedFile]) -> bool:
-    """Whether all records of a file are at or after the end. A time means the first offset at or after it."""
     match end:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.low >= offset
@@ -128,7 +122,6 @@ def _is_from(file: ListedFile, end: Point, table_files: Sequence[ListedFile]) ->
 
 
 def _reaching(file: ListedFile, timestamp: int, table_files: Sequence[ListedFile]) -> Iterator[ListedFile]:
-    """Return the files of the partition whose times are unknown or reach the timestamp."""
     for neighbour in table_files:
         if _may_share_a_partition(file, neighbour) and (neighbour.times is None or neighbour.times.high >= timestamp):
             yield neighbour

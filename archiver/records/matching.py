@@ -1,4 +1,4 @@
-"""Reads the selected records of an archive; rows that can't match are skipped before values are decoded."""
+"""Reads the selected records of an archive; rows that can't match are skipped before decoding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedRecords:
-    """The records of an archive that a selection chooses. `unjudged` is filled while they are read."""
+    """The selected records of an archive. `unjudged` is filled while they are read."""
 
     archive: TopicArchive
     selection: Selection

@@ -1,4 +1,4 @@
-"""Selections of records: partitions, a start and an end as offsets or times, and a condition.
+"""Selections of records: partitions, a start and an end, and a condition.
 
     earliest | latest | 1200 | 2026-01-31 | 2026-01-31T00:00:00Z
 
@@ -36,8 +36,6 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """A time in ms since 1970."""
-
     timestamp: int
 
 
@@ -71,7 +69,7 @@ class Selection:
         partitions: tuple[int, ...] = (),
         where: str | None = None,
     ) -> Selection:
-        """Parse options. Raises ConfigError if one is malformed, or the end is before the start."""
+        """Parse options. Raises ConfigError, also if the end is before the start."""
         selection = cls(
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
@@ -97,7 +95,6 @@ class Selection:
                 assert_never(self.start)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records for which the condition holds. It must have no conditions on columns: see `matching`."""
         return records if self.where is None else self.where.filter(records)
 
     def _check_order(self, start: str | None, end: str | None) -> None:
@@ -133,7 +130,7 @@ class Selection:
     def resolve(self, archive: TopicArchive) -> Iterator[RowRange]:
         """Yield the range of each partition that may hold selected records, without retired ones.
 
-        Offset and time bounds of the condition narrow it. Raises ConfigError if a partition isn't archived.
+        Raises ConfigError if a partition isn't archived.
         """
         for partition in self.chosen(archive):
             start, end = self.start_offset(archive, partition), self.end_offset(archive, partition)
@@ -143,7 +140,6 @@ class Selection:
                 yield narrowed
 
     def narrowed(self, wanted: RowRange) -> RowRange | None:
-        """Return the part of a range that the condition's bounds allow; None if there is none."""
         if self.where is not None:
             bounds = self.where.bounds(wanted.partition)
             if bounds is None:
@@ -197,7 +193,7 @@ def _offset(archive: TopicArchive, partition: int, point: Point) -> int:
 
 
 def _millis(moment: datetime) -> int:
-    """Return ms since 1970, rounded up: rounded down, a time would include earlier records."""
+    """Return ms since 1970, rounded up, to exclude earlier records."""
     since = moment - datetime.fromtimestamp(0, moment.tzinfo)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     return -(-micros // 1_000)

@@ -20,8 +20,8 @@ from schema_mapping.columns.ledger import LedgerState
 class TableColumn:
     """A column below `key` or `val`, by field ids, and the value to compare with.
 
-    Rows may be unknown by other columns: `errors` is `__err__`, `unrecognized` the `__unrecognized__` of the messages
-    around it, `former` its former columns. `messages` are the message types that have the column.
+    Columns that make a row unknown: `errors` is `__err__`, `unrecognized` the `__unrecognized__` of the messages around
+    it, `former` its former columns. `messages` are the message types that have the column.
     """
 
     part: str
@@ -35,7 +35,7 @@ class TableColumn:
 
 
 def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[ColumnIs, TableColumn]:
-    """Resolve the columns of a condition. Raises ConfigError if a column doesn't exist or has another type."""
+    """Resolve the columns of a condition. Raises ConfigError if one doesn't exist or has another type."""
     found = {each: _column(each, schema) for each in where.columns}
     if not found:
         return {}

@@ -1,4 +1,4 @@
-"""Counts records for which a condition is unknown, because its columns don't hold their values."""
+"""Counts records for which a condition is unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.storage.segment import Block
 
 @dataclass(slots=True)
 class UnjudgedRecords:
-    """Counts unknown records: they may match, and are left out."""
+    """Unknown records may match, and are left out."""
 
     _counts: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
 
@@ -26,7 +26,6 @@ class UnjudgedRecords:
         self._counts[path, block.index] = (count + records.num_rows, partition, min(first, int(offsets.min())))
 
     def forget(self, path: str, block: Block) -> None:
-        """Drop the count of a block that is about to be read again."""
         self._counts.pop((path, block.index), None)
 
     @property

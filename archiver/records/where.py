@@ -51,7 +51,7 @@ _MATCHES: Final = ("starts with", "ends with", "contains")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Inclusive bounds of offsets and times (ms) in one partition."""
+    """Inclusive bounds of offsets and times (ms)."""
 
     low_offset: int = 0
     high_offset: int = _MOST
@@ -87,7 +87,7 @@ class Where:
 
     @classmethod
     def parse(cls, text: str) -> Where:
-        """Parse an expression (see `where_syntax`). Raises ConfigError with the position of a mistake."""
+        """Parse an expression. Raises ConfigError with the position of a mistake."""
         condition = parse_where(text)
         return cls(_TEXT_OR_SPACE.sub(lambda found: found["text"] or " ", text.strip()), condition)
 
@@ -96,10 +96,7 @@ class Where:
         return tuple(dict.fromkeys(_columns(self.condition)))
 
     def rows(self, records: pa.RecordBatch, answers: Answers = _NO_ANSWERS, *, unknown: bool = False) -> Mask:
-        """Return for each record whether the condition holds, given the `answers` of its columns.
-
-        With `unknown`, also records for which it is unknown.
-        """
+        """Return for each record whether the condition holds or, with `unknown`, is unknown."""
         return _mask(self.condition, records, answers, unknown=unknown)
 
     def may_hold(self, rows: int, answers: Answers) -> Mask:
@@ -111,13 +108,12 @@ class Where:
         return records if mask.all() else records.filter(pa.array(mask))
 
     def bounds(self, partition: int) -> Bounds | None:
-        """Return bounds of matching rows in a partition; None if none can match."""
         found = _bounds(self.condition, partition, negated=False)
         return None if found.is_empty else found
 
 
 def _mask(condition: Condition, records: pa.RecordBatch | int, answers: Answers, *, unknown: bool) -> Mask:
-    """Evaluate a condition. A number of rows stands for unread records: only columns are known then."""
+    """Evaluate a condition. A number of rows stands for unread records: only columns are known."""
     match condition:
         case ColumnIs():
             answer = answers[condition]
@@ -175,7 +171,6 @@ def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array
 
 
 def _of_headers(records: pa.RecordBatch, header: Header, holds: Callable[[pa.Array], Mask]) -> Mask:
-    """Return for each record whether a header with this name has a value for which `holds` is true."""
     headers = records.column("headers")
     entries = headers.flatten()
     found = np.zeros(records.num_rows, np.bool_)

@@ -1,4 +1,4 @@
-"""The syntax of `--where`: text to conditions, with errors that name the position.
+"""The syntax of `--where`.
 
     partition in (0, 3) and time >= 2026-01-31T00:00:00Z and not key starts with 'test-'
     offset < 1200 or header['trace'] = 'abc' or value is null
@@ -26,14 +26,14 @@ ConstantKind: TypeAlias = Literal["text", "bytes", "number", "time", "truth"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The headers with this name. A condition holds if it holds for one of them."""
+    """A condition holds if it holds for one of the headers with this name."""
 
     name: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class NumberIs:
-    """A comparison of numbers. Times are in ms since 1970, -1 if a record has none."""
+    """Times are in ms since 1970, -1 if a record has none."""
 
     field: NumberField
     comparison: Comparison
@@ -42,7 +42,7 @@ class NumberIs:
 
 @dataclass(frozen=True, slots=True)
 class BytesAre:
-    """A comparison of bytes. Null matches nothing."""
+    """Null matches nothing."""
 
     field: BytesField | Header
     comparison: Comparison | Match
@@ -147,7 +147,7 @@ def parse_where(text: str) -> Condition:
 
 
 def moment_of(text: str) -> datetime:
-    """Parse a time; a day, with or without `Z`, is its midnight in UTC. Raises ValueError."""
+    """Parse a time; a day is its midnight in UTC. Raises ValueError."""
     day = text.removesuffix("Z")
     return datetime.fromisoformat(f"{day}T00:00:00Z" if len(day) == _DAY else text)
 
@@ -191,7 +191,6 @@ class _Parser:
         return token
 
     def _is(self, *words: str) -> bool:
-        """Consume these words or signs if they come next; return whether they did."""
         ahead = self._tokens[self._next : self._next + len(words)]
         if [each.text.lower() for each in ahead if each.kind in {"word", "sign"}] != [*words]:
             return False

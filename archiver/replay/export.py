@@ -34,8 +34,6 @@ class ExportStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """Running totals."""
-
     offsets: int
     records: int
 
@@ -45,14 +43,14 @@ ExportEvent = ExportStarted | Exported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """Yields the selected records of an archive, at most `limit`, and reports progress to the observer."""
+    """Yields the selected records of an archive, at most `limit`."""
 
     selected: SelectedRecords
     limit: int | None = None
     observer: Observer[ExportEvent] = ignore
 
     def batches(self, shape: RecordShape = AS_CONSUMED) -> Iterator[pa.RecordBatch]:
-        """Yield batches with the columns of `shape`: partition by partition, in order of offset."""
+        """Yield batches with the columns of `shape`, by partition and offset."""
         ranges = [*self.selected.selection.resolve(self.selected.archive)]
         self.observer(ExportStarted(offsets=sum(each.end_offset - each.start_offset for each in ranges)))
         left, before, written = self.limit, 0, 0
@@ -73,7 +71,7 @@ class Export:
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the schema RECORDS: partition by partition, in order of offset."""
+    """Yield batches with the schema RECORDS, by partition and offset."""
     for batch in Export(selected=SelectedRecords.of(archive, selection)).batches():
         yield batch.select(RECORDS.names)
 
@@ -84,7 +82,7 @@ def write_jsonl(archive: TopicArchive, selection: Selection, stream: Output) -> 
 
 
 def write_arrow(archive: TopicArchive, selection: Selection, stream: Output) -> int:
-    """Write the selected records as an Arrow IPC stream and return how many. The schema's metadata names the topic."""
+    """Write the selected records as an Arrow IPC stream and return how many. The metadata names the topic."""
     return export_arrow(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 

@@ -1,6 +1,6 @@
 """Records as lossless JSON lines.
 
-    {"topic": "orders", "partition": 0, "offset": 12, "timestamp":, "timestamp_type": 0,
+    {"topic": "orders", "partition": 0, "offset": 12, "timestamp": 1700000000000, "timestamp_type": 0,
      "key": "k", "value": {"base64": "AP8="}, "headers": [["trace", "1"], ["trace", null]]}
 
 Valid UTF-8 becomes a string, other bytes an object with their base64; so do header names. `timestamp` is in ms, -1
@@ -65,7 +65,6 @@ def render_decoded(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
 
 
 def _shown(name: str, data: bytes | None, shown: Mapping[str, str | None] | None, encode: Callable[[Any], str]) -> str:
-    """Render a key or value and its type as two members of an object, without braces."""
     kind = shown["type"] if shown else None
     if shown and shown["json"] is not None:
         text = shown["json"]

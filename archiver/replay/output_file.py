@@ -38,8 +38,8 @@ class _Output(ABC):
 class OutputFile(_Output):
     """A file to write, as a context manager, named `.partial` until all of it is on disk.
 
-    On errors that file is removed; a killed process leaves it. A pipe or device is written to directly. Raises
-    ConfigError if the file can't be created, ReplayError if it can't be written.
+    On errors that file is removed. A pipe or device is written to directly. Raises ConfigError if the file can't be
+    created, ReplayError if it can't be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,8 +92,7 @@ class OutputFile(_Output):
         except OSError as error:
             raise self._failed(error) from error
 
-    def flush(self) -> None:
-        """Do nothing: the file is complete when its context ends."""
+    def flush(self) -> None: ...
 
     @property
     def closed(self) -> bool:
@@ -115,7 +114,7 @@ class OutputFile(_Output):
 
 
 class StandardOutput(_Output):
-    """Standard output. Raises BrokenPipeError if its reader is gone, ReplayError if it can't be written."""
+    """Raises BrokenPipeError if its reader is gone, ReplayError if it can't be written."""
 
     def __init__(self) -> None:
         super().__init__()

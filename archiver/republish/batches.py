@@ -1,4 +1,4 @@
-"""Archived records as producer batches: split by size, and encoded without an object per record."""
+"""Archived records as producer batches, encoded without an object per record."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ class ProducedRecords:
         return offsets_of(self.records)
 
     def encode(self, identity: ProducerIdentity) -> memoryview:
-        """Encode as one batch with the offsets 0, 1, 2…, as a producer sends it."""
         rows = self.rows
         columns = {
             "offset": pa.array(np.arange(rows, dtype=np.int64)),

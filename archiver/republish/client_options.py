@@ -27,7 +27,7 @@ def destination_options(own: Mapping[str, str], *, bootstrap: str | None, file: 
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a file of `name=value` lines with librdkafka's option names. Raises ConfigError."""
+    """Read a file of `name=value` lines. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -22,8 +22,8 @@ ALL: Final = "all"
 class GroupTranslation:
     """Carries groups over from `topic` in the cluster of `source` to `target` in the other one.
 
-    A group keeps its name and continues at the same record. Groups that are further, or have yet to read records from
-    before the transfer, stay there. A group with members in the target is left alone: only they may commit.
+    Groups that are further, or have yet to read records from before the transfer, stay there. A group with members in
+    the target is left alone: only they may commit.
     """
 
     source: ClusterAdmin
@@ -42,7 +42,6 @@ class GroupTranslation:
         return self.source.groups() if wanted == (ALL,) else wanted
 
     def run(self, asked: Iterable[str], log: ProgressLog) -> tuple[GroupReport, ...]:
-        """Carry the groups over, by the entries of the transfer."""
         everyone = ALL in tuple(asked)
         committed = {
             group: committed_offsets(self.source_brokers, group, self.topic, self.partitions)
@@ -98,7 +97,6 @@ class GroupTranslation:
         return GroupReport(group=group, moved=moved, ahead=ahead, waiting=waiting, behind=behind)
 
     def _has_records(self, partition: int, start: int, end: int) -> bool:
-        """Whether the target has committed records in this range: aborted ones leave only a gap."""
         start = max(start, self.destination_brokers.list_offsets(self.target, (partition,), "earliest")[partition])
         if start >= end:
             return False

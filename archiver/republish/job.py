@@ -32,11 +32,7 @@ PROGRESS_TOPIC: Final = "archiver-replay-progress"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferOrder:
-    """The options of a transfer.
-
-    `name` defaults to both topics. `start` and `where` are the texts of the selection. `creates` creates a missing
-    target with `topic_settings`.
-    """
+    """The options of a transfer. `name` defaults to both topics; `creates` creates a missing target."""
 
     target: str
     name: str | None = None
@@ -151,7 +147,6 @@ class TransferJob:
     def _translation(
         self, stack: ExitStack, admin: ClusterAdmin, brokers: BrokerClient, partitions: tuple[int, ...]
     ) -> GroupTranslation | None:
-        """Return the translation of groups, after a query to the source's cluster, so that a wrong one fails early."""
         if not self._order.groups:
             return None
         source_brokers = stack.enter_context(BrokerClient(self._source))

@@ -42,7 +42,7 @@ def _lines(partition: int, runs: Runs) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class PlacesInTarget:
-    """Looks up source offsets in a transfer's entries, which are read once.
+    """Looks up source offsets in a transfer's entries.
 
     `wanted` are the offsets by partition. `ends` are the ends of the target's partitions before the entries are read.
     """
@@ -75,15 +75,11 @@ class PlacesInTarget:
         self._reached[partition] = entry.next_offset
 
     def of(self, partition: int, offset: int) -> int | None:
-        """Return the target's position for a reader at `offset` in the source.
-
-        None if the transfer hasn't reached it, or doesn't have the partition.
-        """
+        """Return the target's position for a reader at `offset` in the source; None if it isn't reached yet."""
         if partition not in self._reached or offset > self._reached[partition]:
             return None
         found = self._found.get((partition, offset))
         return self._next.get(partition, self.ends[partition]) if found is None else found
 
     def first(self, partition: int) -> int:
-        """Return the target offset of the transfer's first record, or of its next one."""
         return self._first.get(partition, self.ends[partition])

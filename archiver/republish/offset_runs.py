@@ -14,10 +14,7 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """`counts[i]` records from `sources[i]` on have become those from `targets[i]` on.
-
-    Both rise strictly, and runs never overlap.
-    """
+    """`counts[i]` records from `sources[i]` on have become those from `targets[i]` on. Both rise strictly."""
 
     sources: Offsets
     targets: Offsets
@@ -38,7 +35,6 @@ class Runs:
 
     @classmethod
     def joined(cls, parts: Iterable[Runs]) -> Self:
-        """Concatenate runs in order, merging adjacent ones."""
         several = [*parts]
         if not several:
             return cls(*(np.empty(0, np.int64) for _ in range(3)))
@@ -55,7 +51,6 @@ class Runs:
         return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
 
     def to_json(self) -> list[list[int]]:
-        """Return lists of source, target and count."""
         rows: list[list[int]] = np.stack([self.sources, self.targets, self.counts], axis=1).tolist()
         return rows
 
@@ -65,7 +60,7 @@ class Runs:
             yield Runs(self.sources[part], self.targets[part], self.counts[part])
 
     def place_of(self, offset: int) -> int | None:
-        """Return the target offset of the first record at or after the source's `offset`; None if there is none."""
+        """Return the target offset of the first record at or after `offset`; None if there is none."""
         index = int(np.searchsorted(self.sources, offset, side="right")) - 1
         if index >= 0 and offset < self.sources[index] + self.counts[index]:
             return int(self.targets[index] + offset - self.sources[index])

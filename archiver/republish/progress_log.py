@@ -1,4 +1,4 @@
-"""The progress of transfers: a compacted topic in the target's cluster, written in the data's transactions.
+"""The progress of transfers: a compacted topic, written in the data's transactions.
 
 Every record has a unique key, so compaction keeps all: they are the offset map. Transfers may share the topic.
 """
@@ -79,7 +79,6 @@ class PartitionProgress:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the transfer is still at its beginning."""
         return self.next_offset == self.begun.offset
 
 
@@ -92,7 +91,6 @@ class ProgressLog:
         self._brokers = brokers
 
     def read(self) -> dict[int, PartitionProgress]:
-        """Return the progress of each partition."""
         return self._progress(self.entries())
 
     def peek(self) -> tuple[dict[int, PartitionProgress], bool]:
@@ -114,9 +112,9 @@ class ProgressLog:
         return found
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the committed entries of the transfer in order.
+        """Yield the committed entries in order, after transactions that were open before the call.
 
-        Waits for transactions that were open before the call. Raises ReplayError if the log has lost an entry.
+        Raises ReplayError if the log has lost an entry.
         """
         stable = self._decided()
         yield from self._between(self._end("earliest"), stable)
@@ -140,7 +138,6 @@ class ProgressLog:
                 yield entry
 
     def batch(self, entries: Iterable[Entry]) -> ProducedRecords:
-        """Return the records of these entries, for the transaction of their data."""
         now = int(time.time() * 1000)
         rows = [
             {
@@ -157,7 +154,6 @@ class ProgressLog:
         return ProducedRecords(pa.RecordBatch.from_pylist(rows, RECORDS), Codec.ZSTD)
 
     def _decided(self) -> int:
-        """Return the log's committed end, once all earlier transactions are decided."""
         end = self._end("high_watermark")
         deadline = time.monotonic() + 2 * TRANSACTION_SECONDS
         while (stable := self._end("latest_stable")) < end:
@@ -179,7 +175,6 @@ class ProgressLog:
         return {"transfer": self.transfer, "partition": entry.partition, "sequence": _sequence(entry)}
 
     def _entry(self, key: bytes | None, value: bytes | None) -> Entry | None:
-        """Decode an entry; None if it is another transfer's. Raises ReplayError."""
         try:
             name = json.loads(key or b"null")
             if not isinstance(name, Mapping) or name.get("transfer") != self.transfer or value is None:
@@ -204,7 +199,7 @@ class ProgressLog:
 
 
 def entries_of(partition: int, *, after: int, next_offset: int, runs: Runs) -> Iterator[Moved]:
-    """Yield bounded entries for these runs. `after` is the sequence of the partition's last entry."""
+    """Yield bounded entries for these runs. `after` is the sequence of the last entry."""
     pieces = [*runs.pieces(RUNS_IN_A_RECORD)] or [runs]
     for number, piece in enumerate(pieces, start=after + 1):
         is_last = number == after + len(pieces)

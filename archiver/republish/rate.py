@@ -39,12 +39,10 @@ class Rate:
 
     @property
     def most_rows(self) -> int | None:
-        """The most records to send at once; None: no limit."""
         return None if self.records is None else max(1, self.records // _STEPS)
 
     @property
     def most_bytes(self) -> int | None:
-        """The most bytes to send at once; None: no limit."""
         return None if self.bytes is None else max(1, self.bytes // _STEPS)
 
 
@@ -60,7 +58,6 @@ class Pace:
         self._free_at = now()
 
     def pause_after(self, *, records: int, size: int) -> float:
-        """Return the seconds to wait after this piece."""
         seconds = 0.0
         if self._rate.records is not None:
             seconds = records / self._rate.records

@@ -1,7 +1,6 @@
 """Finds records that a target will refuse: too large, or with refused timestamps.
 
-Usually file statistics suffice; a file is read only if its largest record or its timestamps may be refused or are
-unknown.
+Files are read only if their statistics don't suffice.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ class TargetLimits:
 
     @classmethod
     def of(cls, topic: str, settings: Mapping[str, str], *, now_ms: int) -> Self:
-        """Derive the limits from a topic's settings and the time."""
         either_side = settings.get(_OLDER_LIMIT, FOREVER)
         before, after = (int(settings.get(name, either_side)) for name in (BEFORE_MAX, AFTER_MAX))
         most = int(settings.get(MAX_BYTES, DEFAULT_BYTES))
@@ -76,8 +74,6 @@ class _RefusedRecords:
 
 @dataclass(slots=True)
 class RefusalCheck:
-    """Checks the records of a selection against the limits of a target."""
-
     archive: TopicArchive
     selection: Selection
     limits: TargetLimits
@@ -165,7 +161,7 @@ class RefusalCheck:
 
 
 def needed_settings(archive: TopicArchive, selection: Selection) -> dict[str, str]:
-    """Return the settings beyond Kafka's defaults for a topic that takes each selected record, however compressed."""
+    """Return the settings for a topic that takes each selected record, however compressed."""
     largest = 0
     for _, selected, stated in files_of(archive, selection.resolve(archive)):
         largest = max(largest, _largest_in(archive, selected) if stated is None else stated)
@@ -179,7 +175,6 @@ def _largest_in(archive: TopicArchive, selected: RowRange) -> int:
 
 
 def files_of(archive: TopicArchive, ranges: Iterable[RowRange]) -> Iterator[tuple[TableFile, RowRange, int | None]]:
-    """Yield the files of the ranges, the part of the range in each, and its largest record if stated."""
     snapshot = archive.snapshot
 
     def stated(file: TableFile) -> int | None:

@@ -11,7 +11,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
-    """The progress in a partition over all runs, in offsets of the source; `next_offset` is exclusive."""
+    """The progress over all runs, in offsets of the source; `next_offset` is exclusive."""
 
     partition: int
     start_offset: int
@@ -24,9 +24,8 @@ class PartitionReport:
 class GroupReport:
     """A consumer group whose offsets were carried over.
 
-    By partition: `moved` has new offsets, `ahead` groups that are further already, `waiting` offsets that the transfer
-    hasn't reached, `behind` groups that have yet to read records from before the transfer. `problem`: why nothing was
-    done.
+    Partitions in `moved` have new offsets; in `ahead` the group is further already, in `waiting` the transfer hasn't
+    reached it, in `behind` the group has yet to read records from before the transfer. `problem`: why nothing was done.
     """
 
     group: str
@@ -44,8 +43,6 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferReport:
-    """The result of one run of a transfer."""
-
     transfer: str
     topic: str
     target: str
@@ -66,8 +63,6 @@ class TransferReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferNoted:
-    """A note for the user before the work begins."""
-
     text: str
 
 
@@ -94,7 +89,7 @@ class TransferMoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferInterrupted:
-    """A retryable error. The transfer continues after a pause from what is committed."""
+    """A retryable error. The transfer continues after a pause."""
 
     error: ContextError
     pause_seconds: float

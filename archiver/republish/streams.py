@@ -1,4 +1,4 @@
-"""The records of a transfer in pieces: read from the archive, filtered, and split by size."""
+"""The records of a transfer in pieces of limited size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from archiver.storage.segment import RowRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceLimits:
-    """The largest piece before compression, and its codec."""
-
     most_bytes: int
     most_rows: int
     codec: Codec
@@ -31,12 +29,11 @@ class Piece:
 
     @property
     def size_bytes(self) -> int:
-        """The approximate bytes of keys, values and headers."""
         return 0 if self.records is None else int(self.records.records.nbytes)
 
 
 def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
-    """Yield the selected records of a range. The last piece reaches the end of the range."""
+    """Yield the selected records of a range. The last piece reaches its end."""
     with closing(selected.read(wanted)) as batches:
         for chosen, read_to in batches:
             for part in split_by_size(chosen, most_bytes=limits.most_bytes, most_rows=limits.most_rows):

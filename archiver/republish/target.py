@@ -43,12 +43,11 @@ class Target:
 
 
 def create_target(admin: ClusterAdmin, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-    """Create the target unless it exists."""
     admin.create_topic(name, partitions, {**AS_COPIED, **settings})
 
 
 def check_target(brokers: BrokerClient, admin: ClusterAdmin, name: str, *, partitions: tuple[int, ...]) -> Target:
-    """Check that the target accepts the records of these partitions unchanged. Raises ConfigError."""
+    """Check that the target accepts these partitions' records unchanged. Raises ConfigError."""
     try:
         described = brokers.describe([name])[name]
     except UnknownTopic as error:

@@ -1,4 +1,4 @@
-"""One transaction of a transfer: records of several partitions, and their progress entries."""
+"""One transaction of a transfer: records, and their progress entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Waiting:
 
 
 class TransferTransaction:
-    """Writes records, and commits them together with their progress. A commit advances `progress`."""
+    """Writes records, and commits them together with their progress."""
 
     def __init__(
         self, writer: TransactionalWriter, log: ProgressLog, target: str, progress: dict[int, PartitionProgress]
@@ -41,7 +41,6 @@ class TransferTransaction:
 
     @property
     def age(self) -> float:
-        """Seconds since the transaction's first write; 0 if it has none."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     @property
@@ -73,7 +72,6 @@ class TransferTransaction:
         pass_point(TransferPoint.RECORDS_WRITTEN)
 
     def reach(self, partition: int, next_offset: int) -> None:
-        """Note that nothing before this offset is left to write."""
         if partition in self._waiting:
             self._waiting[partition].next_offset = next_offset
         elif next_offset > self.progress[partition].next_offset:
@@ -103,7 +101,6 @@ class TransferTransaction:
 
 
 def _portions(entries: list[Entry]) -> list[list[Entry]]:
-    """Split entries to fit into batches of the log: by their runs, and at most some hundred."""
     portions = defaultdict[int, list[Entry]](list)
     weight = 0
     for entry in entries:

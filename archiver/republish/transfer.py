@@ -1,6 +1,6 @@
 """Copies the records of an archive to a Kafka topic, each exactly once over all runs.
 
-A run first fences earlier runs of the transfer and aborts their open transactions, then continues from their progress.
+A run first fences earlier runs and aborts their open transactions, then continues from their progress.
 """
 
 from __future__ import annotations

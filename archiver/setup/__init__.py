@@ -1,3 +1,3 @@
-"""Setup before the first record: a first configuration from a cluster's topics, and checks of a configuration."""
+"""A first configuration from a cluster's topics, and checks of a configuration."""
 
 __all__ = ["check", "cluster_topics", "findings", "partition_checks", "write_config"]

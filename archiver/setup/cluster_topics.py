@@ -16,7 +16,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSize:
-    """A topic's partitions and the offsets that its logs span; None if the brokers don't report them."""
+    """A topic's partitions and the offsets that its logs span; None if unknown."""
 
     topic: str
     partitions: int | None = None
@@ -28,7 +28,7 @@ class TopicSize:
 class ListedTopic:
     """A topic of the cluster, the configuration or the archive.
 
-    `size` is None if the cluster doesn't have it. `section` is the matching section, `archived_to` its table.
+    `size` is None if the cluster lacks it. `section` is the matching section, `archived_to` its table.
     """
 
     topic: str
@@ -47,7 +47,7 @@ class TopicList:
 
 
 def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
-    """List the topics whose names match a glob of `wanted` (default: all). Raises BrokerClient's errors."""
+    """List the topics that match a glob of `wanted` (default: all). Raises BrokerClient's errors."""
     globs = tuple(wanted) or ("*",)
     with BrokerClient(config.kafka) as brokers:
         cluster_id = brokers.cluster_id()
@@ -69,7 +69,6 @@ def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
 
 
 def topic_sizes(brokers: BrokerClient, topics: Iterable[str]) -> tuple[TopicSize, ...]:
-    """Query the sizes of topics, in joint requests."""
     names = tuple(topics)
     brokers.refresh(names)
     described, errors = {}, {}
@@ -93,7 +92,6 @@ def topic_sizes(brokers: BrokerClient, topics: Iterable[str]) -> tuple[TopicSize
 
 
 def _archived(dsn: str, cluster_id: str) -> tuple[dict[str, str], RegistryError | None]:
-    """Return the tables of archived topics. An empty database is no error: nothing is archived yet."""
     try:
         with RegistryReader(dsn, connections=1) as registry:
             return {row.topic: row.table for row in registry.topics.every() if row.cluster_id == cluster_id}, None

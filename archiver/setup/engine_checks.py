@@ -1,4 +1,4 @@
-"""Checks how engines and the catalog will treat the tables, before the first record is archived."""
+"""Checks how engines and the catalog will treat the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENGINES: Final = "Engines"
 def look_at_engines(config: Config) -> Iterator[Finding]:
     """Warn of columns that engines refuse, and of a catalog that rewrites or deletes files.
 
-    Topics with unreadable schemas are left out: other checks report them.
+    Topics with unreadable schemas are left out, as in all checks: another one reports them.
     """
     warned = False
     if (note := upkeep_note(config.catalog)) is not None:

@@ -1,4 +1,4 @@
-"""Findings of checks, and their execution: with time limits, independent of each other."""
+"""Findings of independent checks with time limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding about a subject (`part` "Kafka", `subject` "topic orders"). `error` is what is wrong."""
+    """A finding about a subject (`part` "Kafka", `subject` "topic orders")."""
 
     part: str
     subject: str = ""
@@ -42,17 +42,13 @@ def failure(part: str, error: ContextError, subject: str = "") -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check of one part. An error of `look` is a failure of the part.
-
-    If a finding takes longer than `seconds`, the check is abandoned with its thread.
-    """
+    """A check of one part, abandoned with its thread if a finding takes longer than `seconds`."""
 
     part: str
     look: Callable[[], Iterator[Finding]]
     seconds: float
 
     def findings(self) -> Iterator[Finding]:
-        """Run the check, and yield findings with their seconds as they come."""
         found: SimpleQueue[Finding | None] = SimpleQueue()
         threading.Thread(target=self._work, args=(found,), name=f"check-{self.part}", daemon=True).start()
         while True:

@@ -1,4 +1,4 @@
-"""Renders a first `archiver.toml`: the servers, and a section for each topic with what was sampled.
+"""Renders a first `archiver.toml` from samples.
 
 Nothing is guessed: a topic is kept raw unless a schema registry identifies its format.
 """
@@ -54,7 +54,6 @@ class TopicDraft:
 
     @property
     def is_in_force(self) -> bool:
-        """Whether its section is active. Sections of unreadable or internal topics are comments."""
         return self.error is None and self.size.error is None and not self.size.topic.startswith("_")
 
 
@@ -78,7 +77,6 @@ def registered_formats(registry: SchemaRegistry, topic: str, keys: Sampled, valu
 
 
 def config_text(head: Iterable[str], sections: Mapping[str, Mapping[str, Any]], drafts: Sequence[TopicDraft]) -> str:
-    """Render the file. `head` are comments at its top."""
     lines = [f"# {line}".rstrip() for line in head]
     known = [*(name for name in _ABOUT if name in sections), *(name for name in sections if name not in _ABOUT)]
     for name in dict.fromkeys([*known, *_ADVICE]):
@@ -169,7 +167,6 @@ def _verb(look: Look, number: int) -> str:
 
 
 def _table(topic: str, taken: set[str]) -> str:
-    """Return a table name that no earlier topic has."""
     name, number = default_table(topic), 2
     while name in taken:
         name, number = f"{default_table(topic)}_{number}", number + 1

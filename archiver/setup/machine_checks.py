@@ -1,4 +1,4 @@
-"""Checks of this machine: the spool, Java, and whether Spark starts and runs a task."""
+"""Checks of this machine: the spool, Java, and Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _GIBIBYTE = 1 << 30
 
 
 def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
-    """Check that tasks on this machine can use the spool, and its free space. Test files are removed."""
     root = section.spool
     missing = [each for each in (root, *root.parents) if not each.exists() and not each.is_symlink()]
     free = shutil.disk_usage(_first_there(root)).free
@@ -55,7 +54,6 @@ def look_at_java(options: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def look_at_spark(options: Mapping[str, str]) -> Iterator[Finding]:
-    """Start Spark as the job would, run one task in a worker, and stop it."""
     from archiver.engine.spark import SparkEngine
 
     with SparkEngine.start(options, preloaded=(__name__,)) as engine:

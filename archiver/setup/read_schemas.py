@@ -1,4 +1,4 @@
-"""The schemas of topics, for several checks. Unreadable ones are reported by other checks."""
+"""The schemas of topics, for several checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schema_mapping.field_ids import Assignment
 def read_schemas(
     config: Config, topics: Sequence[TopicConfig], failed: dict[str, ContextError] | None = None
 ) -> Iterator[tuple[TopicConfig, TopicSchemas, Assignment]]:
-    """Yield each topic's schemas, and the columns of a new table. Topics whose schemas can't be read are left out.
+    """Yield each topic's schemas, and the columns of a new table, without topics whose schemas can't be read.
 
     `failed` gets their errors, except for a schema registry that doesn't answer; that gets only one request.
     """

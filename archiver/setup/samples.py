@@ -1,4 +1,4 @@
-"""Samples a few records of a topic and classifies their keys and values by their bytes."""
+"""Samples a few records of a topic and classifies their keys and values."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def sample(brokers: BrokerClient, topic: str, most: int) -> tuple[Sampled, Sampl
 
 
 def recent_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[RecentRecords]:
-    """Fetch about `most` of the last records of some partitions. Raises the errors of BrokerClient and the fetch."""
+    """Fetch about `most` recent records. Raises the errors of BrokerClient and the fetch."""
     described = brokers.described(topic)
     starts = brokers.list_offsets(topic, described.partitions, "earliest")
     ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
@@ -141,7 +141,6 @@ def protobuf_fields(data: bytes) -> frozenset[int] | None:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """Return a varint and the position after it, -1 if there is none."""
     value = 0
     for count, byte in enumerate(data[place : place + _VARINT_BYTES]):
         value |= (byte & 0x7F) << 7 * count

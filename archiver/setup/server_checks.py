@@ -1,4 +1,4 @@
-"""Checks of servers: Kafka and the rights on each topic, Postgres, the schema registry."""
+"""Checks of Kafka and the rights on each topic, Postgres, and the schema registry."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OPTIONAL: Final[Mapping[int, tuple[str, str]]] = {
 
 
 def look_at_kafka(config: Config) -> Iterator[Finding]:
-    """Check that the cluster answers, and that each topic can be described and read."""
+    """Check that the cluster answers, and that each topic can be read."""
     with BrokerClient(config.kafka) as brokers:
         cluster_id, existing = brokers.cluster_id(), brokers.topics()
         yield Finding(part=KAFKA, detail=f"cluster {cluster_id}; this principal sees {_count(len(existing), 'topic')}")
@@ -62,7 +62,6 @@ def look_at_kafka(config: Config) -> Iterator[Finding]:
 
 
 def _requests(brokers: BrokerClient) -> Iterator[Finding]:
-    """Yield the optional requests that the brokers lack."""
     present = brokers.requests()
     for key, (name, consequence) in _OPTIONAL.items():
         if key not in present:
@@ -72,7 +71,6 @@ def _requests(brokers: BrokerClient) -> Iterator[Finding]:
 
 
 def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
-    """Describe a topic, query the bounds of its logs, and fetch from one partition."""
     subject = f"topic {topic.name}"
     try:
         described = brokers.described(topic.name)
@@ -97,7 +95,7 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
 
 
 def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: int) -> bool:
-    """Whether the end of the leader's current epoch is before the end of its log."""
+    """Whether the leader's current epoch ends before its log."""
     epoch = brokers.current_epoch(topic, partition)
     if epoch < 0 or not end:
         return False
@@ -109,7 +107,7 @@ def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: 
 
 
 def look_at_postgres(dsn: str) -> Iterator[Finding]:
-    """Check that the registry's database answers and accepts the archiver's statements. Nothing is changed."""
+    """Check that the registry's database accepts the archiver's statements. Nothing is changed."""
     database = Postgres(dsn, connections=1)
     try:
         rehearsed = database.rehearse()

@@ -29,10 +29,7 @@ _PATHS = ("ca_file", "cert_file", "key_file", "spool")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstConfig:
-    """The content and path of the file. `sections` are all but topics; `topics` are globs.
-
-    Without `samples` no record is read.
-    """
+    """The file to write. `sections` are all but topics; `topics` are globs. Without `samples` no record is read."""
 
     path: Path
     sections: Mapping[str, Mapping[str, Any]]
@@ -113,7 +110,6 @@ def sections_from(base: Path | None, bootstrap: str | None, settings: Sequence[s
 
 
 def _reference(value: str) -> Any:
-    """Convert `env:NAME` and `file:PATH` to references, so that the file holds no secret."""
     kind, _, rest = value.partition(":")
     return {kind: rest} if kind in {"env", "file"} and rest and not rest.startswith("//") else value
 
@@ -133,7 +129,7 @@ def _schema_registry(section: Any) -> SchemaRegistry | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the file atomically, readable by this user alone. Raises ConfigError if it doesn't load."""
+    """Write the file atomically, for this user alone. Raises ConfigError if it doesn't load."""
     folder = path.parent.resolve()
     try:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")

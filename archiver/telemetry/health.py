@@ -17,8 +17,7 @@ class Report(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def live(self) -> bool:
-        """Whether it needs no restart."""
+    def live(self) -> bool: ...
 
     @property
     def ready(self) -> bool: ...
@@ -29,10 +28,7 @@ class Report(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """Health with reasons.
-
-    `live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out.
-    """
+    """`live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out."""
 
     live: bool
     ready: bool
@@ -51,7 +47,6 @@ class Health:
         self._reasons: tuple[str, ...] = ("The job has not begun yet",)
 
     def progressed(self) -> None:
-        """Record progress of the job."""
         with self._lock:
             self._progress = self._clock()
             self._idle = False

@@ -1,4 +1,4 @@
-"""The metrics of an archive job, from the rows of the table that aren't a server's."""
+"""The metrics of an archive job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long records of a partition have been waiting, derived from what a job sees and commits.
+"""How long records have been waiting, derived from what a job sees and commits.
 
 Waiting records arrived after the last check that found none, and after the newest archived record; without either, the
 time counts from the first check.
@@ -29,19 +29,18 @@ class _Partition:
 
 
 class Lag:
-    """The partitions of a job. `clock` gives seconds since 1970."""
+    """`clock` gives seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._partitions: dict[Place, _Partition] = {}
 
     def seconds(self, place: Place) -> float:
-        """Return an upper bound of the oldest waiting record's wait in seconds; 0 if nothing waits."""
+        """Return an upper bound of the oldest record's wait in seconds; 0 if nothing waits."""
         since = self._partitions[place].since if place in self._partitions else None
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
     def saw(self, place: Place, *, archived: int, end: int) -> None:
-        """Record a partition's archived offset and its end in Kafka."""
         found = self._partitions.setdefault(place, _Partition())
         found.end, found.looked = end, self._clock()
         if archived >= end:
@@ -50,7 +49,7 @@ class Lag:
             found.begin()
 
     def committed(self, place: Place, *, until: int, newest_ms: int | None) -> None:
-        """Record a commit up to an offset. `newest_ms`: the newest timestamp; None if the record has none."""
+        """Record a commit up to an offset. `newest_ms`: the newest timestamp, if any."""
         found = self._partitions.setdefault(place, _Partition())
         if newest_ms is not None:
             found.newest = max(found.newest or 0.0, newest_ms / 1000)

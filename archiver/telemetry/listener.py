@@ -1,7 +1,7 @@
-"""The HTTP listener for operators: `/metrics` for Prometheus, `/health`, `/health/live`, `/health/ready` or `/ready`.
+"""The HTTP listener: `/metrics` for Prometheus, `/health`, `/health/live`, `/health/ready` or `/ready`.
 
-Health answers 200 or 503 with reasons as JSON. Slow clients are dropped; if all workers are busy, the connection that
-was silent longest is dropped.
+Health answers 200 or 503 with reasons as JSON. If all workers are busy, the connection that was silent longest is
+dropped.
 """
 
 from __future__ import annotations
@@ -96,7 +96,6 @@ class _Server(HTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Pass the connection to a worker. If none is free, drop the connection that was silent longest."""
         with self._lock:
             if len(self._open) >= WORKERS:
                 silent = next((each for each, is_whole in self._open.items() if not is_whole), None)
@@ -109,13 +108,11 @@ class _Server(HTTPServer):
         self._pool.submit(self._serve, request, client_address)
 
     def request_is_whole(self, request: socket.socket) -> None:
-        """Exempt a connection with a complete request from being dropped."""
         with self._lock:
             if request in self._open:
                 self._open[request] = True
 
     def server_close(self) -> None:
-        """Drop open connections and end the workers."""
         super().server_close()
         with self._lock:
             for each in self._open:
@@ -144,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = ANSWER_SECONDS
 
     def setup(self) -> None:
-        """Read the whole request within its time limit, else raise TimeoutError. Then serve it from memory."""
+        """Read the whole request within its time limit, else raise TimeoutError."""
         super().setup()
         head = self._head()
         self.connection.settimeout(ANSWER_SECONDS)

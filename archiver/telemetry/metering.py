@@ -1,4 +1,4 @@
-"""Counts the events of an archive job in `instruments`, and as progress for `health`."""
+"""Counts the events of an archive job, also as progress for `health`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ from catalog.recognition import Fit, Recognition
 
 
 class Metering:
-    """Counts the job's events.
-
-    If it fails, it gets no more events, and health soon reports a job without progress, so stale numbers are noticed.
-    """
+    """If it fails, it gets no more events, and health soon reports a job without progress."""
 
     def __init__(self, instruments: Instruments, health: Health) -> None:
         self._to = instruments

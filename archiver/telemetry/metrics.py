@@ -1,4 +1,4 @@
-"""The table of all Prometheus metrics: instruments are made from it, and a test compares it with the documentation."""
+"""The table of all Prometheus metrics, which a test compares with the documentation."""
 
 from __future__ import annotations
 

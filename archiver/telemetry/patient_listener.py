@@ -1,4 +1,4 @@
-"""Serves metrics and health as soon as the address is free, because two commands may share a configuration."""
+"""Serves metrics as soon as the address is free, because commands may share a configuration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ class PatientListener:
             self._listener.__exit__()
 
     def _opened(self) -> bool:
-        """Open the listener. False if the address is taken."""
         try:
             self._listener = self._opens().__enter__()
         except ConfigError as error:

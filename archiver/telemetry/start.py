@@ -19,7 +19,7 @@ _STALLED_SLACK_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeteredObservers:
-    """The observers of an archive job, of its chores, and of the retirements between its runs."""
+    """The observers of an archive job, its chores, and its retirements."""
 
     job: JobObserver
     retirement: ExpireObserver
@@ -30,7 +30,7 @@ class MeteredObservers:
 def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver) -> Iterator[MeteredObservers]:
     """Yield observers that call these, and also serve metrics and send spans if configured.
 
-    Raises ConfigError if the address can't be bound, except if another process has it: then it is retried.
+    Raises ConfigError if the address can't be bound; if another process has it, binding is retried.
     """
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []

@@ -1,4 +1,4 @@
-"""The page at `/` of the metrics port: health and progress, from the numbers of `/metrics`."""
+"""The page at `/` of the metrics port: health and progress."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Sends a job's progress as OpenTelemetry spans over OTLP/HTTP.
 
-Waves, tasks, steps, stages and commits have spans. Steps of a task overlap: a step's span begins with the task and
-lasts as long as the step was busy.
+Steps of a task overlap: a step's span begins with the task and lasts as long as the step was busy.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _NANOSECONDS = 1_000_000_000
 def tracer_to(endpoint: str, headers: Mapping[str, str], exporter: SpanExporter | None = None) -> Iterator[Tracer]:
     """Yield a tracer that sends to `endpoint` (the whole URL, `…/v1/traces`), or to `exporter`.
 
-    A thread sends batches, and flushes at the end. Spans that can't be sent are dropped and logged.
+    Spans that can't be sent are dropped and logged.
     """
     resource = Resource.create({"service.name": SERVICE, "service.version": version(SERVICE)})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -65,7 +64,6 @@ class Spans:
         self._wave: Span | None = None
 
     def __call__(self, event: JobEvent) -> None:
-        """End the spans that this event completes."""
         match event:
             case WavePlanned():
                 self._begin_wave(event)

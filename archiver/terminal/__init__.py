@@ -1,7 +1,6 @@
 """The output of commands: screens, tables, words and JSON lines.
 
-A `_screen` module describes a command's events: text for people, fields for machines. Jobs with progress use `output`,
-commands with one answer `answer`. Modules here take only events and values.
+Modules here take only events and values.
 """
 
 __all__ = [

@@ -12,7 +12,7 @@ _HOUR: Final = 3_600
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Format `1 record`, `6,000 records`. The default plural adds an s."""
+    """Format `1 record`, `6,000 records`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -25,7 +25,7 @@ def size(number: float) -> str:
 
 
 def share(part: float) -> str:
-    """Format a share between 0 and 1 as percent: `0 %`, `12.5 %`. Only 0 is shown as `0 %`."""
+    """Format a share between 0 and 1: `0 %` (only for 0), `12.5 %`."""
     if part <= 0:
         return "0 %"
     return "< 0.01 %" if part < 0.0001 else f"{part:.2%}".replace("%", " %")  # noqa: PLR2004 - what two digits can show

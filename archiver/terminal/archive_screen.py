@@ -1,4 +1,4 @@
-"""Describes an archive job: a bar, then a line or a table; a JSON line for each event."""
+"""Describes an archive job: a bar, then a line or a table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ArchiveScreen(Bars):
     """Shows the job. Use as a context manager.
 
     A terminal gets a bar and a table, other outputs a line for each wave and topic. With `repeats`, a round is a line
-    with the time, and more only if something happened.
+    with the time.
     """
 
     def __init__(
@@ -127,7 +127,6 @@ class ArchiveScreen(Bars):
         self.console.print(text)
 
     def _say_opened(self, event: TopicsOpened) -> None:
-        """Name newly opened topics with their tables."""
         news = {topic: table for topic, table in sorted(event.tables.items()) if self._known.get(topic) != table}
         self._known.update(news)
         if len(news) > SHOWN:
@@ -167,7 +166,6 @@ class ArchiveScreen(Bars):
                 self.console.print(Text.assemble(head, f"recorded as lost: offsets {each.span}"))
 
     def _say_failed(self, event: Failed) -> None:
-        """Print a failure; on one line if it is the same as in the previous round."""
         place = _place(event.topic, event.partition)
         self._failures[place] = str(event.error)
         if self._failed_before.get(place) == str(event.error):
@@ -198,7 +196,6 @@ class ArchiveScreen(Bars):
         self._waiting.clear()
 
     def _show_outage(self, error: ContextError | None) -> None:
-        """Print an outage in full the first time, then on one line, and a line when runs succeed again."""
         if error is None:
             if self._outage is not None and self._repeats:
                 self._print(f"back again after {duration(self._clock() - self._outage[1])}", style="green")
@@ -287,7 +284,6 @@ def _schema_remark(event: SchemaEvent) -> Text:
 
 
 def _remarks(report: JobReport, idle: int) -> list[Text]:
-    """Name the failed partitions and count the topics without new records, which the table leaves out."""
     failed = [_place(topic.topic, partition) for topic in report.topics for partition, _ in topic.failures]
     remarks = [Text(f"{topic.topic}: {line}") for topic in report.topics for line in fit_remarks(topic.recognition)]
     if failed:
@@ -299,7 +295,6 @@ def _remarks(report: JobReport, idle: int) -> list[Text]:
 
 
 def _idle(waiting: int) -> str:
-    """Describe a round without commits. Waiting records are held back by `min_file_size` and `max_lag`."""
     if not waiting:
         return "nothing new"
     waits = "waits" if waiting == 1 else "wait"
@@ -338,7 +333,6 @@ def _schema(event: SchemaEvent) -> Line:
 
 
 def _seen(event: PartitionsSeen) -> dict[str, Any]:
-    """Return the partitions with records to archive, and the number of all partitions."""
     behind = [
         {"partition": each.partition, "next_offset": each.next_offset, "last_stable": each.last_stable}
         for each in event.partitions

@@ -1,4 +1,4 @@
-"""Tables, lines and JSON values for entries and checks of audit trails."""
+"""Entries and checks of audit trails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Wanted:
 
     @classmethod
     def of(cls, *, kinds: Sequence[str], since: str | None, until: str | None, limit: int | None) -> Self:
-        """Parse the options. Raises ConfigError if a time is malformed."""
+        """Parse the options. Raises ConfigError."""
         return cls(kinds=frozenset(kinds), since=_time("--from", since), until=_time("--to", until), limit=limit)
 
     def select(self, entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -109,24 +109,20 @@ def _signed(report: TrailReport) -> str:
 
 
 def _left_out(details: Mapping[str, Any]) -> Mapping[str, int]:
-    """Return how many records a rewrite removed, by reason."""
     left_out: Mapping[str, int] = details.get("left_out", {})
     return left_out
 
 
 def _records(details: Mapping[str, Any]) -> int | None:
-    """Return the record count of an act: for a removal, the removed records."""
     return sum(_left_out(details).values()) or details.get("rows")
 
 
 def _files(details: Mapping[str, Any]) -> int | None:
-    """Return the file count of an act: for a removal, the removed or rewritten files."""
     name = "files_before" if _left_out(details) else "files"
     return details.get(name)
 
 
 def _what(details: Mapping[str, Any]) -> str:
-    """Describe an act briefly: removed and kept records, or what was noted."""
     words = [f"{name.replace('_', ' ')} {count:,}" for name, count in _left_out(details).items()]
     if words and details.get("rows"):
         words.append(f"kept {counted(details['rows'], 'record')} in {counted(details['files'], 'new file')}")

@@ -1,4 +1,4 @@
-"""The progress bar and error lines that all screens share."""
+"""The progress bar and error lines of all screens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INDENT: Final = 1 + _APART
 
 
 class Bars:
-    """A bar with rate and time left, on a terminal only. Use as a context manager."""
+    """A bar, on a terminal only. Use as a context manager."""
 
     def __init__(self, console: TextConsole, *, unit: str) -> None:
         self.console = console
@@ -63,7 +63,6 @@ class Bars:
         self._progress.stop()
 
     def close(self) -> None:
-        """Remove the bar for good."""
         self._progress.stop()
 
     def say_error(self, where: str, error: ContextError) -> None:
@@ -84,7 +83,7 @@ class _Lines(Progress):
 
 
 class _TaskLines:
-    """A task as lines: title, bar, amount, rate and times. Nothing is cut."""
+    """A task: title, bar, amount, rate and times. Nothing is cut."""
 
     def __init__(self, task: Task, unit: str, spinner: RenderableType) -> None:
         self._task = task
@@ -134,7 +133,6 @@ class _TaskLines:
 
 
 def _clock(seconds: float) -> str:
-    """Format seconds as `0:07`, `12:05`, `1:00:03`."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,4 +1,4 @@
-"""Shows the findings of `archiver check`: as wrapped lines, or as one JSON object."""
+"""The findings of `archiver check`."""
 
 from __future__ import annotations
 

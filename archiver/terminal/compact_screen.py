@@ -1,4 +1,4 @@
-"""Describes a compaction: a bar, then a table; a JSON line for each commit and topic."""
+"""Describes a compaction."""
 
 from __future__ import annotations
 
@@ -131,7 +131,6 @@ def _why_none(topic: TopicCompaction) -> str:
 
 
 def _place_of(event: GroupFailed) -> str:
-    """Name the files that could not be compacted, with topic and partition."""
     place = event.topic if event.partition is None else f"{event.topic}, partition {event.partition}"
     if not event.paths:
         return place

@@ -1,4 +1,4 @@
-"""Consoles that print text verbatim: no markup, emoji codes or highlighting."""
+"""Consoles that print text verbatim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNLIMITED = 10_000
 
 
 class TextConsole(Console):
-    """A console without markup, emoji codes and highlighting. Styles come from `style` and `Text` alone.
+    """A console without markup, emoji codes and highlighting.
 
     On a terminal, text is wrapped between words; elsewhere only if `COLUMNS` gives a width.
     """
@@ -38,7 +38,7 @@ class TextConsole(Console):
 
 
 class Terminal(TextConsole):
-    """A console for observers. Raises BrokenPipeError if its pipe is closed; rich would end the process."""
+    """Raises BrokenPipeError if its pipe is closed; rich would end the process."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True

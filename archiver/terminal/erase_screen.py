@@ -1,4 +1,4 @@
-"""Describes an erasure: a bar during the search, then the report; a JSON line at the end."""
+"""Describes an erasure."""
 
 from __future__ import annotations
 
@@ -107,7 +107,6 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
 
 
 def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
-    """Print how to continue an erasure that is blocked."""
     if report.purged.snapshots.owned:
         console.print(
             f"not finished: `archiver erase {report.topic} --finish --expire-protected-snapshots` expires the snapshots"
@@ -121,7 +120,6 @@ def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
 
 
 def _print_others(console: TextConsole, report: EraseReport) -> None:
-    """Print the erasures that must be repeated with their conditions."""
     for each in report.given_up:
         console.print(
             f"erasure {each} was given up: it had stopped before all its records were found. If its condition was"
@@ -142,7 +140,6 @@ def _print_others(console: TextConsole, report: EraseReport) -> None:
 
 
 def _print_unjudged(console: TextConsole, report: EraseReport) -> None:
-    """Print which records may match and were kept."""
     if not report.unjudged:
         return
     total = sum(report.unjudged_records.values())

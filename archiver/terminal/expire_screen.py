@@ -1,4 +1,4 @@
-"""Describes a retirement: a bar, then the report; a JSON line for each topic."""
+"""Describes a retirement."""
 
 from __future__ import annotations
 
@@ -107,7 +107,6 @@ def print_report(console: TextConsole, report: ExpireReport) -> None:
 
 
 def purge_remarks(purged: Purged) -> list[str]:
-    """Return why removed files are still in the store."""
     found = []
     if purged.shared:
         found.append(

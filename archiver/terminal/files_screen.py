@@ -1,4 +1,4 @@
-"""Shows the data files of a table: as a table, or as JSON values."""
+"""The data files of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows consumer groups: as tables, or as one JSON document."""
+"""Consumer groups."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def describe_screen(found: Sequence[Described]) -> RenderableType:
 
 
 def registry_screen(screen: RenderableType) -> RenderableType:
-    """Add the note that the groups come from the registry."""
     remark = (
         "From the registry: who is reading isn't known. Give --kafka-options, and the server that has the members"
         " describes the groups"

@@ -1,4 +1,4 @@
-"""Shows legal holds: as lines, or as JSON values."""
+"""Legal holds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def hold_line(topic: str, hold: Hold) -> str:
 
 
 def placed_lines(placed: Placed) -> list[str]:
-    """Describe a placed hold, and what was removed from its range before."""
     lines = [hold_line(placed.topic, placed.hold)]
     lines += [
         f"partition {each}: records before {offset:,} were retired before" for each, offset in placed.retired.items()

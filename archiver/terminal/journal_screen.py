@@ -1,4 +1,4 @@
-"""Shows merged journals: as lines, or as JSON values."""
+"""Merged journals."""
 
 from __future__ import annotations
 

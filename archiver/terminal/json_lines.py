@@ -29,7 +29,6 @@ class JsonLines(Generic[E]):
 
 
 def write_line(event: str, *, out: TextIO | None = None, **values: Any) -> None:
-    """Write one line, by default to standard output."""
     stream = out or sys.stdout
     stream.write(json_line(event, **values) + "\n")
     stream.flush()

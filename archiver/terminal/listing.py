@@ -20,10 +20,9 @@ _APART: Final = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its heading, and the format of a value without the heading, with `{}` for the value.
+    """A column: its heading, and the format of a value without the heading.
 
-    Columns of kind `name` make the first line of a row if the table doesn't fit. `is_optional` columns are left out if
-    the table fits then.
+    Columns of kind `name` make a row's first line if the table doesn't fit. `is_optional` columns are left out first.
     """
 
     heading: str
@@ -43,7 +42,6 @@ class Listing:
         self._rows.append(tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table if it fits, if need be without optional columns; otherwise lines."""
         everything = range(len(self._columns))
         for places in (everything, [place for place in everything if not self._columns[place].is_optional]):
             table = self._table(places)
@@ -69,7 +67,6 @@ class Listing:
 
 
 def _named(column: Column, cell: Text) -> Text:
-    """Return the cell with its heading, for lines."""
     before, _, after = (column.alone or ("{}" if column.kind == "name" else f"{column.heading} {{}}")).partition("{}")
     return Text.assemble(before, cell, after)
 

@@ -1,4 +1,4 @@
-"""Describes a search for orphans: a bar, then a table; a JSON line for each topic."""
+"""Describes a search for orphans."""
 
 from __future__ import annotations
 

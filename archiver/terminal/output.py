@@ -1,4 +1,4 @@
-"""The output of a long command, event by event: JSON lines or a screen."""
+"""The output of a long command: JSON lines or a screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class Screen(Protocol[E_contra]):
-    """Describes a command's events: JSON lines for machines, and a screen while its context is open."""
+    """Describes a command's events as JSON lines, and shows them while its context is open."""
 
     def lines(self, event: E_contra, /) -> Iterable[Line]: ...
 

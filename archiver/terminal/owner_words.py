@@ -13,12 +13,10 @@ _SHOWN: Final = 5
 
 
 def setting_words(settings: Mapping[str, str]) -> str:
-    """Format properties with their values."""
     return " and ".join(f"`{key}` = `{value}`" for key, value in settings.items())
 
 
 def snapshot_words(snapshots: Collection[int]) -> str:
-    """Count snapshots, and list the first ids."""
     more = ", …" if len(snapshots) > _SHOWN else ""
     ids = ", ".join(map(str, list(snapshots)[:_SHOWN]))
     return f"{counted(len(snapshots), 'snapshot')} ({ids}{more})"

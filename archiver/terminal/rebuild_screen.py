@@ -1,4 +1,4 @@
-"""Shows the result of rebuilding the registry."""
+"""The result of rebuilding the registry."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ class ReplayScreen(Bars):
 
 
 def export_summary(*, records: int, size_bytes: int, seconds: float, where: str) -> str:
-    """Return the last line: amount, rate and target."""
     noun = "record" if records == 1 else "records"
     pace = f"{records / seconds:,.0f} records/s, {size_bytes / seconds / _MEGABYTE:,.1f} MB/s" if seconds else ""
     return f"{records:,} {noun}, {size_bytes / _MEGABYTE:,.1f} MB, in {seconds:.1f} s ({pace}) to {where}"

@@ -1,4 +1,4 @@
-"""Describes a reprocessing: a bar, then the errors found and corrected; a JSON line at the end."""
+"""Describes a reprocessing."""
 
 from __future__ import annotations
 

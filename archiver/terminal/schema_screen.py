@@ -1,4 +1,4 @@
-"""Shows schemas: a tree of columns, a table's history, and what a new schema would change."""
+"""Schemas: a tree of columns, a table's history, and what a new schema would change."""
 
 from __future__ import annotations
 
@@ -49,13 +49,11 @@ def outline_tree(topic: str, table: str, outline: Outline) -> Group:
 
 
 def cut_columns(outline: Outline) -> Iterator[tuple[str, ColumnOutline]]:
-    """List the columns that hold a whole message as bytes, with their dotted names."""
     for root in outline.roots:
         yield from _cuts(root.name, root.columns)
 
 
 def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
-    """Describe every version: since when it is used, and its changes of columns."""
     parts = [Text(topic, style="bold")]
     for record in records:
         made = record.created.strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -81,7 +79,6 @@ def changes_lines(changes: Iterable[Change]) -> list[Text]:
 
 
 def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
-    """Describe which rules the changes break, and the effect on queries."""
     if not broken:
         return [Text("Compatible: queries of the table go on as before.", style="green")]
     lines = [Text(f"  breaks rule {each.rule}: {each.change.column}: {each.rule.meaning}") for each in broken]

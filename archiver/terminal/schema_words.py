@@ -39,12 +39,10 @@ _WORDS = {
 
 
 def tell(change: Change) -> str:
-    """Describe what a version did to a column."""
     return _told(change, _TOLD)
 
 
 def describe(change: Change) -> str:
-    """Describe a proposed change briefly."""
     return _told(change, _WORDS)
 
 
@@ -54,7 +52,7 @@ def new_version(version: int, changes: tuple[Change, ...]) -> str:
 
 
 def waiting_remark(topic: str, changes: tuple[Change, ...]) -> str:
-    """Report a schema change that waits for approval, and how to approve it. No changes: none waits any more."""
+    """Report a schema change that waits for approval. No changes: none waits any more."""
     if not changes:
         return "no schema change waits for approval any more"
     words = "; ".join(map(describe, changes))

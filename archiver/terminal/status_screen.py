@@ -1,4 +1,4 @@
-"""Shows the status of topics: as a table, or as JSON."""
+"""The status of topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ TINY_BYTES: Final = 4 << 20
 
 
 def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> RenderableType:
-    """Show a line for each topic or a table of its partitions, and the problems below."""
     if partitions:
         tables = [part for each in found for part in (Text(""), status_table(each))]
         return Group(*tables[1:])
@@ -56,7 +55,6 @@ def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> 
 
 
 def _shared_problems(found: Sequence[TopicStatus]) -> list[Text]:
-    """Show a problem of several topics once, with their names."""
     lines = []
     for error, topics in _shared(found).values():
         more = f" and {len(topics) - SHOWN:,} more" if len(topics) > SHOWN else ""
@@ -66,7 +64,6 @@ def _shared_problems(found: Sequence[TopicStatus]) -> list[Text]:
 
 
 def _shared(found: Sequence[TopicStatus]) -> dict[tuple[str, str], tuple[ContextError, list[str]]]:
-    """Return the problems of several topics, by kind and message: the first occurrence, and the topics."""
     problems: dict[tuple[str, str], tuple[ContextError, list[str]]] = {}
     for status in found:
         if status.problem is not None:
@@ -89,7 +86,7 @@ def _topic_remarks(found: Sequence[TopicStatus]) -> list[Text]:
 def looked_screen(
     found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
 ) -> RenderableType:
-    """Show topics, and the error (Kafka's, or of everything) that makes the status incomplete."""
+    """Show topics, and the error that makes the status incomplete."""
     if error is None:
         return status_screen(found, partitions=partitions)
     archived = Text("Shown is what is archived; how far behind it is isn't known.\n", style="dim")
@@ -100,7 +97,7 @@ def looked_screen(
 def watch_screen(
     found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
 ) -> RenderableType:
-    """Show a status with the time, topics with problems first, and the error that makes it incomplete."""
+    """Show a status with the time, topics with problems first."""
     time = Text(clock_time(), style="dim")
     ordered = sorted(found, key=lambda each: (not each.problems, -(each.lag_records or 0), each.topic))
     return Group(time, looked_screen(ordered, error, partitions=partitions))
@@ -124,7 +121,6 @@ def _committed(status: TopicStatus) -> int:
 
 
 def status_table(status: TopicStatus) -> RenderableType:
-    """Show a headline, a row for each partition, and what blocks the topic."""
     if not status.is_seen:
         return Group(*(Text(f"{status.topic}: ").append_text(line) for line in _remarks(status)))
     listing = Listing(
@@ -152,7 +148,7 @@ def status_table(status: TopicStatus) -> RenderableType:
 
 
 def status_json(status: TopicStatus) -> dict[str, Any]:
-    """Return a topic's status as JSON values. Ages are in seconds, times in ms since 1970."""
+    """Return a topic's status. Ages are in seconds, times in ms since 1970."""
     return {
         "topic": status.topic,
         "table": status.table,
@@ -267,7 +263,6 @@ def _remarks(status: TopicStatus) -> list[Text]:
 
 
 def _small_files(status: TopicStatus) -> list[Text]:
-    """Return the files per range of a table partitioned by columns, with a warning if they are tiny."""
     there = status.files.get(FileState.COMMITTED)
     if there is None or not there.ranges or there.files <= there.ranges:
         return []

@@ -1,4 +1,4 @@
-"""Shows the topics of a cluster: as a table, or as one JSON document."""
+"""The topics of a cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def topics_listing(found: TopicList) -> Listing:
 
 
 def topics_summary(found: TopicList) -> str:
-    """Count the topics, and those without a section."""
     there = [each for each in found.topics if each.size is not None]
     without = sum(each.section is None for each in there)
     topics = f"{len(there):,} topic{'' if len(there) == 1 else 's'} in cluster {found.cluster_id}"

@@ -1,4 +1,4 @@
-"""Describes a transfer to Kafka: a bar, then the records and groups carried over."""
+"""Describes a transfer to Kafka."""
 
 from __future__ import annotations
 

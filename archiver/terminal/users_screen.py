@@ -1,4 +1,4 @@
-"""Shows the users of servers: as lines, or as one JSON document."""
+"""The users of servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Describes a verification: a bar, faults as they are found, then the verdict."""
+"""Describes a verification."""
 
 from __future__ import annotations
 

@@ -1,6 +1,3 @@
-"""Views that flatten a topic's table, in each engine's SQL (docs/views.md).
-
-They are made from the table's metadata alone: no data files, Kafka or Postgres.
-"""
+"""Views that flatten a topic's table, made from its metadata alone, in each engine's SQL (docs/views.md)."""
 
 __all__ = ["catalog_view", "choice", "dialects", "kinds", "view"]

@@ -1,4 +1,4 @@
-"""A topic's view in its Iceberg catalog: one view for Spark and Trino, with the SQL of both."""
+"""A topic's view in its Iceberg catalog, with the SQL of Spark and Trino."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ READERS: Final = (Engine.SPARK, Engine.TRINO)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """A view that was put into the catalog as `name`."""
-
     name: Path
     view: View
     put: Put
@@ -65,7 +63,6 @@ def apply_view(
 
 
 def _definition(view: View, topic: str, trino_catalog: str) -> ViewDefinition:
-    """Return the SQL of both. Spark finds the table in the view's catalog; Trino needs the catalog's name."""
     spark, trino = (dialect_of(engine) for engine in READERS)
     return ViewDefinition(
         topic=topic,

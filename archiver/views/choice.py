@@ -43,7 +43,7 @@ class Choice:
     """The columns of a view.
 
     `wanted` and `excluded` are name patterns with `*` and `?`, ignoring case. Without `wanted`: all plain columns, and
-    with `technical` the archiver's. `depth` is how many structs below key or value are flattened; None: all.
+    with `technical` the archiver's. `depth`: flattened structs below key or value; None: all.
     """
 
     wanted: tuple[str, ...] = ()
@@ -79,8 +79,8 @@ class NamedLeaves:
     ) -> Self:
         """Name the leaves of `schema` by the table's history. `given` names stay as they are.
 
-        With `merges`, a column shares the name of an older column whose values can be cast to its type. A column that
-        was plain in one schema stays plain: saved queries may use it.
+        With `merges`, a column shares the name of an older column that can be cast to its type. A column that was plain
+        in one schema stays plain: saved queries may use it.
         """
         every = [leaves(each, depth) for each in (*history, schema)]
         plain = frozenset(leaf.field_id for each in every for leaf in each if leaf.is_plain)
@@ -97,7 +97,7 @@ class NamedLeaves:
         return tuple(sorted(same, key=lambda number: -number.field_id))
 
     def remark(self, leaf: Leaf) -> str:
-        """Return which column has the older or newer rows of a leaf whose type changed. Empty for other leaves."""
+        """Return which column has the older or newer rows of a leaf whose type changed, or an empty text."""
         column = self.superseded.get(leaf.field_id)
         if column is not None and column.by in self.names:
             return f" (rows from before its type changed; newer rows: {self.names[column.by]})"
@@ -107,7 +107,6 @@ class NamedLeaves:
 
 
 def _holds(leaf: Leaf, other: Leaf) -> bool:
-    """Whether every value of `other`, an integer, can be cast to the type of `leaf`."""
     match leaf.type:
         case StringType():
             return isinstance(other.type, IntegerType | LongType)
@@ -118,7 +117,6 @@ def _holds(leaf: Leaf, other: Leaf) -> bool:
 
 
 def _separated(found: Sequence[Leaf], named: Mapping[int, str]) -> dict[int, str]:
-    """Return different names for leaves that can't be merged with the leaf of the same name."""
     groups: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in found:
         groups[named[leaf.field_id]].append(leaf)
@@ -154,7 +152,6 @@ def tombstone_column(schema: Schema) -> ViewColumn:
 
 
 def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm) -> tuple[ViewColumn, ...]:
-    """Return all columns a view may have: in the table's order, with `tombstone` before those of Kafka."""
     flat_time = next((leaf.path for leaf in found.leaves if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID), None)
     columns: list[ViewColumn] = []
     merged = {older.field_id: leaf for leaf in found.leaves for older in found.older(leaf)}
@@ -178,7 +175,7 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
 
 
 def choose(columns: Sequence[ViewColumn], choice: Choice, plain: frozenset[int]) -> tuple[ViewColumn, ...]:
-    """Return the chosen columns. Raises ConfigError for a pattern without matches, and if no column is left."""
+    """Return the chosen columns. Raises ConfigError for a pattern without matches, and if none is left."""
     if choice.wanted:
         chosen = _matching(columns, choice.wanted, "--columns")
     else:

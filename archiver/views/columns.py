@@ -26,7 +26,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class HeaderMap:
-    """The headers as a map from name to value. Of equal names the last one counts."""
+    """Headers as a map. Of equal names the last one counts."""
 
     path: Path
     form: ByteForm
@@ -34,14 +34,12 @@ class HeaderMap:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A timestamp with time zone."""
-
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a struct is null. `scalars` and `collections` are all its contents, for engines without null structs."""
+    """Whether a struct is null. `scalars` and `collections` are its contents, for engines without null structs."""
 
     path: Path
     scalars: tuple[Path, ...]
@@ -63,7 +61,7 @@ Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull | MergedColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewColumn:
-    """A column of a view. `field_id` is None if it has no single source column."""
+    """A column of a view. `field_id` is None without a single source column."""
 
     name: str
     field_id: int | None

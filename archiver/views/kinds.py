@@ -1,4 +1,4 @@
-"""The options of views: engine, rows, form of bytes. Imports little, for the command line."""
+"""The options of views. Imports little, for the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Rows(StrEnum):
 
 
 class ByteForm(StrEnum):
-    """The form of bytes in a view. UTF8 shows invalid UTF-8 as `0x` and hex digits."""
+    """The form of bytes. UTF8 shows invalid UTF-8 as `0x` and hex digits."""
 
     RAW = "raw"
     HEX = "hex"

@@ -34,7 +34,7 @@ class Leaf:
 
 
 def leaves(schema: Schema, depth: int | None = None) -> tuple[Leaf, ...]:
-    """Return the table's leaves in order. `depth` is how many structs below key or value are flattened; None: all."""
+    """Return the table's leaves in order. `depth`: flattened structs below key or value; None: all."""
     return tuple(
         leaf
         for field in schema.fields

@@ -1,8 +1,8 @@
-"""A view of a topic's table, made from its metadata.
+"""A view of a topic's table.
 
 - FLAT has every row: records, tombstones, and records that couldn't be decoded.
 - LATEST has the last record of each key, without deleted keys and records without a key.
-- ERRORS has records that couldn't be decoded, or whose bytes are kept beside the columns, with their bytes.
+- ERRORS has records that couldn't be decoded, or whose bytes are kept beside the columns.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _OF_ERRORS: Final = KAFKA | {KEY, KEY_ERROR, VALUE, VALUE_ERROR, HEADERS}
 class View:
     """A view: its rows and columns, and the table's path in its catalog.
 
-    At least one of the columns `not_null` must have a value in a row, if there are any. `names` are the names of all
-    columns that the table ever had, by id.
+    One of the columns `not_null` must have a value in a row. `names` are the names of all columns that the table ever
+    had, by id.
     """
 
     table: Path
@@ -43,7 +43,6 @@ class View:
 
     @property
     def default_name(self) -> str:
-        """The table's name with the rows' name."""
         return f"{self.table[-1]}_{self.rows}"
 
 
@@ -98,7 +97,6 @@ def view_of(
 
 
 def _signs_of_errors(schema: Schema, table: str) -> tuple[Path, ...]:
-    """Return the columns that are set in rows with errors. Raises ConfigError if key and value are raw."""
     there = schema.column_names
     signs = [
         path

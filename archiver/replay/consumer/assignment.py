@@ -1,4 +1,4 @@
-"""The assigned partitions of a consumer, which take turns by batch. At most `parallelism` read ahead."""
+"""The assigned partitions, which take turns by batch. At most `parallelism` read ahead."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from archiver.replay.consumer.partition_reader import PartitionReader
 
 
 class Assignment:
-    """The readers of the assigned partitions, in the order of their turns."""
-
     def __init__(self, executor: Executor, parallelism: int) -> None:
         self._executor = executor
         self._parallelism = parallelism
@@ -47,7 +45,6 @@ class Assignment:
             self.remove(partition)
 
     def next_ready(self, wanted: Callable[[PartitionReader], bool]) -> PartitionReader | None:
-        """Return the next `wanted` reader with a batch; None if all are still reading. Starts reading ahead."""
         self._read_ahead(wanted)
         for reader in tuple(self._turns):
             if not wanted(reader):
@@ -63,7 +60,6 @@ class Assignment:
         return None
 
     def running_reads(self, wanted: Callable[[PartitionReader], bool]) -> list[Future[pa.RecordBatch | None]]:
-        """Return the next batch of each `wanted` reader that reads ahead."""
         return [reader.read_ahead.future for reader in self._turns if reader.read_ahead is not None and wanted(reader)]
 
     def _read_ahead(self, wanted: Callable[[PartitionReader], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Assigning, unassigning, pausing and seeking partitions, as in confluent_kafka's consumer."""
+"""Changes of the assignment, as in confluent_kafka's consumer."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from archiver.replay.consumer.poll_loop import PollLoop
 
 
 class AssignmentChanges:
-    """Changes an assignment. Raises the errors of the consumer's methods."""
-
     def __init__(
         self,
         assignment: Assignment,
@@ -94,11 +92,6 @@ class AssignmentChanges:
 
 
 def _start_offset(archive: TopicArchive, one: TopicPartition, *, committed: int | None, reset: OffsetReset) -> int:
-    """Resolve the logical offset `one.offset` to a number. Raises KafkaException if it is neither.
-
-    An offset before the first archived one becomes the first, unless `reset` says otherwise. An offset beyond the end
-    stays: the archive will reach it.
-    """
     offset: int = one.offset
     if offset in (OFFSET_STORED, OFFSET_INVALID):
         if committed is None:

@@ -30,13 +30,12 @@ def partition_id(one: TopicPartition) -> PartitionId:
 
 
 def check_list(partitions: Any) -> None:
-    """Raise TypeError unless this is a list of TopicPartition, as confluent_kafka does."""
+    """Raise TypeError unless this is a list of TopicPartition."""
     if not isinstance(partitions, list) or not all(isinstance(one, TopicPartition) for one in partitions):
         raise TypeError("requires list of TopicPartition")
 
 
 def failure(code: int, text: str) -> KafkaException:
-    """Return the exception that confluent_kafka's methods raise."""
     return KafkaException(KafkaError(code, text))
 
 
@@ -46,7 +45,7 @@ def or_invalid(offset: int | None) -> int:
 
 
 def cluster_metadata(archives: Iterable[TopicArchive]) -> ClusterMetadata:
-    """Describe archived topics and their partitions: no brokers, no leaders, no replicas."""
+    """Describe archived topics: no brokers, no leaders, no replicas."""
     cluster: Any = ClusterMetadata()
     for archive in archives:
         topic: Any = TopicMetadata()

@@ -40,9 +40,9 @@ Callback: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
 class ReplayConsumer:
     """Reads archived topics like a Kafka consumer. For one thread at a time.
 
-    There are no groups: it gets every requested partition. At the end of a partition it waits for the archive to grow.
-    Errors of the archive (ArchiverError, CatalogError) are raised, never returned as messages; after a retryable one,
-    the next poll continues from the same offset.
+    There are no groups. At the end of a partition it waits for the archive to grow. Errors of the archive
+    (ArchiverError, CatalogError) are raised, never returned as messages; after a retryable one, the next poll
+    continues.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class ReplayConsumer:
     def assign(self, partitions: list[TopicPartition]) -> None:
         """Replace the assignment.
 
-        An offset is a number, OFFSET_BEGINNING, OFFSET_END, or OFFSET_STORED/OFFSET_INVALID. The last two mean the
-        offset that this consumer committed, else `auto.offset.reset`. Raises ReplayError if a topic has no archive.
+        An offset is a number, OFFSET_BEGINNING, OFFSET_END, or OFFSET_STORED/OFFSET_INVALID: the offset that this
+        consumer committed, else `auto.offset.reset`. Raises ReplayError if a topic has no archive.
         """
         self._check_open()
         self._changes.replace(partitions)
@@ -109,9 +109,8 @@ class ReplayConsumer:
     ) -> None:
         """Read every partition of these topics, also later ones.
 
-        A name that begins with `^` is a regular expression over the archived topics. The next poll makes the assignment
-        and calls `on_assign`. `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never
-        called.
+        A name that begins with `^` is a regular expression. The next poll makes the assignment and calls `on_assign`.
+        `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never called.
         """
         self._check_open()
         if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
@@ -152,7 +151,7 @@ class ReplayConsumer:
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[ReplayMessage]:
         """Return the next `num_messages` records and events, fewer after `timeout` seconds (-1: no limit).
 
-        An error after some records is raised by the next call, so that none of them is lost.
+        An error after some records is raised by the next call.
         """
         self._check_open()
         if not 0 <= num_messages <= MAX_MESSAGES:
@@ -161,10 +160,10 @@ class ReplayConsumer:
         return self._poll_loop.consume(num_messages, deadline)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rest of the assigned partitions as Arrow batches, up to the present end of the archive.
+        """Yield the rest of the assigned partitions, up to the present end, as Arrow batches of one partition.
 
-        A batch holds records of one partition in order: partition, offset, timestamp_type, timestamp (ms, -1: none),
-        key, value, headers. The schema's metadata has the topic.
+        Columns: partition, offset, timestamp_type, timestamp (ms, -1: none), key, value, headers. The schema's metadata
+        has the topic.
         """
         self._check_open()
         self._apply_subscription()
@@ -189,7 +188,7 @@ class ReplayConsumer:
     # --- offsets ----------------------------------------------------------------------------------------------------
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return for each partition the offset after the last returned record; OFFSET_INVALID if there was none."""
+        """Return for each partition the offset after the last returned record, or OFFSET_INVALID."""
         self._check_open()
         check_list(partitions)
         readers = [self._assignment.find(partition_id(one)) for one in partitions]
@@ -201,10 +200,7 @@ class ReplayConsumer:
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float | None = None, cached: bool = False
     ) -> tuple[int, int]:
-        """Return low and high watermark: the first archived offset, and the offset after the last.
-
-        Refreshes the table unless `cached`. `timeout` is ignored: the catalog's applies.
-        """
+        """Return low and high watermark. Refreshes the table unless `cached`; `timeout` is ignored."""
         del timeout
         self._check_open()
         archive = self._archives.of(partition.topic)
@@ -213,7 +209,7 @@ class ReplayConsumer:
         return archive.watermarks(partition.partition)
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return for each partition the first offset at or after the time `offset` (ms); OFFSET_END if none."""
+        """Return for each partition the first offset at or after the time `offset` (ms), or OFFSET_END."""
         del timeout
         self._check_open()
         check_list(partitions)
@@ -229,10 +225,7 @@ class ReplayConsumer:
         offsets: list[TopicPartition] | None = None,
         asynchronous: bool = True,
     ) -> list[TopicPartition] | None:
-        """Commit offsets in memory: given ones, the one after `message`, or stored or consumed ones.
-
-        To keep offsets, write them with your results.
-        """
+        """Commit offsets in memory: given ones, the one after `message`, or stored or consumed ones."""
         self._check_open()
         current = {each.partition_id: each.consumed for each in self._assignment if each.consumed is not None}
         committed = self._offsets.commit(message=message, offsets=offsets, current=current)
@@ -243,7 +236,7 @@ class ReplayConsumer:
         self._offsets.store(message=message, offsets=offsets)
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return the offsets that this consumer committed; OFFSET_INVALID without one."""
+        """Return the offsets that this consumer committed, or OFFSET_INVALID."""
         del timeout
         self._check_open()
         check_list(partitions)
@@ -255,23 +248,21 @@ class ReplayConsumer:
     # --- the archive ------------------------------------------------------------------------------------------------
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
-        """Describe one topic, or all archived topics. Partitions have no leader and no replicas."""
         del timeout
         self._check_open()
         return cluster_metadata(self._archives.listed(topic))
 
     def cluster_id(self, timeout: float = -1) -> str | None:
-        """Return the id of the source cluster of the first open topic; None if no topic is open."""
+        """Return the source cluster's id of the first open topic; None if no topic is open."""
         del timeout
         self._check_open()
         return next((archive.cluster_id for archive in self._archives.opened.values()), None)
 
     def memberid(self) -> None:
-        """Return None: there is no group."""
         self._check_open()
 
     def consumer_group_metadata(self) -> Any:
-        """Raise KafkaException: a transaction can't commit offsets of an archive. Write them with the results."""
+        """Raise KafkaException: a transaction can't commit offsets of an archive."""
         raise failure(UNKNOWN_GROUP, "an archive has no groups: write offsets with the results instead")
 
     def set_sasl_credentials(self, username: str, password: str) -> None:

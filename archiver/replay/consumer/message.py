@@ -1,6 +1,6 @@
 """Messages with the accessors of `confluent_kafka.Message`, each a row of a shared batch.
 
-A column is converted to Python objects for the whole batch, at its first use.
+A column is converted to Python objects at its first use.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ Header = tuple[str, bytes | None]
 
 
 class MessageBatch:
-    """The messages of a batch of records of one partition, column by column as Python lists."""
-
     def __init__(self, topic: str, partition: int, records: pa.RecordBatch) -> None:
         self.topic = topic
         self.partition = partition
@@ -72,7 +70,7 @@ class MessageBatch:
 class ReplayMessage:
     """A record, or an event such as the end of a partition.
 
-    Unlike in confluent_kafka, a header's name that isn't UTF-8 raises no error: encode it with `surrogateescape`.
+    A header's name that isn't UTF-8 raises no error: encode it with `surrogateescape`.
     """
 
     __slots__ = ("_batch", "_row")
@@ -106,7 +104,6 @@ class ReplayMessage:
         return self._given("headers", own) if self._batch.replaced else own
 
     def timestamp(self) -> tuple[int, int]:
-        """Timestamp type by confluent_kafka's constants, and the timestamp in ms."""
         return self._batch.timestamp_types[self._row] + 1, self._batch.timestamps[self._row]
 
     def leader_epoch(self) -> int | None:
@@ -151,7 +148,7 @@ _NOTHING = pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
 
 
 class ReplayEvent(ReplayMessage):
-    """An event at an offset: it has topic, partition, offset and `error()`; everything else is None."""
+    """An event at an offset, with topic, partition, offset and `error()`."""
 
     __slots__ = ("_offset",)
 
@@ -167,7 +164,6 @@ class ReplayEvent(ReplayMessage):
         return None
 
     def value(self) -> bytes | None:
-        """Text of the error, as in confluent_kafka."""
         error = self.error()
         return None if error is None else str(error.str()).encode()
 

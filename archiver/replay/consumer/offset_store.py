@@ -16,7 +16,6 @@ class OffsetStore:
         self._committed: dict[PartitionId, int] = {}
 
     def store(self, *, message: ReplayMessage | None, offsets: list[TopicPartition] | None) -> None:
-        """Store offsets for a commit without arguments."""
         self._stored.update(_given(message, offsets) or {})
 
     def commit(

@@ -1,4 +1,4 @@
-"""The archives of a consumer: opened at first use, refreshed while it waits for records."""
+"""The archives of a consumer: opened at first use, refreshed while it waits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OpenArchives:
 
 
 class Refresher:
-    """Refreshes tables in the background, one at a time, `seconds` (of `time.monotonic`) after the previous refresh."""
+    """Refreshes tables in the background, `seconds` (of `time.monotonic`) after the previous refresh."""
 
     def __init__(self, executor: Executor, seconds: float) -> None:
         self._executor = executor
@@ -66,7 +66,6 @@ class Refresher:
 
 
 def _refresh(archives: Iterable[TopicArchive]) -> None:
-    """Refresh all; raise the first failure at the end."""
     failure: Exception | None = None
     for archive in archives:
         try:

@@ -37,8 +37,8 @@ class ReplayOptions:
     - `auto_offset_reset` (`auto.offset.reset`, default earliest)
     - `partition_eof` (`enable.partition.eof`)
     - `refresh_seconds` (`replay.refresh.ms`, default 5000): the interval of refreshes at the end of a partition
-    - `parallelism` (`replay.parallelism`, default 4): partitions read ahead at a time; each holds a few batches of
-      about 16 MiB and one row group
+    - `parallelism` (`replay.parallelism`, default 4): partitions read ahead at a time, with a few batches of about 16
+      MiB and one row group
     """
 
     auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
@@ -48,7 +48,7 @@ class ReplayOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> ReplayOptions:
-        """Parse options by name. Raises ConfigError for an unknown option (brokers, groups) or a wrong value."""
+        """Parse options by name. Raises ConfigError for an unknown option or a wrong value."""
         found: dict[str, Any] = {}
         for name, value in options.items():
             if name not in _PARSERS:

@@ -1,4 +1,4 @@
-"""One partition being read: its position, current batch, and read-ahead. Waits only for an unfinished read."""
+"""One partition being read. Waits only for an unfinished read."""
 
 from __future__ import annotations
 
@@ -45,12 +45,10 @@ class PartitionReader:
 
     @property
     def end(self) -> int:
-        """The high watermark as of the last refresh."""
         return self.archive.end(self.partition)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing is left to read until the archive grows."""
         return self.batch is None and self.read_ahead is None and self.position >= self.end
 
     def seek(self, offset: int) -> None:
@@ -66,15 +64,13 @@ class PartitionReader:
         self.read_ahead, self.batch, self.row = None, None, 0
 
     def start_reading(self, executor: Executor) -> None:
-        """Start to read ahead from the position up to the high watermark."""
         self.read_ahead_end = self.end
         self.read_ahead = ReadAhead(self.archive.records(self.partition, self.position, self.read_ahead_end), executor)
 
     def take_batch(self) -> bool:
         """Take the next batch from the read-ahead; False at the end of the stream.
 
-        The position moves past offsets without records, and as `reset` says past retired ones. Raises the read's error;
-        the next read starts again from the position.
+        The position moves past offsets without records, and as `reset` says past retired ones. Raises the read's error.
         """
         assert self.read_ahead is not None
         try:

@@ -1,4 +1,4 @@
-"""The loop of `poll` and `consume`: returns records, then the ends of partitions, and waits while there is nothing."""
+"""The loop of `poll` and `consume`: records, then ends of partitions, else a wait."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PollLoop:
     def consume(self, limit: int, deadline: float | None) -> list[ReplayMessage]:
         """Return the next `limit` records and events, fewer at `deadline` (of `time.monotonic`; None: no limit).
 
-        An error after some records is raised by the next call, so that none of them is lost.
+        An error after some records is raised by the next call.
         """
         if self._failure is not None:
             failed, self._failure = self._failure, None
@@ -78,7 +78,6 @@ class PollLoop:
         return found
 
     def _next(self, limit: int) -> list[ReplayMessage]:
-        """Return available events, else records of one partition, without waiting."""
         self._prepare()
         reader = None if self._events else self._assignment.next_ready(_is_running)
         if reader is None or reader.batch is None:
@@ -93,7 +92,6 @@ class PollLoop:
         return list(map(ReplayMessage, repeat(batch), rows))
 
     def _wait(self, deadline: float | None) -> bool:
-        """Wait for a read, a refresh, or the time of the next refresh; False after the deadline."""
         now = time.monotonic()
         if deadline is not None and now >= deadline:
             return False

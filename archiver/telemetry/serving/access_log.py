@@ -1,4 +1,4 @@
-"""An access log: one JSON object per request, or for a sample, in a file that may be rotated.
+"""A sampled access log of JSON objects, in a file that may be rotated.
 
 A thread writes it. If the disk is too slow, lines are dropped and counted.
 """
@@ -22,8 +22,6 @@ _MOST_WAITING: Final = 10_000
 
 
 class _Lines(QueueHandler):
-    """Queues lines unchanged; counts dropped ones."""
-
     def __init__(self, waiting: queue.Queue[logging.LogRecord]) -> None:
         super().__init__(waiting)
         self.left_out = 0
@@ -54,11 +52,9 @@ class AccessLog:
 
     @property
     def left_out(self) -> int:
-        """The number of dropped lines."""
         return self._lines.left_out
 
     def write(self, done: Answered) -> None:
-        """Write a line for a request, if it is in the sample."""
         if self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
             return
         time = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -11,7 +11,7 @@ NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """An answered request. `seconds` from the complete request to the complete answer, throttling included."""
+    """`seconds` from the complete request to the complete answer, throttling included."""
 
     api: str
     version: int

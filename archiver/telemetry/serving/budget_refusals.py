@@ -1,4 +1,4 @@
-"""Refusals because a principal has reached a budget: counted, and logged at intervals."""
+"""Refusals because a principal has reached a budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_OWNERS: Final = 1000
 
 
 class BudgetRefusals:
-    """Counts refusals by the key of the budget. Use it from the event loop."""
+    """Counts refusals by budget key. Use it from the event loop."""
 
     def __init__(
         self, registry: CollectorRegistry | None = None, *, clock: Callable[[], float] = time.monotonic

@@ -13,7 +13,7 @@ _MOST_REASONS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeReport:
-    """The state of a server. `degraded` serves the last known state, for the given reasons."""
+    """The state of a server. `degraded` serves the last known state."""
 
     status: Literal["ok", "degraded", "starting", "stalled"]
     live: bool

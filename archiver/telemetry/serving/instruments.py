@@ -1,4 +1,4 @@
-"""The metrics of a server (docs/serve.md), mostly read from its parts at scrape time."""
+"""The metrics of a server (docs/serve.md), mostly read at scrape time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ class ServeInstruments:
         ProcessCollector(namespace="archiver", registry=self.registry)
 
     def read(self, sources: Sources) -> None:
-        """Report these numbers too, read at each scrape."""
         self.registry.register(_Read(sources))
 
     def text(self) -> bytes:

@@ -13,7 +13,7 @@ _MOST_PLACES: Final = 5_000
 
 
 class KnownOffsets:
-    """The last offsets of groups that this node saw, for a bounded number of partitions. Thread-safe."""
+    """The last seen offsets of groups, for a bounded number of partitions. Thread-safe."""
 
     def __init__(self, most: int = _MOST_PLACES) -> None:
         self._most = most
@@ -34,7 +34,6 @@ class KnownOffsets:
                 known[place] = each.offset
 
     def forget(self, group_id: str) -> None:
-        """Drop a group that was deleted or moved to another node."""
         with self._lock:
             self._count -= len(self._groups.pop(group_id, ()))
             self.is_full = False

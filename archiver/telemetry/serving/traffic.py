@@ -1,4 +1,4 @@
-"""Counts answered requests, and logs them if enabled. Payloads are never read."""
+"""Counts answered requests, and logs them if enabled."""
 
 from __future__ import annotations
 

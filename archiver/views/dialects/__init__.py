@@ -1,4 +1,4 @@
-"""Each engine's SQL for views: one module per engine, behind `Dialect`."""
+"""Each engine's SQL for views, behind `Dialect`."""
 
 from archiver.views.dialects.dialect import Dialect, Place
 from archiver.views.dialects.engines import dialect_of

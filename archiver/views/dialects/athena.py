@@ -1,4 +1,4 @@
-"""Views in Athena's SQL, which is Trino's with Hive's types. Written from its documentation and not tested."""
+"""Views in Athena's SQL: Trino's with Hive's types. Written from its documentation and not tested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Athena(Trino):
         return f"CAST({value} AT TIME ZONE 'UTC' AS timestamp(6))"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """The view is in Glue, so the statement names no catalog, and it has no SECURITY clause. Raises ConfigError."""
+        """The view is in Glue: no catalog, no SECURITY clause. Raises ConfigError."""
         if place.temporary:
             raise ConfigError("--temporary: Athena has no temporary views; name a database by --namespace")
         view = self.field((".".join(place.namespace or table[:-1]), place.name))

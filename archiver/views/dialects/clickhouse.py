@@ -1,7 +1,7 @@
 """Views in ClickHouse's SQL, as far as it reads Iceberg tables (tested with 26.9).
 
-In files older than the newest schema it finds a struct's field only if the whole struct is read: `identity(val).x`. So
-whole structs are read, and filters skip no files. It has no null structs, lists or maps.
+In older files it finds a struct's field only if the whole struct is read: `identity(val).x`. It has no null structs,
+lists or maps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ class ClickHouse:
         return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
     def field(self, path: Path) -> str:
-        """`path` begins with the table's name. The top-level column is read whole."""
         table, column, *below = map(self.quoted, path)
         return ".".join((f"identity({table}.{column})", *below))
 
@@ -42,7 +41,7 @@ class ClickHouse:
                 return f"if(isValidUTF8({value}), {value}, concat('0x', hex({value})))"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """Keep only the last header of each name: a map may have equal keys here, and returns the first."""
+        """Keep only the last header of each name: a map here returns the first."""
         later = f"arrayExists(l -> l.key = h.key, arraySlice({headers}, i + 1))"
         last = f"arrayFilter((h, i) -> NOT {later}, {headers}, arrayEnumerate({headers}))"
         values = f"arrayMap(h -> {self.bytes_as('h.value', form)}, {last})"
@@ -61,11 +60,10 @@ class ClickHouse:
         return f"CAST({' AND '.join(nothing)} AS Bool)"
 
     def table(self, catalog: str, path: Path) -> str:
-        """The table's name includes its namespace."""
         return f"{self.quoted(catalog)}.{self.quoted('.'.join(path))}"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """Create the view in the current database by default: a catalog's database takes none. Raises ConfigError."""
+        """Create the view in the current database: a catalog's takes none. Raises ConfigError."""
         del table
         if place.temporary:
             raise ConfigError("--temporary: ClickHouse's views last; name a database by --namespace")

@@ -26,7 +26,7 @@ class Place:
 
 
 class Dialect(Protocol):
-    """An engine's SQL for names, bytes and headers. All arguments but names are SQL."""
+    """An engine's SQL. All arguments but names are SQL."""
 
     @property
     def default_catalog(self) -> str: ...
@@ -34,7 +34,7 @@ class Dialect(Protocol):
     def quoted(self, name: str) -> str: ...
 
     def field(self, path: Path) -> str:
-        """Return the value at a path from a column of the table; null if a struct on it is null."""
+        """Return the value at a path from a column; null if a struct on it is null."""
 
     def bytes_as(self, value: str, form: ByteForm) -> str:
         """Convert bytes to a form; null stays null."""
@@ -42,14 +42,13 @@ class Dialect(Protocol):
     def header_map(self, headers: str, form: ByteForm) -> str:
         """Convert a list of headers to a map; of equal names the last one counts. Null stays null."""
 
-    def instant(self, value: str) -> str:
-        """Convert a timestamp to a type that a view can have."""
+    def instant(self, value: str) -> str: ...
 
     def cast(self, value: str, kind: IcebergType) -> str:
         """Convert an integer to text or double. Null stays null."""
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
-        """Whether a struct is null. `scalars` and `collections` are all values in it."""
+        """Whether a struct is null. `scalars` and `collections` are its contents."""
 
     def table(self, catalog: str, path: Path) -> str:
         """Return the table of an attached catalog; `path` is namespace and name."""

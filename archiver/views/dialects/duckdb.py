@@ -28,7 +28,6 @@ class DuckDB(StandardSql):
         return f"map_from_entries(list_transform({last}, lambda h: (h.key, {self.bytes_as('h.value', form)})))"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """Create a temporary view, or one in the open database, by default in `main`."""
         del table
         temporary = "TEMPORARY " if place.temporary else ""
         view = self.field((*(() if place.temporary else place.namespace or ()), place.name))

@@ -17,7 +17,7 @@ _DELETED: Final = "__deleted__"
 
 
 def statement(view: View, dialect: Dialect, place: Place) -> str:
-    """Return the CREATE OR REPLACE statement, without a semicolon. Raises the errors of `Dialect.create`."""
+    """Return the CREATE OR REPLACE statement, without semicolon. Raises the errors of `Dialect.create`."""
     return dialect.create(place, view.table, query(view, dialect, dialect.table(place.catalog, view.table)))
 
 
@@ -31,7 +31,6 @@ def query(view: View, dialect: Dialect, table: str) -> str:
 
 
 def _latest(view: View, columns: list[str], dialect: Dialect, table: str) -> str:
-    """Select the last record of each key per partition: offsets of different partitions have no order."""
     key = _field((names.KEY, names.RAW), dialect)
     partition, offset = (_field((names.KAFKA, name), dialect) for name in (names.PARTITION, names.OFFSET))
     age, deleted = (dialect.quoted(_free(name, view)) for name in (_AGE, _DELETED))
@@ -43,7 +42,6 @@ def _latest(view: View, columns: list[str], dialect: Dialect, table: str) -> str
 
 
 def _free(name: str, view: View) -> str:
-    """Return a name that no column has: DuckDB would take that column."""
     taken = {each.name.lower() for each in view.columns}
     while name in taken:
         name += "_"

@@ -36,7 +36,6 @@ class Spark(StandardSql):
         return self.field((catalog, *path))
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """Create a view in the table's catalog, or a temporary one of the session."""
         if place.temporary:
             return f"CREATE OR REPLACE TEMPORARY VIEW {self.quoted(place.name)} AS\n{query}"
         view = self.table(place.catalog, (*(place.namespace or table[:-1]), place.name))

@@ -19,6 +19,8 @@ _MOST: Final = 1 << 32
 
 
 class MemberIds:
+    """Makes and verifies member ids of Kafka's form: client id, dash, UUID."""
+
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(_SECRET_BYTES)
         self._numbers = count()
