@@ -1,14 +1,12 @@
 """Time and CPU to archive a topic, compared with Spark's Kafka source and one fast process.
 
 Recipe: `python bench/archive.py [--records 500000] [--rounds 3] [--stack DIR] [--side NAME…] [--beside DIR]
-[--json FILE]`; the orders of bench/data.py in 4 partitions on an embedded stack, started unless one is named. Each side
-has a process with two slots, whose session is up and warm. The sides take turns. CPU is user and system time of driver,
-JVM and Python workers, without broker, S3 and catalog. Memory is the peak of their proportional set sizes. Results are
-medians.
+[--json FILE]`; the orders of bench/data.py in 4 partitions on an embedded stack. Warm sides with two slots take turns.
+CPU is user and system time of driver, JVM and Python workers; memory the peak of their proportional set sizes. Medians.
 
-- archiver: the job: decodes to columns, proves exactness, takes digests, uploads and commits
+- archiver: the whole job, with upload and commit
 - Spark, binary: Spark's Kafka source, key and value appended as binary to an Iceberg table
-- one process: confluent-kafka, ptars and pyarrow to a local Parquet file of the same content; once more without headers
+- one process: confluent-kafka, ptars and pyarrow to a local Parquet file of the same content, with and without headers
 - beside, with `--beside`: the archiver of another checkout whose kernels are compiled
 """
 

@@ -1,12 +1,10 @@
 """Compaction compared with Spark's `rewrite_data_files` of the same table: MB a core rewrites in a second.
 
 Recipe: `python bench/compact.py [--records 1000000] [--rounds 3] [--stack DIR] [--json FILE]`; the orders of
-bench/data.py in 4 partitions, archived to files of about 1 MiB on an embedded stack, started unless one is named.
-
-The sides take turns, in both orders. The archiver's side is the whole job in this process on a fresh table. Spark
-rewrites another such table on one core by bin packing, then by sorting (`kafka.partition, kafka.offset`), and the table
-is reset after each. Seconds are those of one core: of this process, and of the JVM after its first query. MB are those
-of the old files. Each result is replayed, and its digest compared.
+bench/data.py in 4 partitions, archived to files of about 1 MiB on an embedded stack. The sides take turns, on fresh
+tables: the archiver's whole job in this process; Spark on one core by bin packing, then by sorting (`kafka.partition,
+kafka.offset`). Seconds are those of this process, or of the JVM after its first query; MB those of the old files. Each
+result is replayed, and its digest compared.
 """
 
 from __future__ import annotations

@@ -68,12 +68,11 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def produce(bootstrap: str, topic: str, count: int) -> None:
-    """Produce the first `count` orders. Raises KafkaException if the broker refuses one."""
+    """Produce the first `count` orders. Raises KafkaException."""
     send(bootstrap, topic, orders(count))
 
 
 def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:
-    """Produce these orders. Raises KafkaException if the broker refuses one."""
     failures: list[Any] = []
 
     def told(error: Any, _: Any) -> None:

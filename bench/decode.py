@@ -1,9 +1,8 @@
 """Speed of decoding Protobuf values to columns, compared with ptars (Rust), protarrow, pybufarrow (Go) and upb.
 
-Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. Five shapes of messages,
-and two that stand for a single loop (bench/values/shapes.py). The sides take turns with the same values in one process.
-Results are medians, in MB of values for a second of one core's time. The archiver also tracks whether every byte can
-come back. protarrow's time includes upb's. upb makes objects, not columns.
+Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. The shapes of
+bench/values/shapes.py, by sides that take turns in one process. Medians, in MB of values for a second of one core's
+time. The archiver also tracks whether every byte can come back. protarrow's time includes upb's, which makes objects.
 """
 
 from __future__ import annotations

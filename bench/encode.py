@@ -1,8 +1,7 @@
 """Speed of encoding columns to Protobuf values, compared with ptars (Rust), protarrow and upb.
 
 Recipe: `python bench/encode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. The reverse of
-bench/decode.py: each side starts from the columns that it made of the same values, upb from its objects. The archiver's
-values are bit for bit the same; a note says if a peer's have other content.
+bench/decode.py: each side starts from its columns, upb from its objects. A note says if a peer's values differ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The effect of summing up a journal: objects, bytes, and the time to list and read it, before and after.
+"""The effect of summing up a journal: objects, bytes, and the time to list and read it.
 
 Recipe: `python bench/journal.py [COMMITS] [PARTITIONS]` (default 10,000 and 1). It writes the commits of an archive job
-to the embedded object store, lists, reads and sums them up, and lists and reads again. Medians of five times.
+to the embedded object store, and lists and reads them before and after. Medians of five times.
 """
 
 from __future__ import annotations

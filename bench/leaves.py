@@ -1,9 +1,8 @@
 """Cost of each column as Parquet: by the archiver's column writer, and by pyarrow's.
 
 Recipe: `python bench/leaves.py [--records 400000] [--turns 5] [--top 12]`. A quarter of the orders of bench/data.py, by
-the plans of the archive job's writer. Both write all columns to memory in turns, and then each column alone: pyarrow
-below the structs and lists that hold it. CPU seconds per million records, medians of the turns for the whole, least for
-columns. No servers are needed.
+the archive job's plans, written to memory: all columns, then each alone, in pyarrow below its structs and lists. CPU
+seconds per million records, medians for the whole, least for columns.
 """
 
 from __future__ import annotations
@@ -61,10 +60,6 @@ def alone(field: pa.Field, array: pa.Array, steps: Sequence[str]) -> tuple[pa.Fi
 
 
 def options_of(plans: Sequence[ColumnPlan], name: str | None = None) -> dict[str, Any]:
-    """Return options for pyarrow to write the same pages. `name` is a single column's name, if not its path.
-
-    pyarrow checks a page's size only after a number of values.
-    """
     named = {name or plan.leaf.path: plan for plan in plans}
     levels = {path: plan.level for path, plan in named.items() if plan.level is not None}
     special = (Encoding.DIFFERENCES, Encoding.SHARED_STARTS)
@@ -109,7 +104,6 @@ def seconds(*works: Callable[[], object], turns: int) -> list[list[float]]:
 
 
 def costs(batches: Sequence[pa.RecordBatch], plan: ColumnPlan, column: Column, turns: int) -> tuple[float, float]:
-    """Return the CPU seconds of a column by both writers, for a million records."""
     top, *steps = plan.leaf.path.split(".")
     whole = pa.Table.from_batches(batches).combine_chunks()
     field, array = alone(whole.schema.field(top), whole.column(top).chunk(0), steps)

@@ -1,13 +1,11 @@
 """Peak memory over all processes of a job, for several sizes of its work.
 
 Recipe: `python bench/memory.py [--job archive] [--megabytes 1000 10000] [--way cut one] [--codec none] [--stack DIR]
-[--json FILE]`, on Linux. For each size there is a topic of one partition (megabytes of its log; it takes twice that on
-disk) on an embedded stack, started unless one is named. With `cut`, the job splits the backlog into tasks, as it does
-by default. With `one`, the whole range is one task. A run is `archiver archive --once` with two slots.
+[--json FILE]`, on Linux. For each size (of the log; it takes twice that on disk), `archiver archive --once` runs with
+two slots on a topic of one partition, with the backlog `cut` into tasks, as by default, or in `one` task.
 
 `--job compact [--files 4 16 48] [--each 32] [--memory 128MiB 32MiB]`: numbers of files, each of some MB, which one task
-of `archiver compact` merges on one slot; in order, and with overlapping offsets, whose rows wait in `--memory`, then on
-disk.
+of `archiver compact` merges; in order, and with overlapping offsets, whose rows wait in `--memory`, then on disk.
 
 Memory is that of driver, JVM, Python workers and their children, by the kernel's proportional set sizes.
 """

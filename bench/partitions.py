@@ -1,8 +1,7 @@
-"""Cost of partitions by columns for a task: orders archived by day, and by day and two columns, in turn.
+"""Cost of partitions by columns for a task: orders archived by day, and by day and two columns.
 
 Recipe: `python bench/partitions.py [--rounds 5] [--records 200000]`. The task reads its log from memory and writes
-files to a local disk. Results are medians of the processor time. `spilled` may keep 8 MiB in memory and puts the rest
-in the spool.
+files to a local disk. Medians of the processor time. `spilled` may keep 8 MiB in memory and spools the rest.
 """
 
 from __future__ import annotations

@@ -39,7 +39,6 @@ TIMES = {"before": "kafka.ingest_timestamp", "after": "ingest_timestamp"}
 
 
 def sought_of(count: int, copies: int) -> Sought:
-    """Return a record of the topic's middle."""
     batch = count // 2 // BATCH
     number = batch * BATCH + BATCH // 2
     return Sought(
@@ -50,7 +49,6 @@ def sought_of(count: int, copies: int) -> Sought:
 
 
 def plain(rows: Rows) -> Rows:
-    """Return rows in an order and with means that all engines agree on."""
     return sorted(tuple(round(each, 6) if isinstance(each, float) else each for each in row) for row in rows)
 
 

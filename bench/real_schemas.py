@@ -1,7 +1,7 @@
 """Whether published schemas compile, and how fast.
 
-Recipe: `python bench/real_schemas.py`. It compiles every message of the packages in tests/vectors/real_schemas to a
-mapping with its Arrow type and its kernel program, and prints a line for each package.
+Recipe: `python bench/real_schemas.py`. It compiles every message of tests/vectors/real_schemas to a mapping with its
+Arrow type and its kernel program, and prints a line for each package.
 """
 
 from __future__ import annotations

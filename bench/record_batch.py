@@ -1,10 +1,9 @@
 """Speed of Fetch responses to records, and records to batches, compared with aiokafka and kafka-python.
 
-Recipe: `python bench/record_batch.py [--megabytes 16] [--rounds 11] [--codec NAME] [--json FILE]`. Batches have 100
-records of about 240 bytes with a key and one header, built by aiokafka (Cython). The sides take turns with the same
-bytes. Results are seconds of one core's time, median and spread. A peer checks checksums and touches offset, timestamp,
-key, value and headers of each record, as a consumer does; kafka-python lacks snappy and lz4. The archiver makes
-columns, with the same checks. In the other direction, a peer gives each record to its builder, as producers do.
+Recipe: `python bench/record_batch.py [--megabytes 16] [--rounds 11] [--codec NAME] [--json FILE]`. Batches of 100
+records of about 240 bytes, built by aiokafka (Cython). Seconds of one core's time, median and spread. A peer checks
+checksums and touches all fields of each record; kafka-python lacks snappy and lz4. The archiver makes columns, with the
+same checks. In the other direction, a peer gives each record to its builder.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ def batches(codec: str, size: int) -> tuple[bytes, int]:
 
 
 def read_by(records: Any) -> int:
-    """Read all records with a peer's reader, and return their number."""
     seen = 0
     while (each := records.next_batch()) is not None:
         if not each.validate_crc():
@@ -99,7 +97,6 @@ def sides(data: bytes, count: int) -> dict[str, Callable[[], int]]:
 
 
 def play(turns: dict[str, Callable[[], int]], count: int, rounds: int) -> dict[str, list[float]]:
-    """Return seconds of each side's turns. A slow side stops early, but not before its third round."""
     seconds: dict[str, list[float]] = {name: [] for name in turns}
     for _ in range(rounds):
         for name, run in turns.items():

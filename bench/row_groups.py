@@ -1,8 +1,8 @@
 """Cost of a row group's number of rows for scans, lookups and writes.
 
 Recipe: `python bench/row_groups.py [--copies 6] [--turns 5]`. Two million flights (`tables.flights`) are written to
-local files by the job's writer, with row groups of several sizes. DuckDB, on one thread, and Polars query them. Sides
-take turns; seconds of CPU, medians of the turns after the first.
+local files by the job's writer, and queried by DuckDB, on one thread, and Polars. Seconds of CPU, medians of the turns
+after the first.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def flights(copies: int, folder: Path) -> tuple[RowMapping, list[pa.RecordBatch]
 
 
 def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_rows: int) -> float:
-    """Write a file with such row groups; return the seconds of CPU."""
     writer.GROUP_ROWS = group_rows
     started = time.process_time()
     made = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(row, {}))

@@ -1,19 +1,17 @@
 """Speed of Kafka clients that read an archive through `archiver serve kafka`, compared with its source broker.
 
 Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--compression original] [--stack
-DIR] [--no-java] [--backoff MS] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py (260 bytes, Protobuf,
-zstd) in 4 partitions on an embedded stack, started unless one is named, archived as typed columns. Each consumer is a
-process with its share of the partitions; seconds count from when all are ready until the last has read everything.
-Sides take turns: the broker, a server just started, and the server's cache. CPU is user and system time of the server's
-process. `first record` is from a new consumer's assignment in the middle of a partition to its first record, at a
-server just started. Java is Kafka's ConsumerPerformance, one consumer. librdkafka stops fetching for a second when
-100,000 records are queued; `--backoff` sets another pause, for both. `--compression` names settings of
-`serve.compression`, whose servers take turns. Results are medians, with the least and the most: because of the pauses,
-the medians of five rounds differ by a tenth.
+DIR] [--no-java] [--backoff MS] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py in 4 partitions on an
+embedded stack, archived as typed columns. Each consumer is a process with its share of the partitions; seconds count
+from when all are ready until the last has read everything. Sides take turns: the broker, a server just started, and the
+server's cache. CPU is that of the server's process. `first record` is from a new consumer's assignment in the middle of
+a partition to its first record, at a server just started. Java is Kafka's ConsumerPerformance, one consumer. librdkafka
+stops fetching for a second when 100,000 records are queued; `--backoff` sets another pause. `--compression` names
+settings of `serve.compression`. Results are medians, with the least and the most: because of the pauses, the medians of
+five rounds differ by a tenth.
 
 `--first-of BYTES`, such as 10GB, measures first records only: of one partition with this many bytes, at offsets in its
-middle third, two each at a server just started, in turns with the broker. 10 GB take some 7 GB of disk and five minutes
-on two quiet cores.
+middle third. 10 GB take some 7 GB of disk and five minutes on two quiet cores.
 """
 
 from __future__ import annotations
@@ -69,7 +67,6 @@ def consumer(address: str, backoff: int = BACKOFF_MS) -> Consumer:
 
 
 def read(address: str, topic: str, ends: dict[int, int], *, backoff: int, ready: Barrier, over: Any) -> None:
-    """Read partitions up to these ends, once all readers are ready."""
     reading = consumer(address, backoff)
     reading.list_topics(topic, 30)
     ready.wait()
@@ -102,7 +99,6 @@ def all_read(address: str, topic: str, ends: dict[int, int], readers: int, backo
 
 
 def read_by_java(address: str, topic: str, count: int) -> float:
-    """Return the seconds of Kafka's ConsumerPerformance, without its rebalance."""
     told = java(
         "org.apache.kafka.tools.ConsumerPerformance",
         *("--bootstrap-server", address, "--topic", topic, "--num-records", str(count), "--group", unique("perf")),
@@ -115,7 +111,6 @@ def read_by_java(address: str, topic: str, count: int) -> float:
 
 
 def first_record(address: str, topic: str, offset: int) -> float:
-    """Return the seconds from an assignment to its first record."""
     reading = consumer(address)
     reading.list_topics(topic, 30)
     began = time.monotonic()
@@ -130,7 +125,6 @@ def first_record(address: str, topic: str, offset: int) -> float:
 
 @contextmanager
 def server(config: Path, log: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Yield the address and the process of a new server."""
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
     with (
         log.open("ab") as errors,
@@ -149,7 +143,6 @@ def cpu(process: psutil.Process) -> float:
 def measured(
     found: dict[tuple[str, str], list[tuple[float, float]]], name: tuple[str, str], process: psutil.Process, turn: Any
 ) -> None:
-    """Record the seconds of a turn, and the server's CPU."""
     before = cpu(process)
     seconds = turn()
     found.setdefault(name, []).append((seconds, cpu(process) - before))
@@ -181,7 +174,6 @@ def serving(config: Path, compression: str) -> Path:
 
 
 def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
-    """Fill and archive one large partition, and measure first records in its middle third."""
     topic, broker, wanted = unique("orders"), endpoints.bootstrap_servers, options.first_of
     create_topic(broker, topic, 1)
     some = tuple(orders(DISTINCT))

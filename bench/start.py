@@ -41,8 +41,6 @@ PAUSE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Side:
-    """A checkout with a topic, and its commands' wall and CPU seconds of each round."""
-
     name: str
     checkout: Path
     config: Path
@@ -50,7 +48,6 @@ class Side:
     took: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def run(self, *command: str) -> tuple[float, float]:
-        """Run a command of this checkout; return its wall and CPU seconds."""
         environment = {**os.environ, "PYTHONPATH": str(self.checkout)}
         time.sleep(PAUSE_SECONDS)
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

@@ -1,9 +1,9 @@
 """Stored bytes of orders, compared with plain Parquet of the same columns and Kafka's log.
 
 Recipe: `python bench/stored_size.py [--records 200000] [--level 3] [--columns] [--json FILE]`. The orders of
-bench/data.py are written by the job's writer, with and without `encodings = "plain"` (with the CPU time of writing,
-best of three), and by pyarrow: the same columns, with zstd level 3 and with its defaults. Kafka's log is the size of
-its record batches, compressed as by bench/data.py. No servers are needed.
+bench/data.py are written by the job's writer, with and without `encodings = "plain"` (with the CPU time, best of
+three), and by pyarrow, with zstd level 3 and with its defaults. Kafka's log is the size of its record batches,
+compressed as by bench/data.py.
 """
 
 from __future__ import annotations
@@ -112,7 +112,6 @@ def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int, *,
 
 
 def plain(rows: list[pa.RecordBatch]) -> pa.Table:
-    """Return the same content without the archiver's columns."""
     table = pa.Table.from_batches(rows).combine_chunks()
     value = table.column(names.VAL).combine_chunks()
     headers = table.column(names.HEADERS).combine_chunks()

@@ -1,8 +1,7 @@
 """Speedup of two threads over one, because the kernels release the GIL.
 
-Recipe: `python bench/threads.py [rounds]`. Each piece of work runs in one thread, then in two threads at once, in turn.
-Results are medians. Time that a thread waited for a core is subtracted, time that it waited for the other thread is
-not. 2.0 is the most that two cores can do.
+Recipe: `python bench/threads.py [rounds]`. Each piece of work runs in one thread, then in two at once. Medians. Time
+that a thread waited for a core is subtracted, time that it waited for the other thread is not.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ def kernels() -> dict[str, Callable[[], object]]:
 
 
 def speedup(run: Callable[[], object], rounds: int) -> float:
-    """Return the work of two threads in the time of one, median of the rounds."""
     run()
     times = max(1, round(0.05 / spent_by_threads(run, 1, 1)))
     return statistics.median(

@@ -84,8 +84,6 @@ def produce(stack: Stack, names: Sequence[str]) -> None:
 
 @dataclass(slots=True)
 class Side:
-    """A checkout's process, and the results of its runs, by number of topics and kind of run."""
-
     name: str
     player: Player
     took: dict[tuple[int, str], list[dict[str, Any]]] = field(default_factory=dict)

@@ -116,7 +116,6 @@ def child(config: Path, topic: str, slots: int, rounds: int, cores: int) -> None
 
 
 def keep_to(cores: int) -> None:
-    """Pin the present and future threads of this process to this many cores."""
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), range(cores))
 

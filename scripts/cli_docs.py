@@ -46,7 +46,6 @@ def page() -> str:
 
 
 def _described(command: Any, context: typer.Context) -> Iterator[str]:
-    """Yield the lines of a command, then of its sub-commands."""
     group = getattr(command, "commands", {})
     if context.parent is not None:
         yield f"## `{context.command_path}`\n"

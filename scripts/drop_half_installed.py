@@ -1,7 +1,7 @@
-"""Removes packages whose installation was interrupted from this environment: pip and uv call them installed.
+"""Removes packages whose installation was interrupted: pip and uv call them installed.
 
-Both write last that a package's file list names the installer. Only the standard library is used, because
-`scripts/setup` runs this first.
+Both write last that a package's file list names the installer. `scripts/setup` runs this first, so it uses only the
+standard library.
 """
 
 from __future__ import annotations

@@ -111,7 +111,6 @@ def _targets(target: ast.expr) -> Iterator[str]:
 
 
 def risen(allowed: dict[str, dict[str, int]], today: dict[str, dict[str, int]]) -> list[str]:
-    """Return a line for each count above what is allowed. A package that moved has no allowance: record it."""
     return [
         f"{key}: {name}: {number}, allowed {allowed.get(key, {}).get(name, 0)}"
         for key, total in today.items()

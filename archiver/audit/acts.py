@@ -1,6 +1,6 @@
 """Acts on a table, each of which becomes one entry of the audit trail, by its `id` (docs/audit.md).
 
-`added` and `removed` are the digests of the records that the table gained and lost; None if unknown.
+`added` and `removed` are the digests of the gained and lost records; None if unknown.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ class Began:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolved:
-    """A new schema version."""
-
     version: int
     fingerprint: str
 
@@ -82,7 +80,6 @@ class Appended:
 
     @property
     def id(self) -> str:
-        """The first range's id: a range is appended once."""
         return f"append-{min(self.range_ids)}"
 
     @property
@@ -124,7 +121,6 @@ class Rewrote:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the new files have fewer records than the old ones."""
         return any(span.gone for group in self.rewrite.groups for span in group.all_spans)
 
     @property
@@ -162,7 +158,7 @@ class Rewrote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefilledAct:
-    """A commit restored lost rows, or recorded them as gone: `erased` on purpose, or `lost`."""
+    """Lost rows were restored, or recorded as gone: `erased` on purpose, or `lost`."""
 
     commit_id: str
     files: int
@@ -278,5 +274,4 @@ def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:
 
 
 def _text(number: int | None) -> str | None:
-    """Convert to text: many JSON readers keep only 53 bits."""
     return None if number is None else str(number)

@@ -56,8 +56,6 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A problem, with the entry's number and the object's path."""
-
     kind: ProblemKind
     text: str
     entry: int | None = None
@@ -66,7 +64,7 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class TrailReport:
-    """The result of a check. `signed` entries are covered by a checkpoint of a given key."""
+    """`signed` entries are covered by a checkpoint of a given key."""
 
     topic: str = ""
     table: str = ""
@@ -88,7 +86,6 @@ class TrailReport:
 
     @property
     def unsigned(self) -> int:
-        """The number of entries after the last checkpoint, whose loss would go unnoticed."""
         return self.entries - self.signed
 
     def add(self, kind: ProblemKind, text: str, *, entry: int | None = None, path: str | None = None) -> None:

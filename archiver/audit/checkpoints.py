@@ -1,4 +1,4 @@
-"""Checkpoints: signed statements of a trail's number of entries and last hash (docs/audit.md)."""
+"""Signed statements of a trail's number of entries and last hash (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _NAMES: Final = ("cluster_id", "topic", "table", "table_uuid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint. `document` was signed; `hash` is that of the object's bytes."""
-
     document: Mapping[str, Any]
     signature: Signature
     hash: str
@@ -79,10 +77,7 @@ def is_due(head: ChainHead, every: float) -> bool:
 
 
 def sign(folder: TrailFolder, subject: Subject, author: Author, head: ChainHead, key: SigningKey) -> Checkpoint:
-    """Sign the stored trail, after reading back the entries since the last checkpoint.
-
-    Raises BadSegment if they differ from the written ones.
-    """
+    """Sign the stored trail, after reading back the entries since the last checkpoint. Raises BadSegment."""
     last = _last(folder)
     entries, root = (0, FIRST_PREV) if last is None else (last.entries, last.root)
     if entries > head.entries:

@@ -21,8 +21,6 @@ FIRST_PREV: Final = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """The configured principal (else the process's user), the host, and the archiver's version."""
-
     principal: str
     host: str
     version: str

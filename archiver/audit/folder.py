@@ -39,8 +39,6 @@ _LOOKS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryObject:
-    """An object with the entries `first` to `last`."""
-
     path: str
     first: int
     last: int
@@ -57,8 +55,6 @@ class EntryObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLine:
-    """An entry's bytes, its object's path, and its number by its position there."""
-
     path: str
     place: int
     data: bytes
@@ -66,8 +62,6 @@ class StoredLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Objects by number, and checkpoints, oldest first."""
-
     entries: tuple[EntryObject, ...]
     checkpoints: tuple[str, ...]
 
@@ -84,9 +78,9 @@ class TrailFolder:
     objects: ObjectStore
 
     def listed(self) -> Listed:
-        """List the folder until a list has all entries of the list before.
+        """List the folder until a list has all entries of the list before: a paged list may miss packed entries.
 
-        A paged list may miss both a new pack and its entries. Raises StorageUnavailable if lists keep changing.
+        Raises StorageUnavailable if lists keep changing.
         """
         objects = self.objects.list(self.path)
         for _ in range(_LOOKS):
@@ -115,10 +109,7 @@ class TrailFolder:
         self.objects.write(f"{self.path}/{name}", data)
 
     def lines(self, *, first: int = 1) -> Iterator[StoredLine]:
-        """Yield entries by number, from the object that may have `first`.
-
-        A packed entry may come twice. Damaged objects yield their readable lines.
-        """
+        """Yield entries by number, from the object that may have `first`. A packed entry may come twice."""
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
             left_over = [entry for entry in self.listed().entries if entry.last >= first and entry.path not in seen]

@@ -104,8 +104,6 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A signing key. It is never printed."""
-
     public: PublicKey
     _key: Ed25519PrivateKey = field(repr=False)
 

@@ -20,8 +20,7 @@ from catalog.registry.audit_chains import ChainHead
 class StoredChain:
     """The entries from the first one, while each has the hash of the previous one.
 
-    `acts` are numbers by act, `hashes` hashes by number. `broken_at` is the object of the first entry that breaks the
-    chain.
+    `acts` are numbers by act, `hashes` hashes by number. `broken_at` is the object that breaks the chain.
     """
 
     head: ChainHead

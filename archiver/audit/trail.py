@@ -96,9 +96,9 @@ class AuditTrail:
             head = self.registry.audit.head(self.topic) or self._begun()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
-        """Record an act, idempotently. If the store refuses the entry, it waits for the next act or run.
+        """Record an act, idempotently. `is_late`: an earlier run did it.
 
-        `is_late`: an earlier run did it.
+        If the store refuses the entry, it waits for the next act or run.
         """
         if self.journal.trail is None:
             return
@@ -106,10 +106,7 @@ class AuditTrail:
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
     def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
-        """Record the intention to commit, so that the commit gets its entry in any case.
-
-        `parent` is its base snapshot, or spec.
-        """
+        """Record the intention to commit, so that the commit gets its entry in any case. `parent` is its base."""
         if self.journal.trail is not None:
             draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.intend(

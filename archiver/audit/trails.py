@@ -44,7 +44,7 @@ class FoundTrail:
     ) -> TrailReport:
         """Check the trail against the store and checkpoints `kept` elsewhere.
 
-        `max_age` (seconds) requires a younger signed checkpoint. `head` is the registry's end of the chain.
+        `max_age` (seconds) requires a younger checkpoint. `head` is the registry's end of the chain.
         """
         check = TrailCheck(self.folder.path, keys)
         for _ in check.entries(self.folder.lines()):

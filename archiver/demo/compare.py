@@ -1,4 +1,4 @@
-"""Compares the records of `confluent_kafka` with those of `ReplayConsumer`."""
+"""Compares the records of `confluent_kafka` and of `ReplayConsumer`."""
 
 from __future__ import annotations
 

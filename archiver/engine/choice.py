@@ -18,10 +18,7 @@ HERE_BYTES: Final = 1 << 30
 
 
 class EngineChoice:
-    """The engine of one job. Use as a context manager.
-
-    `given` is used for all tasks, `starts` in place of Spark. Work of at most `here_bytes` uses threads.
-    """
+    """The engine of one job: `given`, threads for at most `here_bytes` of work, else Spark or `starts`."""
 
     def __init__(
         self,

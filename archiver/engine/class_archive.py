@@ -1,7 +1,6 @@
-"""A class data sharing archive for Spark's driver, which saves over a third of the CPU time of its start.
+"""A class data sharing archive for Spark's driver, which saves a third of the CPU time of its start.
 
-https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html: Java 17 writes it when a JVM ends, Java 19 keeps
-it current.
+https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html: Java 17 writes it, Java 19 keeps it current.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _OWN_CHOICE: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "-
 
 
 def class_archive_options(java: Path, version: int, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return Java's options that use the archive, or write it. Empty if `settings` already choose one.
+    """Return Java's options that use the archive, or write it. Empty if `settings` choose one.
 
-    The first start writes nothing: in a container's temporary folder, each start would.
+    The first start writes nothing, for containers' sake.
     """
     if _chooses(settings):
         return ()

@@ -1,6 +1,6 @@
 """Runs small tasks in groups, because a Spark job costs some 100 ms of CPU.
 
-Tasks of a lost group, and tasks that a group had no time for, run alone at the end.
+Tasks that a lost or slow group left run alone at the end.
 """
 
 from __future__ import annotations

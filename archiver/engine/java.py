@@ -39,10 +39,7 @@ def require_java(environment: Mapping[str, str]) -> None:
 
 
 def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
-    """Return the `java` that Spark would start, and its version.
-
-    Raises ConfigError, which names JAVA_HOME or PATH, if Spark can't use it.
-    """
+    """Return the `java` that Spark would start, and its version. Raises ConfigError."""
     java = find_java(environment)
     home = environment.get("JAVA_HOME")
     if java is None and home:
@@ -105,9 +102,9 @@ def parse_version(report: str) -> int | None:
 
 @contextmanager
 def filtered_children() -> Iterator[None]:
-    """Give child processes started inside the block a standard error that drops `NOISE`.
+    """Drop `NOISE` from the standard error of child processes started inside the block.
 
-    Lines are held back until the end of the block. If that fails, the error gets the last ones as notes.
+    Lines are held back until its end. If that fails, the error gets the last ones as notes.
     """
     sys.stderr.flush()
     try:
@@ -133,8 +130,6 @@ def filtered_children() -> Iterator[None]:
 
 
 class ChildLines:
-    """Forwards a child's lines to `target` from a thread, once they are released."""
-
     def __init__(self, reader: int, target: int) -> None:
         self._reader = reader
         self._target = target

@@ -1,4 +1,4 @@
-"""Checks `master`'s form, and whether it answers, because Spark fails late and with a stack trace."""
+"""Checks `master`'s form, and whether it answers, because Spark fails late."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome(Generic[Result]):
-    """The outcome of the task at `index`: its result, or the error that ended it."""
+    """The result of the task at `index`, or the error that ended it."""
 
     index: int
     result: Result | None = None

@@ -1,7 +1,7 @@
 """Starts a Spark session from `[spark]`, whose options win over the defaults.
 
-`remote = "sc://…"` connects to Spark Connect; anything else starts classic Spark in this process. Under `spark-submit`,
-its settings replace the defaults.
+`remote = "sc://…"` connects to Spark Connect; anything else starts classic Spark. `spark-submit`'s settings replace the
+defaults.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The engine on Spark, on classic clusters and on Spark Connect.
+"""The engine on classic Spark (an RDD per task) and Spark Connect (`mapInArrow`).
 
-Each task is a Spark job, so that a dead worker loses only its task. Classic Spark uses an RDD, without a query plan;
-Spark Connect, and sessions without pinned threads, use `mapInArrow`.
+Each task is a Spark job, so that a dead worker loses only its task.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _JAVA_FRAMES: Final = re.compile(r"^(\tat |(Driver|JVM) stacktrace:)", re.MULTIL
 
 
 class SparkEngine:
-    """An `Engine` on a Spark session. A context manager, which stops the session only if it started it."""
+    """A context manager, which stops the session only if it started it."""
 
     def __init__(self, session: SparkSession, *, owned: bool) -> None:
         self._session = session
@@ -47,10 +46,7 @@ class SparkEngine:
 
     @classmethod
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
-        """Start or join the session of `options`. Arguments and errors are those of `start_session`.
-
-        `heaps` is one more than the threads that decode at a time.
-        """
+        """Start or join the session of `options`. Arguments and errors are those of `start_session`."""
         session, owned = start_session(options, preloaded, heaps)
         return cls(session, owned=owned)
 
@@ -184,7 +180,6 @@ def _arrow_function(
 
 
 def _count_slots(session: SparkSession) -> int:
-    """Return the default parallelism. Connect doesn't report it, but splits a range accordingly."""
     context = getattr(session, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)

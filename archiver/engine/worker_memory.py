@@ -19,7 +19,7 @@ As fresh memory they cost 5 ms of CPU for each small file, a quarter of what its
 def keep_memory(heaps: int = 1) -> None:
     """Keep freed memory for the next buffers. Page faults took a tenth of a task's time.
 
-    Threads share `heaps` heaps: more stay unused, fewer make threads wait. Buffers of 11 MiB or more are returned.
+    Threads share `heaps` heaps. Buffers of 11 MiB or more are returned.
     """
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)

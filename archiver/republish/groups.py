@@ -1,4 +1,4 @@
-"""Carries the offsets of consumer groups over from the source topic to the target."""
+"""Carries the offsets of consumer groups over to the target."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ALL: Final = "all"
 class GroupTranslation:
     """Carries groups over from `topic` in the cluster of `source` to `target` in the other one.
 
-    Groups that are further, or have yet to read records from before the transfer, stay there. A group with members in
-    the target is left alone: only they may commit.
+    Groups that are further, or have yet to read older records, stay there. Groups with members in the target are left
+    alone.
     """
 
     source: ClusterAdmin

@@ -83,8 +83,6 @@ class PartitionProgress:
 
 
 class ProgressLog:
-    """The entries of one transfer in the progress topic."""
-
     def __init__(self, brokers: BrokerClient, topic: str, transfer: str) -> None:
         self.topic = topic
         self.transfer = transfer

@@ -50,8 +50,6 @@ UNLIMITED: Final = Rate()
 
 
 class Pace:
-    """Keeps to a rate. Idle time isn't made up for."""
-
     def __init__(self, rate: Rate, now: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._now = now

@@ -57,7 +57,6 @@ class TransferReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether all requested groups could be carried over."""
         return all(each.succeeded for each in self.groups)
 
 
@@ -89,8 +88,6 @@ class TransferMoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferInterrupted:
-    """A retryable error. The transfer continues after a pause."""
-
     error: ContextError
     pause_seconds: float
 

@@ -33,7 +33,6 @@ class Piece:
 
 
 def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
-    """Yield the selected records of a range. The last piece reaches its end."""
     with closing(selected.read(wanted)) as batches:
         for chosen, read_to in batches:
             for part in split_by_size(chosen, most_bytes=limits.most_bytes, most_rows=limits.most_rows):

@@ -57,7 +57,6 @@ class TransferTransaction:
             self.progress[each.partition] = PartitionProgress(begun=each, next_offset=each.offset, sequence=0)
 
     def write(self, pieces: Mapping[int, ProducedRecords], size_bytes: int) -> None:
-        """Write one batch for each of these partitions. Raises the broker's error."""
         self._since = self._since or time.monotonic()
         try:
             bases = self._writer.write(self._target, pieces)

@@ -93,7 +93,6 @@ class Transfer:
             self._check_empty(progress)
 
     def remaining(self) -> Iterator[RowRange]:
-        """Return the ranges that may hold records to copy, by committed progress."""
         progress, _ = self.log.peek()
         for selected in self._selection.resolve(self._archive):
             reached = progress.get(selected.partition)

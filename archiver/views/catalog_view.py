@@ -1,4 +1,4 @@
-"""A topic's view in its Iceberg catalog, with the SQL of Spark and Trino."""
+"""A topic's view in its Iceberg catalog, for Spark and Trino."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns and byte forms of a view. A choice never changes a column's name."""
+"""The columns and byte forms of a view."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Choice:
 class NamedLeaves:
     """A table's leaves, their names by field id, and the ids of those that a view has by default.
 
-    `names` includes former columns, whose names stay taken. Leaves with one name are merged: see `older`. `superseded`
-    are the older columns of fields whose type changed, by field id.
+    `names` includes former columns, whose names stay taken. `superseded` are the older columns of fields whose type
+    changed.
     """
 
     leaves: tuple[Leaf, ...]
@@ -79,8 +79,8 @@ class NamedLeaves:
     ) -> Self:
         """Name the leaves of `schema` by the table's history. `given` names stay as they are.
 
-        With `merges`, a column shares the name of an older column that can be cast to its type. A column that was plain
-        in one schema stays plain: saved queries may use it.
+        With `merges`, a column shares the name of an older column that can be cast to its type. Plain columns stay
+        plain.
         """
         every = [leaves(each, depth) for each in (*history, schema)]
         plain = frozenset(leaf.field_id for each in every for leaf in each if leaf.is_plain)
@@ -97,7 +97,6 @@ class NamedLeaves:
         return tuple(sorted(same, key=lambda number: -number.field_id))
 
     def remark(self, leaf: Leaf) -> str:
-        """Return which column has the older or newer rows of a leaf whose type changed, or an empty text."""
         column = self.superseded.get(leaf.field_id)
         if column is not None and column.by in self.names:
             return f" (rows from before its type changed; newer rows: {self.names[column.by]})"
@@ -130,7 +129,6 @@ def _separated(found: Sequence[Leaf], named: Mapping[int, str]) -> dict[int, str
 
 
 def merged_names(named: Mapping[int, str], superseded: Mapping[int, Superseded]) -> dict[int, str]:
-    """Give newer columns, and older ones merged into them, the name of the oldest."""
     shared: dict[int, str] = {}
     for old, column in sorted(superseded.items()):
         if column.is_castable and old in named and column.by in named:

@@ -1,4 +1,4 @@
-"""A view's columns as values: name, source and type."""
+"""A view's columns as values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a struct is null. `scalars` and `collections` are its contents, for engines without null structs."""
+    """`scalars` and `collections` are the contents, for engines without null structs."""
 
     path: Path
     scalars: tuple[Path, ...]
@@ -48,8 +48,6 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class MergedColumn:
-    """The value of a column, or of an older column cast to `type`."""
-
     path: Path
     older: tuple[Path, ...]
     type: IcebergType

@@ -1,4 +1,4 @@
-"""Fills a topic of one partition with repeated batches of orders: gigabytes in a minute."""
+"""Fills a topic of one partition with repeated batches of orders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def batches(codec: Codec) -> tuple[bytes, ...]:
 
 
 def fill(bootstrap: str, topic: str, parts: tuple[bytes, ...], size: int) -> int:
-    """Create the topic, append batches until its log has `size` bytes, and return the number of records."""
     create_topic(bootstrap, topic, 1)
     records = 0
     with BrokerClient({"bootstrap.servers": bootstrap}) as client:

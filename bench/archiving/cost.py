@@ -22,8 +22,6 @@ _STARTED_BY: Final = {DRIVER: JVM, JVM: WORKERS, WORKERS: WORKERS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of one turn of one side. `split` has the CPU seconds by kind of process."""
-
     cpu_seconds: float
     wall_seconds: float
     records: int
@@ -39,7 +37,6 @@ class Seen:
 
 
 def measured(turn: Callable[[], int]) -> Cost:
-    """Measure a turn, which returns the number of archived records."""
     before, wall = family(), time.perf_counter()
     records = turn()
     wall = time.perf_counter() - wall
@@ -86,7 +83,6 @@ def spent(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[str, fl
 
 
 def _heir(key: Key, before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Key | None:
-    """Return the next living ancestor of an ended process."""
     parent = before[key].parent
     while parent is not None and parent not in after:
         parent = before[parent].parent if parent in before else None

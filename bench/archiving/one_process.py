@@ -22,10 +22,7 @@ FETCHING = {
 
 
 class OneProcess(Side):
-    """A loop over `consume`. Values are decoded a batch at a time.
-
-    It writes the archiver's columns. Without `headers` it saves a Python list for each record.
-    """
+    """A loop over `consume`, which writes the archiver's columns, with or without `headers`."""
 
     def __init__(self, setting: Setting, *, headers: bool = True) -> None:
         super().__init__(setting)

@@ -1,4 +1,4 @@
-"""The archiver: decodes to columns, tracks exactness, takes digests, uploads files and commits them."""
+"""The archiver."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from tests.support.servers.stack import Stack
 
 
 class Ours(Side):
-    """A Spark session. Each turn has a new configuration, table and registry."""
-
     name = "archiver"
 
     def __init__(self, setting: Setting) -> None:

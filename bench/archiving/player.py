@@ -1,4 +1,4 @@
-"""A process that takes turns with others, each with the code of its checkout."""
+"""A process that takes turns with others, with the code of its checkout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answer(found: dict[str, Any]) -> None:
 
 
 class Player:
-    """A process that works once for each line on its input, and answers with a line of JSON.
+    """Works once for each line on its input, and answers with JSON.
 
     Its modules are those of `checkout`, and `bench` is the folder of its benchmarks. Its first answer is `began`.
     """
@@ -41,7 +41,6 @@ class Player:
         self.began = self._answer()
 
     def turn(self, line: str = "turn") -> dict[str, Any]:
-        """Run one turn, and return its answer; `memory` is the peak by kind of process."""
         assert self._process.stdin is not None
         with watched(self._process.pid) as peaks:
             self._process.stdin.write(f"{line}\n")

@@ -1,7 +1,4 @@
-"""CPU seconds of a task by stage, by wrapping functions of the job in its worker.
-
-Seconds are those of the calling thread. A stage inside another counts once. `other` is the rest of the process's time.
-"""
+"""CPU seconds of a task by stage, in the calling thread. A stage inside another counts once; `other` is the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +38,6 @@ OTHER = "other"
 
 
 def profiled(run: Callable[[Any], Any], task: Any) -> tuple[Any, dict[str, float]]:
-    """Run a task, and return its result and its CPU seconds by stage."""
     wrap_stages()
     _seconds.clear()
     started = time.process_time()

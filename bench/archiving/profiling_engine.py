@@ -13,8 +13,6 @@ from archiving.profile import profiled
 
 
 class ProfilingEngine(SparkEngine):
-    """Spark with a profile of its tasks. `seconds` are by stage, since they were last cleared."""
-
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.seconds: Counter[str] = Counter()

@@ -20,8 +20,8 @@ JVM = "java"
 class Peaks:
     """Peaks in bytes.
 
-    `proportional` counts shared pages once, `resident` in each process. `split` has the parts of the `proportional`
-    peak by kind of process, `alone` each kind's peak at any time.
+    `proportional` counts shared pages once, `resident` in each process. `split` has the parts of `proportional` by kind
+    of process, `alone` each kind's peak at any time.
     """
 
     proportional: int = 0
@@ -53,7 +53,7 @@ def watch(process: subprocess.Popen[str]) -> Peaks:
 
 @contextmanager
 def watched(pid: int) -> Iterator[Peaks]:
-    """Measure the process and its descendants five times a second from another thread, while the block runs."""
+    """Measure the process and its descendants five times a second, from another thread."""
     peaks, started, over = Peaks(), time.monotonic(), threading.Event()
     top = psutil.Process(pid)
 
@@ -96,7 +96,6 @@ def _kind(process: psutil.Process, top: psutil.Process) -> str:
 
 
 def _rollup(pid: int) -> dict[str, int]:
-    """Return the kernel's numbers in bytes, by name. Empty if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except (FileNotFoundError, ProcessLookupError):

@@ -13,8 +13,6 @@ SLOTS = "local[2]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The measured topic, a smaller one to warm up with, and a folder."""
-
     endpoints: Endpoints
     topic: str
     warm_topic: str

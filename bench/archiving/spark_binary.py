@@ -29,8 +29,6 @@ KAFKA_SOURCE = (
 
 
 class SparkBinary(Side):
-    """A Spark session. Each turn has a new table."""
-
     name = "Spark, binary"
 
     def __init__(self, setting: Setting) -> None:
@@ -66,5 +64,4 @@ class SparkBinary(Side):
 
 
 def fetch_kafka_source() -> Path:
-    """Return the folder with the jars of Spark's Kafka source, fetched once."""
     return jars("spark-kafka-source", KAFKA_SOURCE, find_java(), print)

@@ -20,7 +20,6 @@ VALUE_BYTES = 2_000
 
 
 def archived(endpoints: Endpoints, folder: Path, *, files: int, megabytes: int) -> tuple[Stack, Path, str]:
-    """Archive incompressible values in as many runs as files."""
     topic = unique("inputs")
     servers = Stack(endpoints, folder)
     config = servers.config({topic: {}}, spark={"master": "local[1]"})
@@ -34,7 +33,6 @@ def archived(endpoints: Endpoints, folder: Path, *, files: int, megabytes: int) 
 
 
 def interleaved(servers: Stack, config: Path, topic: str) -> None:
-    """Redistribute the rows over as many files, so that the offsets of all overlap."""
     table = table_of(servers, config, topic)
     pairs = read(table)
     rows = pa.concat_tables(each for _, each in pairs)

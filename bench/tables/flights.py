@@ -48,7 +48,6 @@ def months(copies: int, message: type[Any]) -> Iterator[tuple[int, pa.RecordBatc
 
 
 def wire(offsets: np.ndarray, values: pa.Array, minutes: np.ndarray, copies: int) -> pa.RecordBatch:
-    """Return records as `archiver.wire` gives them: a batch for each minute, within which copies are apart."""
     rows = len(offsets)
     keys = pa.array([key_of(each, copies) for each in offsets.tolist()], pa.binary())
     _, first, sizes = np.unique(minutes, return_index=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Runs sides in turns with the same values: seconds of one core's time, medians and spread, as table and JSON."""
+"""Runs sides in turns with the same values: seconds of one core's time, as table and JSON."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ class Result:
 
 
 def play(bench: Bench, sides: Sequence[Side], rounds: int) -> list[Result]:
-    """Run the sides in turns. A slow side stops early, but not before its third round."""
     seconds: dict[str, list[float]] = {side.name: [] for side in sides}
     for _ in range(rounds):
         for side in sides:
@@ -89,7 +88,6 @@ def _time(run: Callable[[], object]) -> float:
 
 
 def contest(title: str, sides: Callable[[Bench], Sequence[Side]]) -> None:
-    """Read the command line, measure, and print."""
     options = _options(title)
     shapes = [shape for shape in (*main_shapes(), *single_loops()) if options.shape in shape.name]
     results: list[list[Result]] = []

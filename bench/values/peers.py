@@ -1,4 +1,4 @@
-"""The archiver and its peers, each in its fastest way: a run over all values of a shape, or the reason against it."""
+"""The archiver and its peers, each in its fastest way."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class Bench:
         assert self.mapping.encode(self.rows).equals(self.column)
 
     def decoders(self) -> tuple[Side, ...]:
-        """Sides that decode bytes to columns. upb decodes to objects."""
         return (
             Side(name="ours", run=partial(self.mapping.decode, self.column)),
             _try("ptars", self._ptars_decode),
@@ -56,7 +55,6 @@ class Bench:
         )
 
     def encoders(self) -> tuple[Side, ...]:
-        """Sides that encode columns to bytes. upb encodes objects."""
         messages = [self.kind.FromString(value) for value in self.values]
         return (
             Side(name="ours", run=partial(self.mapping.encode, self.rows)),

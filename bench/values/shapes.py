@@ -21,8 +21,6 @@ SEED = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A message type, and the values of its messages in the form that protobuf's constructors take."""
-
     name: str
     descriptor: Descriptor
     make: Callable[[random.Random, int], Mapping[str, Any]]

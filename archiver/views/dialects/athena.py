@@ -12,7 +12,6 @@ class Athena(Trino):
     default_catalog = "awsdatacatalog"
 
     def instant(self, value: str) -> str:
-        """Convert to UTC without a zone: Athena's views have no type with one."""
         return f"CAST({value} AT TIME ZONE 'UTC' AS timestamp(6))"
 
     def create(self, place: Place, table: Path, query: str) -> str:

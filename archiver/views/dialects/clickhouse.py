@@ -1,7 +1,6 @@
 """Views in ClickHouse's SQL, as far as it reads Iceberg tables (tested with 26.9).
 
-In older files it finds a struct's field only if the whole struct is read: `identity(val).x`. It has no null structs,
-lists or maps.
+In older files it finds a struct's field only if the whole struct is read: `identity(val).x`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ class ClickHouse:
         return ".".join((f"identity({table}.{column})", *below))
 
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """ClickHouse accepts any bytes as a string, so UTF-8 is checked."""
         match form:
             case ByteForm.RAW:
                 return value

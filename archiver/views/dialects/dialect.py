@@ -14,10 +14,7 @@ from archiver.views.kinds import ByteForm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An engine's place for a view, and its name for the table's catalog.
-
-    Without a `namespace`: the engine's default, beside the table if possible. `temporary`: of the session.
-    """
+    """An engine's place for a view (None: its default), and its name for the table's catalog."""
 
     catalog: str
     name: str
@@ -36,16 +33,14 @@ class Dialect(Protocol):
     def field(self, path: Path) -> str:
         """Return the value at a path from a column; null if a struct on it is null."""
 
-    def bytes_as(self, value: str, form: ByteForm) -> str:
-        """Convert bytes to a form; null stays null."""
+    def bytes_as(self, value: str, form: ByteForm) -> str: ...
 
     def header_map(self, headers: str, form: ByteForm) -> str:
         """Convert a list of headers to a map; of equal names the last one counts. Null stays null."""
 
     def instant(self, value: str) -> str: ...
 
-    def cast(self, value: str, kind: IcebergType) -> str:
-        """Convert an integer to text or double. Null stays null."""
+    def cast(self, value: str, kind: IcebergType) -> str: ...
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
         """Whether a struct is null. `scalars` and `collections` are its contents."""

@@ -15,7 +15,6 @@ class Spark(StandardSql):
         return "`" + name.replace("`", "``") + "`"
 
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """Spark's casts keep invalid UTF-8 in a string, so it is checked."""
         match form:
             case ByteForm.RAW:
                 return value

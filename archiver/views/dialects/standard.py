@@ -1,4 +1,4 @@
-"""SQL that most engines share: double-quoted names, dots between them, null structs."""
+"""SQL that most engines share."""
 
 from __future__ import annotations
 
