@@ -82,7 +82,7 @@ class Users:
         try:
             self._known = await self._load()
             self._is_away = False
-        except Exception as error:  # noqa: BLE001 - whatever it is, those that were known last may come in
+        except Exception as error:  # noqa: BLE001 - after any error, the last loaded users stay valid
             if not self._is_away:
                 _LOG.warning("users can't be looked up; those that were known last may come in", exc_info=error)
             self._is_away = True

@@ -68,7 +68,7 @@ def _following(head: ChainHead, number: int, line: bytes) -> tuple[ChainHead, st
             table_uuid=head.table_uuid,
             entries=number,
             last_hash=hash_of(line),
-            digest=entry["digest"]["after"],  # None where it isn't known
+            digest=entry["digest"]["after"],  # None if unknown
             schema_version=max(version, head.schema_version),
             config_holds=max(holds, head.config_holds),
         )

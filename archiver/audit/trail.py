@@ -203,7 +203,7 @@ class AuditTrail:
         if self._write(folder, self.registry.audit.waiting(self.topic)):
             return None
         head = self.registry.audit.head(self.topic)
-        if head is None or head.has_waiting:  # others have just added an entry; they sign it soon
+        if head is None or head.has_waiting:  # another process has just added an entry, and signs it soon
             return None
         try:
             made = sign(folder, self._subject, author(self.journal.audit), head, key)

@@ -20,7 +20,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Required without a
 
 
 class Prompt(Protocol):
-    """Asks a person, if there is one."""
+    """Puts questions to a person, if there is one."""
 
     @property
     def is_there(self) -> bool: ...

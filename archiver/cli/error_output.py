@@ -26,7 +26,7 @@ SIGNALLED = 128
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Print an expected error and exit with 2 for configuration errors, 1 for all others.
+    """Print an expected error and exit with 2 for configuration errors, otherwise 1.
 
     Unexpected errors keep their traceback.
     """

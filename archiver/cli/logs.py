@@ -63,7 +63,7 @@ class TextLines(logging.Formatter):
 
     def __init__(self, *, verbose: bool = False) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
-        self._is_verbose = verbose  # a thread of a job doesn't see what its command was told
+        self._is_verbose = verbose  # a thread of a job doesn't see the setting of its command
 
     def format(self, record: logging.LogRecord) -> str:
         cause = record.exc_info[1] if record.exc_info else None

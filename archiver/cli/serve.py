@@ -85,7 +85,7 @@ def _serve(config: Path, environment: Mapping[str, str], *, as_json: bool) -> No
 
     with reported(as_json=as_json):
         loaded = load_config(config, environment)
-        # only now: a mistake in the configuration is told at once
+        # only now: configuration errors are reported first
         from archiver.serve.kafka.endpoint import Endpoint, Listening
         from archiver.serve.kafka.running import run_until_stopped
         from archiver.terminal.answer import print_answer

@@ -56,5 +56,5 @@ def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
 
 
 def outcome_of(index: int, pickled: bytes) -> TaskOutcome[Result]:
-    result, error = pickle.loads(pickled)  # noqa: S301 - written by our own task a moment ago
+    result, error = pickle.loads(pickled)  # noqa: S301 - written by the archiver's task
     return TaskOutcome(index=index, result=result, error=error)

@@ -46,7 +46,7 @@ class SparkEngine:
 
     @classmethod
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
-        """Start or join the session of `options`. Arguments and errors are those of `start_session`."""
+        """Start or join the session of `options`. Arguments and errors as in `start_session`."""
         session, owned = start_session(options, preloaded, heaps)
         return cls(session, owned=owned)
 
@@ -209,7 +209,7 @@ def _reason(error: Exception) -> str:
         text = str(error)
         if _TRACEBACK not in text:
             return reason_of(error)
-    except Exception:  # noqa: BLE001 - py4j asks Java for the text, and Java may have ended
+    except Exception:  # noqa: BLE001 - py4j gets the text from Java, which may have ended
         return type(error).__name__
     of_python = _JAVA_FRAMES.split(text[text.index(_TRACEBACK) :], maxsplit=1)[0]
     return of_python.strip().splitlines()[-1].strip()

@@ -33,7 +33,7 @@ class ThreadEngine:
                     outcome = future.result()
                     yield outcome_of(futures[future], outcome) if outcome else _stopped(futures[future])
             finally:
-                self._interrupted.set()  # whoever stops listening needs no more tasks
+                self._interrupted.set()  # a caller that closes the iterator needs no more tasks
 
     def _captured(self, run: Callable[[Task], Result], task: Task) -> bytes | None:
         return None if self._interrupted.is_set() else run_captured(run, task)

@@ -39,7 +39,7 @@ _PORT_OPTIONS = {
     "volume-grpc": "volume.port.grpc",
     _FILER_PORT: "filer.port",
     "filer-grpc": "filer.port.grpc",
-    # Its gRPC port has no entry: the worker inside looks for it at 10,000 above, whatever the option says.
+    # Its gRPC port has no entry: the worker inside uses the port 10,000 above and ignores the option.
     "admin": "admin.port",
 }
 _HTTP_TIMEOUT = 2.0

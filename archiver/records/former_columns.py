@@ -38,7 +38,7 @@ class ColumnHistory:
         return frozenset(name for each in mappings for name in each.messages)
 
     def former(self, field_id: int) -> frozenset[int]:
-        """Return the columns that may have the field's values in rows where they are set."""
+        """Return the columns that may have the field's values in rows in which they are set."""
         own = self._entries.get(field_id)
         if own is None:
             return frozenset()

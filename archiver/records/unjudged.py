@@ -33,7 +33,7 @@ class UnjudgedRecords:
         return sum(count for count, _, _ in self._counts.values())
 
     def text(self, topic: str) -> str | None:
-        """Describe how many records are unknown, where the first is, and what to do. None if there are none."""
+        """Describe how many records are unknown, the place of the first, and what to do. None if there are none."""
         if not self._counts:
             return None
         partition, first = min((partition, first) for _, partition, first in self._counts.values())

@@ -27,7 +27,7 @@ class Output(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportStarted:
-    """`offsets` offsets are to be read; at most this many records are written."""
+    """The number of offsets in the selection, an upper bound of the records."""
 
     offsets: int
 

@@ -25,7 +25,7 @@ _NO_EPOCH: Final = -1
 class ProducedRecords:
     """Records, with the columns of `archiver.archive.records`, that become one batch of the target.
 
-    Timestamps are those that consumers of the source saw; in the target all of them are create times.
+    Consumers of the source saw the same timestamps; in the target all of them are create times.
     """
 
     records: pa.RecordBatch

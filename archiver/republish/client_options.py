@@ -12,7 +12,7 @@ SERVERS: Final = "bootstrap.servers"
 
 
 def destination_options(own: Mapping[str, str], *, bootstrap: str | None, file: Path | None) -> Mapping[str, str]:
-    """Return the destination's options: those of `file`, with `bootstrap` for its addresses.
+    """Return the destination's options, from `file`, with `bootstrap` for its addresses.
 
     Without either, return `own`, the options of [kafka]; another cluster never sees their credentials.
     """

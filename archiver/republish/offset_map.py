@@ -24,7 +24,7 @@ def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
         if not isinstance(entry, Moved):
             continue
         runs = Runs.joined([each for each in (held.pop(entry.partition, None), entry.runs) if each is not None])
-        last = max(0, len(runs) - 1)  # the next entry may go on with the last run
+        last = max(0, len(runs) - 1)  # the next entry may continue the last run
         held[entry.partition] = Runs(runs.sources[last:], runs.targets[last:], runs.counts[last:])
         done = Runs(runs.sources[:last], runs.targets[:last], runs.counts[:last])
         output.writelines(_lines(entry.partition, done))

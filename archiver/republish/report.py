@@ -37,7 +37,7 @@ class GroupReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the group's position in the target is that of the source, or further."""
+        """Whether the group's position in the target is the same as in the source, or further."""
         return self.problem is None and not self.waiting and not self.behind
 
 

@@ -72,7 +72,7 @@ class Check:
                 found.put(each)
         except ContextError as error:
             found.put(failure(self.part, error))
-        except Exception as error:  # noqa: BLE001 - one check that breaks must not hide what the others find
+        except Exception as error:  # noqa: BLE001 - a check that breaks must not hide other findings
             found.put(failure(self.part, CheckFailed(f"{type(error).__name__}: {error}", check=self.part)))
         finally:
             found.put(None)

@@ -55,7 +55,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLeaves:
-    """A table's leaves, their names by field id, and the ids of those that a view has by default.
+    """A table's leaves, their names by field id, and the ids of the leaves in a view by default.
 
     `names` includes former columns, whose names stay taken. `superseded` are the older columns of fields whose type
     changed.
@@ -77,7 +77,7 @@ class NamedLeaves:
         superseded: Mapping[int, Superseded] | None = None,
         merges: bool = False,
     ) -> Self:
-        """Name the leaves of `schema` by the table's history. `given` names stay as they are.
+        """Name a schema's leaves by the table's history. `given` names stay as they are.
 
         With `merges`, a column shares the name of an older column that can be cast to its type. Plain columns stay
         plain.

@@ -48,7 +48,7 @@ class ReplayConsumer:
     def __init__(
         self, config: Config, options: Mapping[str, Any] | None = None, *, tables: TableSource | None = None
     ) -> None:
-        """`options` are those of ReplayOptions. Tables come from `tables`, else from the catalog in `config`."""
+        """`options` as in ReplayOptions. Tables come from `tables`, else from the catalog in `config`."""
         self._options = ReplayOptions.parse(options or {})
         self._archives = OpenArchives(config, tables)
         self._executor = ThreadPoolExecutor(self._options.parallelism + 1, thread_name_prefix="replay")

@@ -11,7 +11,7 @@ from archiver.errors import ConfigError
 
 
 class OffsetReset(Enum):
-    """The start if a partition has no offset, or one that isn't archived any more."""
+    """The start if a partition has no offset, or its offset isn't archived any more."""
 
     EARLIEST = "earliest"
     LATEST = "latest"

@@ -108,7 +108,7 @@ class NodeCluster:
         return self
 
     async def agree_on(self, groups: Iterable[str]) -> None:
-        """Wait, at most one heartbeat, until all nodes know who coordinates these groups."""
+        """Wait, at most one heartbeat, until all nodes agree on these groups' coordinators."""
         published, members = self.told, self.members
         if (
             published != members

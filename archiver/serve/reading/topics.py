@@ -97,7 +97,7 @@ class ServedTopics:
         return self.open
 
     async def names(self) -> tuple[str, ...]:
-        """Return the sorted names of all topics, including those that can't be opened now."""
+        """Return the sorted names of all topics, including topics that can't be opened now."""
         return tuple(sorted([*(topic.name for topic in await self.every()), *self.closed]))
 
     def look_around(self) -> None:

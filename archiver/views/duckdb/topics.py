@@ -34,7 +34,7 @@ def register(
 ) -> tuple[str, ...]:
     """Create or replace a view of each topic, and return the names: `orders_flat`, `orders_latest`, ...
 
-    `config` is the configuration or its file. Without topics, all archived topics get a view. The options are those of
+    `config` is the configuration or its file. Without topics, all archived topics get a view. The options are as in
     `archiver views`. Non-temporary views stay in the open database, and need the catalog attached as `catalog` when
     queried. Raises ConfigError, also if two views would share a name, ReplayError for a topic without an archive, and
     subclasses of TableError.

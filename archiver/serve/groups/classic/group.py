@@ -1,6 +1,6 @@
 """Classic consumer groups as a state machine without I/O; the clock is passed in.
 
-Methods return the waiting requests that can be answered now. States and errors are those of Kafka's GroupCoordinator.
+Methods return the waiting requests that can be answered now. States and errors are Kafka's (GroupCoordinator).
 """
 
 from __future__ import annotations
