@@ -109,7 +109,10 @@ class TrailFolder:
         self.objects.write(f"{self.path}/{name}", data)
 
     def lines(self, *, first: int = 1) -> Iterator[StoredLine]:
-        """Yield entries by number, from the object that may have `first`. A packed entry may come twice."""
+        """Yield entries by number, from the object that may have `first`. A packed entry may come twice.
+
+        Raises StorageUnavailable if lists keep changing.
+        """
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
             left_over = [entry for entry in self.listed().entries if entry.last >= first and entry.path not in seen]

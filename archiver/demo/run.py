@@ -43,6 +43,7 @@ class Demo:
         self._payload_bytes = 0
 
     def run(self) -> Endpoints:
+        """Run every step and return the stack's endpoints. Raises if anything differs or fails."""
         started = time.monotonic()
         endpoints = self._start()
         config = settings.write_config(endpoints)

@@ -46,6 +46,7 @@ class EngineChoice:
         self._closing.close()
 
     def check(self) -> None:
+        """Raise ConfigError if Spark may be needed and can't start. Starts nothing."""
         if self._given is None and self._starts is None:
             check_spark(self._options)
 

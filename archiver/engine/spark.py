@@ -63,6 +63,7 @@ class SparkEngine:
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
+        """End running tasks with TaskInterrupted."""
         self._interrupted = True
         self._cancel()
 

@@ -23,6 +23,7 @@ def fetch_iceberg(say: Say) -> Path:
 
 
 def fetch_all(say: Say) -> tuple[Path, ...]:
+    """Fetch all jars; return their folders. Raises LocalStackError."""
     fetches = (fetch_kafka, fetch_iceberg)
     with ThreadPoolExecutor(len(fetches), thread_name_prefix="fetch") as pool:
         return tuple(pool.map(lambda fetch: fetch(say), fetches))

@@ -184,6 +184,7 @@ def _port_names(node: int, nodes: int) -> tuple[str, str]:
 
 
 def fetch_kafka(say: Say) -> Path:
+    """Return the folder with Kafka's jars. Raises LocalStackError."""
     return jars(f"kafka-{releases.KAFKA}", ARTIFACTS, find_java(), say)
 
 

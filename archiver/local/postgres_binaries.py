@@ -25,6 +25,7 @@ def version() -> str:
 
 
 def binaries() -> Path:
+    """Return the folder with `postgres` and `initdb`. Raises LocalStackError if there is none."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is not None and spec.origin is not None:
         return Path(spec.origin).parent / "pginstall" / "bin"

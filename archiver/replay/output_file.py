@@ -50,6 +50,7 @@ class OutputFile(_Output):
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
+        """Raises ConfigError if the file can't be created."""
         try:
             self._target = self.path.resolve()
             if self._target.exists() and not self._target.is_file() and not self._target.is_dir():

@@ -15,6 +15,7 @@ def destination_options(own: Mapping[str, str], *, bootstrap: str | None, file: 
     """Return the destination's options, from `file`, with `bootstrap` for its addresses.
 
     Without either, return `own`, the options of [kafka]; another cluster never sees their credentials.
+    Raises ConfigError if `file` has no addresses.
     """
     if bootstrap is None and file is None:
         return own

@@ -119,7 +119,7 @@ def look_at_postgres(dsn: str) -> Iterator[Finding]:
 
 
 def look_at_schema_registry(config: Config) -> Iterator[Finding]:
-    """Check that the schema registry answers and has the schemas of its topics."""
+    """Check that the schema registry has the topics' schemas. Raises SchemaRegistryError if it is unusable."""
     section = config.schema_registry
     if section is None:
         yield Finding(part=SCHEMA_REGISTRY, outcome=Outcome.SKIPPED, detail="none is configured")

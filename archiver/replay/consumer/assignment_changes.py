@@ -25,6 +25,8 @@ from archiver.replay.consumer.poll_loop import PollLoop
 
 
 class AssignmentChanges:
+    """Changes an assignment. Raises the errors of the consumer's methods."""
+
     def __init__(
         self,
         assignment: Assignment,

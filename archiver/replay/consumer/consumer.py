@@ -111,6 +111,7 @@ class ReplayConsumer:
 
         A name that begins with `^` is a regular expression. The next poll makes the assignment and calls `on_assign`.
         `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never called.
+        Raises TypeError unless `topics` is a list of names.
         """
         self._check_open()
         if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
@@ -151,7 +152,7 @@ class ReplayConsumer:
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[ReplayMessage]:
         """Return the next `num_messages` records and events, fewer after `timeout` seconds (-1: no limit).
 
-        An error after some records is raised by the next call.
+        An error after some records is raised by the next call. Raises ValueError for more than a million messages.
         """
         self._check_open()
         if not 0 <= num_messages <= MAX_MESSAGES:

@@ -345,6 +345,7 @@ class ClientTurns:
             self.end_long_work()
 
     async def in_thread(self, work: Callable[[], _Value]) -> _Value:
+        """Do long work in a thread. Raises TimeoutError if its turn doesn't come in time."""
         async with self._in_time():
             return await self._time.in_thread(self, work)
 

@@ -21,6 +21,7 @@ class PartitionBegins:
         self._registry: RegistryReader | None = None
 
     def begins(self, archive: TopicArchive) -> Mapping[int, int]:
+        """Return the log start of each partition, also without records. Raises the registry's errors."""
         registry = self._opened()
         row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)
         return {} if row is None else registry.starts.known(row)

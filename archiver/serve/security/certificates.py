@@ -41,6 +41,7 @@ class TlsFiles:
 
 class ServerCertificates:
     def __init__(self, files: TlsFiles) -> None:
+        """Raises ConfigError, which names the key, if a file is unusable."""
         self._files = files
         self._seen = self._states()
         self.context = tls_context(files)
