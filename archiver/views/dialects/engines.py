@@ -1,4 +1,4 @@
-"""Which dialect an engine speaks."""
+"""The dialects by engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archiver.views.kinds import QueryEngine
 
 
 def dialect_of(engine: QueryEngine) -> Dialect:
-    """How the engine writes a view."""
+    """Return the engine's dialect."""
     match engine:
         case QueryEngine.SPARK:
             return Spark()
