@@ -38,7 +38,7 @@ def look_at_retention(config: Config) -> Iterator[Finding]:
 def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
     """Why a retirement of each archived topic would need consent now. Topics that can't be looked at are left out."""
     from archiver.upkeep.consent import WITHHELD
-    from archiver.upkeep.retire.job import Expire
+    from archiver.upkeep.retire.job import Expire, ExpireOptions
     from catalog.registry import RegistryReader
 
     try:
@@ -51,7 +51,7 @@ def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
         ]
         if not names:
             return {}
-        report = Expire(config, names, dry_run=True, consent=WITHHELD).run()
+        report = Expire(config, names, options=ExpireOptions(dry_run=True), consent=WITHHELD).run()
     except ContextError:
         return {}
     return {topic.topic: topic.needs_consent for topic in report.topics if topic.error is None}

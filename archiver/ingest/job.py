@@ -19,8 +19,7 @@ from typing import Final
 from uuid import UUID
 
 from archiver.audit.checkpoints import load_key
-from archiver.chores.chore import Chore
-from archiver.chores.runner import ChoreObserver, ChoreRunner, ChoreTopic
+from archiver.chores.runner import ChoreRunner, ChoreTopic
 from archiver.chores.tidying import TIDYING
 from archiver.commit.commit_staged import StagedTopic
 from archiver.commit.compare_rows import Allowance
@@ -45,24 +44,24 @@ from archiver.ingest.events import (
 from archiver.ingest.job_servers import JobServers, server_of
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
-from archiver.ingest.topic.acceptance import AcceptedLosses
+from archiver.ingest.topic.acceptance import NOTHING_ACCEPTED, AcceptedLosses
 from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import prefetch
-from archiver.ingest.topic.run import TopicRun
+from archiver.ingest.topic.run import RunTerms, TopicRun
 from archiver.ingest.topic.target import target_of
-from archiver.ingest.waves import Waves
+from archiver.ingest.waves import Waves, WaveSteps
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.options import parse_kafka_options
 from archiver.observer import all_of, ignore
 from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool, clean_spool
 from archiver.topics.catalog_upkeep import upkeep_note
 from archiver.topics.engine_limits import exceeded_limits
 from archiver.topics.leases import TopicLeases
 from archiver.topics.ledgers_ahead import LedgersAhead
-from archiver.topics.opening import OpenedTopic, open_topic
+from archiver.topics.opening import OpenedTopic, RegisteredTopic, TopicServers, open_topic
 from archiver.topics.schema_choice import WaitingChange
 from catalog.errors import RegistryError
 from catalog.iceberg.archive_table import ArchiveTable
@@ -87,10 +86,8 @@ class ArchiveJob:
     """Archives `topics` (default: all that the configuration selects) as `config` says.
 
     `observer` gets every event (`archiver.ingest.events`); its errors don't stop the job. `engine` runs the tasks: by
-    default Spark as configured, which starts with the first task. With `accept_gaps`, offsets that a log lost before
-    they were archived are recorded as lost, and the partition continues; with `accept_unreadable`, offsets that a
-    leader can't give (`run_once` only). With `accept_raw`, keys or values that had a
-    schema may be archived without one from now on. `read_schemas` reads a topic's schemas, by
+    default Spark as configured, which starts with the first task. The losses that it `accepts` are recorded as lost,
+    and the partition continues; `unreadable` ones are for `run_once` only. `read_schemas` reads a topic's schemas, by
     default those that its settings name. `chores` is background work, after commits or in the time between two runs.
     """
 
@@ -101,23 +98,17 @@ class ArchiveJob:
         observer: JobObserver = ignore,
         *,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
-        accept_gaps: bool = False,
-        accept_unreadable: bool = False,
-        accept_raw: bool = False,
+        accepts: AcceptedLosses = NOTHING_ACCEPTED,
         read_schemas: SchemaReader = TopicSchemas.read_or_recall,
-        chores: Sequence[Chore] = (),
-        chore_observer: ChoreObserver = ignore,
+        chores: ChoreRunner | None = None,
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
         self._observer = all_of(observer)
         self._engine = engine
-        self._formats = formats
-        self._acceptance = AcceptedLosses(gaps=accept_gaps, unreadable=accept_unreadable)
-        self._accept_raw = accept_raw
+        self._accepts = accepts
         self._read_schemas = read_schemas
-        self._chores = ChoreRunner((TIDYING, *chores), chore_observer)
+        self._chores = chores or ChoreRunner((TIDYING,))
         self._opened: dict[str, StagedTopic] = {}
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
@@ -143,7 +134,7 @@ class ArchiveJob:
         observer gets each run's report; the last one is returned. A retryable error ends only its run. Servers that
         don't answer at the start are waited for, and so are topics that match a pattern.
         """
-        if self._acceptance.unreadable:
+        if self._accepts.unreadable:
             raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
         report = JobReport(topics=(), waves=0, seconds=0.0, stopped=True)
         self._check()
@@ -268,10 +259,12 @@ class ArchiveJob:
                     run.begin(has_staged=run.opened.topic.id in staged)
             waves = Waves(
                 runs,
-                prefetch=partial(prefetch, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
-                in_thread=connected.catalogs.begin,
-                targets=self._target,
-                engine=lambda: self._engine or connected.engine,
+                WaveSteps(
+                    prefetch=partial(prefetch, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
+                    in_thread=connected.catalogs.begin,
+                    target=self._target,
+                    engine=lambda: self._engine or connected.engine,
+                ),
                 settings=self._config.archive,
                 observer=self._observer,
                 stop=stop,
@@ -339,14 +332,10 @@ class ArchiveJob:
         opened = open_topic(
             schemas,
             connected.brokers.described(topic.name),
+            RegisteredTopic(row=known, loaded=loaded, seen=None if known is None else ledgers.take(known)),
+            TopicServers(registry=registry, catalog=connected.catalog, journal=Journal.of(self._config)),
             cluster_id=connected.cluster_id,
-            known=known,
-            registry=registry,
-            catalog=connected.catalog,
-            loaded=loaded,
-            seen=None if known is None else ledgers.take(known),
-            journal=Journal.of(self._config),
-            accept_raw=self._accept_raw,
+            accept_raw=self._accepts.raw,
             notes_hold=not self._has_opened,  # later the file may say something else, which others may have noted
         )
         version = opened.row.schema_version
@@ -390,15 +379,10 @@ class ArchiveJob:
         return TopicRun(
             topic,
             opened,
-            brokers=connected.brokers,
-            registry=connected.registry,
-            catalog=connected.catalog,
+            connected,
             observer=self._observer,
             memory=self._memory(opened),
-            look_every=look_every,
-            acceptance=self._acceptance,
-            formats=self._formats,
-            after_commit=after_commit,
+            terms=RunTerms(look_every=look_every, accepts=self._accepts, after_commit=after_commit),
         )
 
     def _memory(self, opened: OpenedTopic) -> TopicMemory:
@@ -410,7 +394,7 @@ class ArchiveJob:
             run.opened,
             run.config,
             kafka=self._config.kafka,
-            format_=self._formats.written,
+            format_=FORMATS.written,
             pending_bytes=self._config.archive.partition_memory,
         )
 

@@ -127,7 +127,7 @@ class PartitionFetcher:
         the leader's log is no longer the one that was read so far. A corrupt batch is fetched `FETCHES` times, the last
         time on a new connection, before `CorruptBatch` is raised.
         """
-        from archiver.kafka.range_reader import read_range
+        from archiver.kafka.range_reader import RangeToRead, read_range
         from archiver.wire import DecodeLimits
 
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
@@ -137,13 +137,15 @@ class PartitionFetcher:
                 lambda offset, *, peek, last_epoch: self.fetch(
                     offset, max_bytes=1 if peek else size, committed=not peek, last_epoch=last_epoch
                 ),
-                start_offset=at,
-                end_offset=end_offset,
-                cut_head=cut_head,
-                limits=limits or DecodeLimits(),
+                RangeToRead(
+                    start_offset=at,
+                    end_offset=end_offset,
+                    cut_head=cut_head,
+                    limits=limits or DecodeLimits(),
+                    last_epoch=last_epoch,
+                ),
                 stall_seconds=self._options.request_timeout / 1000,
                 where={"topic": self._topic, "partition": self._partition},
-                last_epoch=last_epoch,
             )
             try:
                 with closing(pieces):  # type: ignore[type-var]

@@ -6,6 +6,8 @@ Functions take a connection inside a transaction.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from catalog.errors import ColumnsMoved, RegistryBehind, WouldBecomeRaw
@@ -23,15 +25,35 @@ if TYPE_CHECKING:
     from schema_mapping.value_format import DeclaredSchema
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredColumns:
+    """What a topic's columns are assigned by. None stands for keys or values without a schema."""
+
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
+    options: MappingOptions | None = None
+    partition_source: PartitionSource = "nested"
+
+    def assign(self, state: LedgerState, *, now: datetime | None) -> Assignment:
+        """Call `schema_mapping.field_ids.assign`."""
+        from schema_mapping.field_ids import assign
+
+        return assign(
+            state,
+            key=self.key,
+            value=self.value,
+            options=self.options,
+            partition_source=self.partition_source,
+            now=now,
+        )
+
+
 def assign_columns(
     connection: Connection,
     topic: TopicRow,
+    columns: DeclaredColumns,
     *,
-    key: DeclaredSchema | None,
-    value: DeclaredSchema | None,
     table: ArchiveTable | None,
-    options: MappingOptions | None = None,
-    partition_source: PartitionSource = "nested",
     accept_raw: bool = False,
     expected: Assignment | None = None,
 ) -> Assignment:
@@ -43,19 +65,15 @@ def assign_columns(
     mapping of files, and `SchemaChange.of` it for commits. If a new version would be another than `expected`, nothing
     is stored, and ColumnsMoved is raised.
     """
-    from schema_mapping.field_ids import assign
-
     seen = ledger_rows.read_locked(connection, topic)
     before = seen.state
     if table is None or seen.table_uuid != table.uuid:
         topics.check_table(connection, topic, table.uuid if table else None)
     _check_not_newer(topic, table, before)
     if not accept_raw:
-        refuse_raw(topic, before, key=key, value=value)
+        refuse_raw(topic, before, columns)
     reserved = before.at_least(table.last_column_id) if table else before
-    assignment = assign(
-        reserved, key=key, value=value, options=options, partition_source=partition_source, now=seen.now
-    )
+    assignment = columns.assign(reserved, now=seen.now)
     if expected is not None and assignment.is_new and not _same_version(assignment, expected):
         raise ColumnsMoved(
             "another process made a schema version of the topic. The next run looks at the schema again",
@@ -74,35 +92,24 @@ def _same_version(assignment: Assignment, expected: Assignment) -> bool:
 
 
 def unchanged_columns(
-    seen: SeenLedger,
-    *,
-    key: DeclaredSchema | None,
-    value: DeclaredSchema | None,
-    table: ArchiveTable,
-    options: MappingOptions | None = None,
-    partition_source: PartitionSource = "nested",
-    accept_raw: bool = False,
+    seen: SeenLedger, columns: DeclaredColumns, *, table: ArchiveTable, accept_raw: bool = False
 ) -> Assignment | None:
     """What `assign_columns` returns where it has nothing to store: then it needs no lock.
 
     None where it would store something, or refuse; call it then, which reads the ledger as it is by then.
     """
-    from schema_mapping.field_ids import assign
-
     state = seen.state
     if seen.table_uuid != table.uuid or table.ledger_version > state.newest or table.last_column_id > state.last_id:
         return None
-    if not accept_raw and becomes_raw(state, key=key, value=value) is not None:
+    if not accept_raw and becomes_raw(state, columns) is not None:
         return None
-    found = assign(state, key=key, value=value, options=options, partition_source=partition_source, now=seen.now)
-    return found if found.state == state else None
+    assignment = columns.assign(state, now=seen.now)
+    return assignment if assignment.state == state else None
 
 
-def refuse_raw(
-    topic: TopicRow, state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None
-) -> None:
+def refuse_raw(topic: TopicRow, state: LedgerState, columns: DeclaredColumns) -> None:
     """WouldBecomeRaw where keys or values have a schema in the version in force, and None is given for it."""
-    in_force, part = state.in_force, becomes_raw(state, key=key, value=value)
+    in_force, part = state.in_force, becomes_raw(state, columns)
     if in_force is not None and part is not None:
         raise WouldBecomeRaw(
             f"the topic's {part}s are archived with a schema, and its section of the configuration names none: from"
@@ -114,7 +121,7 @@ def refuse_raw(
         )
 
 
-def becomes_raw(state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None) -> str | None:
+def becomes_raw(state: LedgerState, columns: DeclaredColumns) -> str | None:
     """What has a schema in the version in force and no schema now: `key` or `value`. None where neither has."""
     from schema_mapping.raw_mapping import RAW_FORMAT
     from schema_mapping.row import part_formats
@@ -122,7 +129,7 @@ def becomes_raw(state: LedgerState, *, key: DeclaredSchema | None, value: Declar
     if state.in_force is None:
         return None
     formats = part_formats(state.in_force.mapping)
-    declared = (("key", key), ("value", value))
+    declared = (("key", columns.key), ("value", columns.value))
     return next((part for part, schema in declared if schema is None and formats[part] != RAW_FORMAT), None)
 
 

@@ -14,10 +14,14 @@ UNREADABLE: Final[tuple[type[ContextError], ...]] = (CorruptBatch, LeaderSilent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedLosses:
-    """`gaps` are offsets that a log lost before they were archived, `unreadable` offsets that a leader can't give."""
+    """`gaps` are offsets that a log lost before they were archived, `unreadable` offsets that a leader can't give.
+
+    With `raw`, keys or values that had a schema may be archived without one from now on.
+    """
 
     gaps: bool = False
     unreadable: bool = False
+    raw: bool = False
 
     @property
     def errors(self) -> tuple[type[ContextError], ...]:

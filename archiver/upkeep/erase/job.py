@@ -26,7 +26,7 @@ from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent
@@ -50,19 +50,22 @@ class EraseOptions:
     """`grace` is for how many seconds readers of older snapshots keep their files. A dry run changes nothing.
 
     `expires_owned` decides about snapshots with erased records that the table's owner keeps by `history.expire.*`. By
-    default they stay, and so does the erasure.
+    default they stay, and so does the erasure. `agreed` are spans of records that consent was given to already: the
+    question comes only if other records are found.
     """
 
     grace: float = 0.0
     dry_run: bool = False
     expires_owned: ExpiresOwned = never_owned
+    agreed: tuple[Span, ...] | None = None
+    clock: Callable[[], float] | None = None
+    """The time in seconds since 1970, by default this machine's, which Postgres has to confirm."""
 
 
 class Erase:
     """Erases the records of a topic that a condition holds for, as far as they are archived or staged by now.
 
-    Without a condition it goes on with erasures that aren't finished. `agreed` are spans of records that consent
-    was given to already: the question comes only if other records are found.
+    Without a condition it goes on with erasures that aren't finished.
     """
 
     def __init__(
@@ -74,10 +77,7 @@ class Erase:
         *,
         options: EraseOptions | None = None,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
-        clock: Callable[[], float] | None = None,
         consent: Consent = GIVEN,
-        agreed: tuple[Span, ...] | None = None,
     ) -> None:
         self._config = config
         self._name = topic
@@ -85,10 +85,8 @@ class Erase:
         self._observer = all_of(observer)
         self._options = options or EraseOptions()
         self._engine = engine
-        self._formats = formats
-        self._clock = clock
         self._decided: dict[frozenset[int], bool] = {}
-        self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=agreed)
+        self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=self._options.agreed)
 
     def run(self) -> EraseReport:
         """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
@@ -108,7 +106,7 @@ class Erase:
                 self._config, self._name, registry=registry, catalog=catalog, dry_run=self._options.dry_run
             )
             refuse_unerasable(archived.table)
-            now = self._clock() if self._clock else confirmed_time(registry)
+            now = self._options.clock() if self._options.clock else confirmed_time(registry)
             report = EraseReport(topic=self._name, table=archived.topic.table, dry_run=self._options.dry_run)
             work = TopicErasure(
                 config=self._config,
@@ -119,7 +117,7 @@ class Erase:
                 journal=Journal.of(self._config).of_table(archived.table),
                 engine=engines.of_bytes,
                 observer=self._observer,
-                formats=self._formats,
+                formats=FORMATS,
             )
             if self._where is not None:
                 self._erase(work, self._where, report)

@@ -13,7 +13,7 @@ from archiver.config import Config
 from archiver.errors import ConsentMissing
 from archiver.observer import ignore
 from archiver.upkeep.consent import WITHHELD
-from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.job import Expire, ExpireOptions
 from archiver.upkeep.retire.report import ExpireObserver
 
 _LOG = logging.getLogger(__name__)
@@ -26,7 +26,13 @@ def retirement(
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
         name = turn.topic.topic
-        job = Expire(latest() if latest else config, (name,), observer, is_over=turn.is_over, consent=WITHHELD)
+        job = Expire(
+            latest() if latest else config,
+            (name,),
+            observer,
+            options=ExpireOptions(is_over=turn.is_over),
+            consent=WITHHELD,
+        )
         (done,) = job.run().topics
         if isinstance(done.error, ConsentMissing):
             return ChoreOutcome(waits_for=done.error)

@@ -19,7 +19,7 @@ from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult, TopicTarget
 from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.run import TopicRun
-from archiver.ingest.waves import Waves
+from archiver.ingest.waves import Waves, WaveSteps
 from archiver.observer import ignore
 from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
@@ -97,10 +97,12 @@ def waves(
 
     return Waves(
         runs,  # type: ignore[arg-type]
-        prefetch=lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE)),
-        in_thread=in_a_thread,
-        targets=target_of,
-        engine=engine,
+        WaveSteps(
+            prefetch=lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE)),
+            in_thread=in_a_thread,
+            target=target_of,
+            engine=engine,
+        ),
         settings=settings,
         observer=ignore,
         stop=stop or threading.Event(),
