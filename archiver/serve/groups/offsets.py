@@ -7,22 +7,29 @@ from datetime import timedelta
 from threading import Lock
 from typing import Protocol, TypeAlias
 
-from catalog.registry import GroupOffset, OffsetBudget, Registry
+from catalog.registry import GroupClaim, GroupOffset, OffsetBudget, Registry
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], GroupOffset]
 """Offsets by topic and partition."""
 
 
 class GroupOffsetStore(Protocol):
-    """Keeps the offsets of groups. Slow: call it in a worker's thread."""
+    """Keeps the offsets of groups. Slow: call it in a worker's thread.
 
-    def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget) -> None:
+    `claim` is the claim of the node that coordinates the group, None if it has none.
+    """
+
+    def commit(
+        self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget, *, claim: GroupClaim | None
+    ) -> None:
         """Keep offsets; they are safe when this returns. OffsetBudgetReached if they take more than `budget` leaves."""
 
     def load(self, group_id: str) -> CommittedOffsets:
         """All offsets of a group."""
 
-    def delete(self, group_id: str, partitions: Collection[tuple[str, int]] | None = None) -> int:
+    def delete(
+        self, group_id: str, partitions: Collection[tuple[str, int]] | None = None, *, claim: GroupClaim | None
+    ) -> int:
         """Delete a group's offsets, or the offsets of some partitions. Return how many there were."""
 
     def groups(self) -> tuple[str, ...]:
@@ -34,7 +41,7 @@ class GroupOffsetStore(Protocol):
     def expired(self, age: float) -> tuple[str, ...]:
         """Return the groups with offsets that had no members and no commit for this many seconds."""
 
-    def expire(self, group_id: str, age: float) -> int:
+    def expire(self, group_id: str, age: float, *, claim: GroupClaim | None) -> int:
         """Forget the offsets of such a group; return how many there were."""
 
 

@@ -3,6 +3,7 @@
 - `members`: the nodes of a view, and how partitions and groups are spread over them
 - `membership`: this node's heartbeats, lease and views
 - `claims`: the groups that this node coordinates, each fenced in the registry
+- `duty`: the claim and the turn that work on a group gets
 - `turns`: the order of a group's writes
 - `joint_commits`: waiting commits of a group, kept together
 - `node_store`: the registry calls of membership and claims
@@ -14,6 +15,7 @@
 from archiver.serve.nodes.claims import GroupStanding, Need
 from archiver.serve.nodes.cluster import NodeCluster
 from archiver.serve.nodes.cluster_ids import cluster_id_of
+from archiver.serve.nodes.duty import GroupDuty
 from archiver.serve.nodes.fenced_offsets import FencedOffsets
 from archiver.serve.nodes.joint_commits import JointCommits
 from archiver.serve.nodes.members import Members, Node, NodeAddress
@@ -23,6 +25,7 @@ from archiver.serve.nodes.node_store import NodeStore, RegistryNodes
 __all__ = [
     "Beats",
     "FencedOffsets",
+    "GroupDuty",
     "GroupStanding",
     "JointCommits",
     "Members",
