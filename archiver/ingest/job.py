@@ -107,6 +107,7 @@ class ArchiveJob:
         self._observer = all_of(observer)
         self._engine = engine
         self._accepts = accepts
+        self._journal = Journal.of(config)
         self._read_schemas = read_schemas
         self._chores = chores or ChoreRunner((TIDYING,))
         self._opened: dict[str, StagedTopic] = {}
@@ -333,7 +334,7 @@ class ArchiveJob:
             schemas,
             connected.brokers.described(topic.name),
             RegisteredTopic(row=known, loaded=loaded, seen=None if known is None else ledgers.take(known)),
-            TopicServers(registry=registry, catalog=connected.catalog, journal=Journal.of(self._config)),
+            TopicServers(registry=registry, catalog=connected.catalog, journal=self._journal),
             cluster_id=connected.cluster_id,
             accept_raw=self._accepts.raw,
             notes_hold=not self._has_opened,  # later the file may say something else, which others may have noted

@@ -21,6 +21,7 @@ from archiver.observer import all_of, ignore
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
+from archiver.storage.journal_memory import JournalMemory
 from archiver.storage.spool import clean_spool
 from archiver.topics.partitioning import check_partitioning
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
@@ -82,6 +83,7 @@ class Compact:
         *,
         budget: Budget | None = None,
         engine: Callable[[], Engine] | None = None,
+        memory: JournalMemory | None = None,
     ) -> None:
         self._config = config
         self._topics = tuple(topics)
@@ -89,6 +91,7 @@ class Compact:
         self._observer = all_of(observer)
         self._budget = budget or Budget(commit_seconds=config.archive.max_commit_interval)
         self._engine = engine
+        self._memory = memory
 
     def run(self) -> CompactReport:
         """Compact, topic by topic.
@@ -135,7 +138,7 @@ class Compact:
         engines: EngineChoice,
     ) -> CompactRounds:
         """The work in one topic."""
-        work = TableWork.of(self._config, archived.table, registry, catalog)
+        work = TableWork.of(self._config, archived.table, registry, catalog, self._memory)
         wish, settings = self._wish, archived.config
         places = self._places(archived) if wish.repartition else None
         limits = CompactLimits(

@@ -12,6 +12,7 @@ from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
 from archiver.config import Config
 from archiver.errors import ConsentMissing
 from archiver.observer import ignore
+from archiver.storage.journal_memory import JournalMemory
 from archiver.upkeep.consent import WITHHELD
 from archiver.upkeep.retire.job import Expire, ExpireOptions
 from archiver.upkeep.retire.report import ExpireObserver
@@ -23,6 +24,7 @@ def retirement(
     config: Config, observer: ExpireObserver = ignore, *, latest: Callable[[], Config] | None = None
 ) -> Chore:
     """Make the chore. `latest` loads the configuration again for each turn: a new `hold` keeps records from going."""
+    memory = JournalMemory()
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
         name = turn.topic.topic
@@ -30,7 +32,7 @@ def retirement(
             latest() if latest else config,
             (name,),
             observer,
-            options=ExpireOptions(is_over=turn.is_over),
+            options=ExpireOptions(is_over=turn.is_over, memory=memory),
             consent=WITHHELD,
         )
         (done,) = job.run().topics

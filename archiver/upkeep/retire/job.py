@@ -28,6 +28,7 @@ from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.upload_claims import UploadClaims
 from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
+from archiver.storage.journal_memory import JournalMemory
 from archiver.upkeep.archived_topic import find_archived, known_topics
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.known_holds import holds_in_force
@@ -73,6 +74,7 @@ class ExpireOptions:
     dry_run: bool = False
     clock: Callable[[], float] | None = None
     is_over: Callable[[], bool] = never
+    memory: JournalMemory | None = None
 
 
 class Expire:
@@ -137,7 +139,7 @@ class Expire:
                 registry=registry,
                 catalog=catalog,
                 manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
-                journal=Journal.of(self._config).of_table(archived.table),
+                journal=Journal.of(self._config, self._options.memory).of_table(archived.table),
                 engine=engines.of_bytes,
                 observer=self._observer,
                 formats=FORMATS,
