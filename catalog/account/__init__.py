@@ -3,4 +3,4 @@
 Values and pure functions. Nothing here knows files or does I/O.
 """
 
-__all__ = ["acts", "chains", "comparison", "interval", "offset_range"]
+__all__ = ["acts", "chains", "comparison", "interval"]

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from catalog.digests import add_digests
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import account_rows, file_rows, topics
@@ -157,11 +158,11 @@ def record_refill(
     replaced: Mapping[str, Sequence[TranslatedRange]],
     accepted: Sequence[Acceptance],
     commit_id: str,
-    whole: Sequence[tuple[int, int, int]] = (),
+    whole: Sequence[OffsetRange] = (),
 ) -> None:
     """Record a refill: the ranges (by id) that came back in other files, and the rows that stay gone.
 
-    The last check is forgotten. `whole` are spans (partition, start, end) of which no row was left before, and all
+    The last check is forgotten. `whole` are offsets of which no row was left before, and all
     came back: they aren't altered any more.
     """
     topics.lock(connection, topic)

@@ -6,7 +6,7 @@ limits that a command names it is given for that run alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,6 +19,7 @@ from archiver.upkeep.removal.components import Component
 from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.plan import Retirement
 from catalog.model import TopicRow
+from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover
 from catalog.registry import Registry
 
@@ -67,7 +68,14 @@ class PlannedRemoval:
         """Whether all that goes is part of the other removal: the rest of it, after a part was committed."""
         if other is None or self.records > other.records or not self.paths <= other.paths:
             return False
-        return not Cover(other.spans).beyond(self.spans)
+        return not Cover(_ranges(other)).beyond(_ranges(self))
+
+
+def _ranges(removal: PlannedRemoval) -> Iterator[OffsetRange]:
+    """Yield the offsets that go. Of some partitions none go."""
+    for partition, start, end in removal.spans:
+        if start < end:
+            yield OffsetRange.half_open(partition, start, end)
 
 
 def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,7 @@ def waves(
     *,
     stop: threading.Event | None = None,
     engine: Callable[[], Engine] = InlineEngine,
+    prefetch: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Prefetched]] | None = None,
 ) -> Waves:
     def target_of(run: TopicRun) -> TopicTarget:
         return target
@@ -98,7 +99,7 @@ def waves(
     return Waves(
         runs,  # type: ignore[arg-type]
         WaveSteps(
-            prefetch=lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE)),
+            prefetch=prefetch or (lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE))),
             in_thread=in_a_thread,
             target=target_of,
             engine=engine,
@@ -259,14 +260,12 @@ def test_who_is_done_is_not_asked_about_again(target: TopicTarget, settings: Arc
 
     runs = [FakeRun("a"), Done("b"), Done("c")]
     asked: list[list[str]] = []
-    made = waves(runs, target, settings)
 
     def prefetch(left: Sequence[TopicRun]) -> dict[TopicRun, Prefetched]:
         asked.append([run.name for run in left])
         return dict.fromkeys(left, Prefetched(archived=PLACE))
 
-    made._prefetch = prefetch
-    assert made.run() == 1
+    assert waves(runs, target, settings, prefetch=prefetch).run() == 1
     assert asked == [["a", "b", "c"], ["a"]]
     assert runs[1].steps == ["plan", "take", "take", "commit", "finish"]
 
