@@ -3,7 +3,8 @@
 See docs/concepts.md, step 4. It runs at the start of a job, after `OffsetsMoved` and after `Unresolved`. The snapshot
 that advanced a range's partition decides its fate. Where that snapshot has expired, the offsets decide, since the fence
 gives every offset one owner. The loaded table may be out of date. So a range that is not in it yet is not refused: a
-refusal can't be taken back."""
+refusal can't be taken back.
+"""
 
 from __future__ import annotations
 
