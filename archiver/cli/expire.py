@@ -51,7 +51,7 @@ def expire(
     from archiver.terminal.output import Output
     from archiver.upkeep.consent import WITHHELD
     from archiver.upkeep.retire.cut import RetireLimits
-    from archiver.upkeep.retire.job import Expire
+    from archiver.upkeep.retire.job import Expire, ExpireOptions
 
     with reported(as_json=as_json):
         limits: RetireLimits | None = None
@@ -71,7 +71,12 @@ def expire(
         output = Output(ExpireScreen(Terminal()), as_json=as_json)
         with output:
             job = Expire(
-                load_config(config), topics or (), output, limits=limits, rows=rows, dry_run=dry_run, consent=consent
+                load_config(config),
+                topics or (),
+                output,
+                limits=limits,
+                options=ExpireOptions(rows=rows, dry_run=dry_run),
+                consent=consent,
             )
             report = job.run()
     if not report.succeeded or output.failed:

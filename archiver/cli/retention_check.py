@@ -34,7 +34,7 @@ def look_at_retention(config: Config) -> Iterator[Finding]:
 
 def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
     from archiver.upkeep.consent import WITHHELD
-    from archiver.upkeep.retire.job import Expire
+    from archiver.upkeep.retire.job import Expire, ExpireOptions
     from catalog.registry import RegistryReader
 
     try:
@@ -47,7 +47,7 @@ def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
         ]
         if not names:
             return {}
-        report = Expire(config, names, dry_run=True, consent=WITHHELD).run()
+        report = Expire(config, names, options=ExpireOptions(dry_run=True), consent=WITHHELD).run()
     except ContextError:
         return {}
     return {topic.topic: topic.needs_consent for topic in report.topics if topic.error is None}

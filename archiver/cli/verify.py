@@ -103,7 +103,7 @@ def verify(
     from archiver.terminal.output import Output
     from archiver.terminal.verify_screen import VerifyScreen
     from archiver.upkeep.verify.choice import VerifyChoice
-    from archiver.upkeep.verify.job import Verify
+    from archiver.upkeep.verify.job import Verify, VerifyOptions
 
     with reported(as_json=as_json):
         if check_report is not None:
@@ -123,11 +123,13 @@ def verify(
                 topics or (),
                 output,
                 choice=choice,
-                compares=against_kafka,
-                metadata=metadata,
-                asks_registry=not without_registry,
-                resumes=not fresh,
-                path=report,
+                options=VerifyOptions(
+                    compares=against_kafka,
+                    metadata=metadata,
+                    asks_registry=not without_registry,
+                    resumes=not fresh,
+                    path=report,
+                ),
             ).run()
     if not done.succeeded or output.failed:
         raise typer.Exit(FAILED)

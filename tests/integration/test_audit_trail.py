@@ -13,7 +13,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from archiver.audit import trail as trails
 from archiver.audit.acts import Noted
 from archiver.audit.check import TrailReport
 from archiver.audit.entry import hash_of
@@ -185,7 +184,7 @@ def set_back(trail: AuditTrail) -> Iterator[None]:
             " = (SELECT entries, last_hash, digest, config_holds FROM kept)"
         )
         connection.execute("DELETE FROM audit_entries WHERE seq > (SELECT max(seq) FROM kept_entries)")
-    trails._KNOWN_FOLDERS.clear()
+    trail.journal.memory.agreed.clear()
 
 
 def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(trail: AuditTrail) -> None:
@@ -247,7 +246,7 @@ def test_what_others_put_into_a_trail_is_not_taken_up_and_stops_nobody(
     put_in = others(trail, entries)
     for name, data in put_in.items():
         folder.objects.write(f"{folder.path}/{name}", data)
-    trails._KNOWN_FOLDERS.clear()
+    trail.journal.memory.agreed.clear()
 
     trail.record(appended(4))
     assert "isn't the one that the registry knows" in caplog.text

@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition
 from archiver.config import load_config
 from archiver.errors import InjectedFault, UpkeepError
 from archiver.ingest.job import ArchiveJob
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.records.where import Where
 from archiver.rewrite.upload_claims import UploadClaims
 from archiver.storage.objects import ObjectStore
@@ -76,9 +77,8 @@ def erase(config: Path, topic: str, where: str | None = f"key = {NAME.decode()!r
         load_config(config),
         topic,
         None if where is None else Where.parse(where),
-        options=EraseOptions(**options),
+        options=EraseOptions(clock=lambda: time.time() + 9 * 86_400, **options),
         engine=InlineEngine(),
-        clock=lambda: time.time() + 9 * 86_400,  # every upload of a dead job is old by then
     ).run()
 
 
@@ -351,7 +351,11 @@ def test_files_that_the_store_denied_go_once_the_table_has_their_other_records(s
     if has_lost:
         produce(stack, topic, range(30, 40))
         stack.admin.delete_records([TopicPartition(topic, 0, 35)])[TopicPartition(topic, 0)].result(30)
-        assert ArchiveJob(load_config(config), [topic], accept_gaps=True, engine=InlineEngine()).run_once().succeeded
+        assert (
+            ArchiveJob(load_config(config), [topic], accepts=AcceptedLosses(gaps=True), engine=InlineEngine())
+            .run_once()
+            .succeeded
+        )
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     kept = settings.archive.spool / KEPT

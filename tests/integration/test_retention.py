@@ -11,6 +11,8 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
 from archiver.archive.topic_archive import open_archive
+from archiver.chores.runner import ChoreRunner
+from archiver.chores.tidying import TIDYING
 from archiver.config import load_config
 from archiver.errors import ConfigError, InjectedFault
 from archiver.ingest.job import ArchiveJob
@@ -138,7 +140,9 @@ def test_the_service_retires_in_its_pauses(stack: Stack) -> None:
             reports.append(event)
             stop.set()
 
-    job = ArchiveJob(settings, (topic,), engine=InlineEngine(), chores=(retirement(settings, heard),))
+    job = ArchiveJob(
+        settings, (topic,), engine=InlineEngine(), chores=ChoreRunner((TIDYING, retirement(settings, heard)))
+    )
     assert job.run_every(20.0, stop).succeeded
     (done,) = reports[0].report.topics
     assert done.first_offsets == {0: 30}, "what was archived in the same run is young"

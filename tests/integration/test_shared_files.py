@@ -121,9 +121,8 @@ def erase(config: Path, topic: str, where: str | None, **options: Any) -> EraseR
         load_config(config),
         topic,
         None if where is None else Where.parse(where),
-        options=EraseOptions(**options),
+        options=EraseOptions(clock=lambda: time.time() + OLD, **options),
         engine=InlineEngine(),
-        clock=lambda: time.time() + OLD,
     ).run()
 
 

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from archiver.config import load_config
-from archiver.upkeep.verify.job import Verify
+from archiver.upkeep.verify.job import Verify, VerifyOptions
 from archiver.upkeep.verify.report import VerifiedTopic
 from tests.support.archive.job_runs import archive_once, numbered
 from tests.support.archive.readers import from_kafka
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def compared(config: object, topic: str) -> VerifiedTopic:
-    report = Verify(load_config(config), [topic], engine=InlineEngine(), compares=True).run()  # type: ignore[arg-type]
+    report = Verify(load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(compares=True)).run()  # type: ignore[arg-type]
     assert report.failed == ()
     return report.topics[0]
 

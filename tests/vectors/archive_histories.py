@@ -17,6 +17,7 @@ from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.fault_points import VARIABLE
 from archiver.ingest.job import ArchiveJob
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.records.where import Where
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactReport
@@ -199,7 +200,7 @@ def events(making: Making) -> None:
     for place, offsets in cut.items():
         making.note("events", Fate.LOST, lambda record, o=offsets: record.partition == 1 and record.offset in o)
         making.stack.admin.delete_records([place])[place].result(30)
-    job = ArchiveJob(load_config(making.config), ["events"], accept_gaps=True, engine=InlineEngine())
+    job = ArchiveJob(load_config(making.config), ["events"], accepts=AcceptedLosses(gaps=True), engine=InlineEngine())
     assert job.run_once().succeeded
     for offset in (10, 20):
         limits = RetireLimits(offset=offset, partitions=frozenset({0}))

@@ -18,7 +18,7 @@ from archiver.kafka.broker import BrokerClient
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.segment import SegmentFormat
-from archiver.topics.opening import for_records, open_topic
+from archiver.topics.opening import RegisteredTopic, TopicServers, for_records, open_topic
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
@@ -70,11 +70,9 @@ class RangeRefetcher:
             opened = open_topic(
                 schemas,
                 brokers.describe([name])[name],
+                RegisteredTopic(row=self.topic),
+                TopicServers(registry=self.registry, catalog=self.catalog, journal=Journal.of(self.config)),
                 cluster_id=self.topic.cluster_id,
-                known=self.topic,
-                registry=self.registry,
-                catalog=self.catalog,
-                journal=Journal.of(self.config),
             )
             partitions = sorted({one.partition for one in wanted})
             starts = brokers.list_offsets(name, partitions, "earliest")

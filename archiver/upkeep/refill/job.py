@@ -15,7 +15,7 @@ from archiver.engine.runner import Engine
 from archiver.errors import ConsentMissing, SourceError, TopicBusy
 from archiver.ingest.task.work import MODULES
 from archiver.rewrite.rounds import in_rounds
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent, RemovalQuestion
@@ -45,7 +45,6 @@ class RefillJob:
         accept_removed: bool = False,
         accept_lost: bool = False,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
         consent: Consent = GIVEN,
     ) -> None:
         self._config = config
@@ -54,7 +53,6 @@ class RefillJob:
         self._accept_removed = accept_removed
         self._accept_lost = accept_lost
         self._engine = engine
-        self._formats = formats
         self._consent = consent
         self._agreed: frozenset[MendedHole] = frozenset()
 
@@ -77,7 +75,7 @@ class RefillJob:
                 registry=registry,
                 catalog=catalog,
                 engines=closing.enter_context(engines),
-                formats=self._formats,
+                formats=FORMATS,
             )
             if not self._dry_run:
                 clean_spool(self._config.archive.spool)
@@ -155,7 +153,7 @@ class RefillJob:
 
     def _from_existing(self, work: RefillWork, found: Found, mender: Mender, made: Made) -> list[Hole]:
         kept = [replace(found.ranges[range_id], files=tuple(files)) for range_id, files in found.kept.items()]
-        existing = originals(kept, work.objects(found), self._formats, found.table.properties)
+        existing = originals(kept, work.objects(found), FORMATS, found.table.properties)
         elsewhere: list[Hole] = []
         for hole in found.holes:
             files = existing.get(hole.range_id, ())

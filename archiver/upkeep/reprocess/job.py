@@ -23,7 +23,7 @@ from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.schemas import bloom_columns
 from archiver.schemas.topic_schemas import TopicSchemas
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.topics.assigning import ColumnAssigner
@@ -59,7 +59,6 @@ class Reprocess:
         *,
         dry_run: bool = False,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
     ) -> None:
         self._config = config
         self._name = topic
@@ -67,7 +66,6 @@ class Reprocess:
         self._observer = all_of(observer)
         self._dry_run = dry_run
         self._engine = engine
-        self._formats = formats
 
     def run(self) -> ReprocessReport:
         """Raises errors of configuration, schema and servers. A file's failure is in the report."""
@@ -152,7 +150,7 @@ class Reprocess:
         change = _change(settings, table, assignment)
         schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
         return replace(
-            RewriteTarget.of(table, assignment.state.versions, self._config, self._formats),
+            RewriteTarget.of(table, assignment.state.versions, self._config, FORMATS),
             column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
             table_properties={**table.properties, **metrics_properties(schema, table.properties)},
             bloom_filters=table.bloom_filters if change.bloom_filters is None else change.bloom_filters,

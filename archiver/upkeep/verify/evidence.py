@@ -15,6 +15,7 @@ from archiver.upkeep.verify.sources import VerifySources
 from catalog.account.comparison import Difference, compare
 from catalog.current_ranges import current_ranges
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
+from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
@@ -93,15 +94,15 @@ def evidence_of(sources: VerifySources) -> Evidence:
         faults += _contradictions(journaled, in_table)
     if sources.registry is not None and not sources.registry.is_in_doubt:
         faults += map(_differing, compare(sources.registry.account, registered))
-    cover = Cover((one.partition, *one.offsets) for one in journaled)
-    more = [one for one in in_table if not cover.touches(one.partition, *one.offsets)]
+    cover = Cover(map(OffsetRange.of_range, journaled))
+    more = [one for one in in_table if not cover.touches(OffsetRange.of_range(one))]
     if sources.has_journal:
         faults += [_unjournaled(one) for one in more if _is_due(one, sources.journal)]
     account = () if sources.registry is None else sources.registry.account
     unnamed = [interval.offsets for interval in account if interval.is_unknown]
-    unknown = Cover((offsets.partition, offsets.first, offsets.last + 1) for offsets in unnamed)
+    unknown = Cover(unnamed)
     known += [
-        ClaimedRange(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(one.partition, *one.offsets))
+        ClaimedRange(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(OffsetRange.of_range(one)))
         for one in more
     ]
     ranges, overlapping = _disjoint(known)
@@ -180,7 +181,7 @@ def _unjournaled(one: StoredRange) -> Fault:
 
 def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
     known = {(one.partition, *one.offsets): one for one in registered}
-    cover = Cover((one.partition, *one.offsets) for one in registered)
+    cover = Cover(map(OffsetRange.of_range, registered))
     for one in journaled:
         other = known.get((one.partition, *one.offsets))
         place: dict[str, Any] = {
@@ -189,7 +190,7 @@ def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[Store
             "end_offset": one.end_offset,
         }
         if other is None:
-            overlaps = cover.touches(one.partition, *one.offsets)
+            overlaps = cover.touches(OffsetRange.of_range(one))
             message = "other borders of these offsets than the journal" if overlaps else "no range with these offsets"
             yield Fault(kind=FaultKind.REGISTRY, message=f"the registry has {message}: {_ADVICE}", **place)
             continue

@@ -25,7 +25,7 @@ from archiver.archive.topic_files import TopicFiles
 from archiver.errors import ObjectMissing, StorageDenied
 from archiver.storage.objects import ListedObject
 from archiver.storage.segment import Block
-from archiver.upkeep.verify.file_claims import FileClaim, Identity, check_claim
+from archiver.upkeep.verify.file_claims import FileClaim, Identity, RowsOfFile, check_claim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.tally import Tally, TallyCut, TallyPiece
 from archiver.wire.record_digest import RecordDigest
@@ -208,11 +208,8 @@ class _FileReading:
         self._faults += check_claim(
             claim,
             opened.reader.metadata,
+            RowsOfFile(path=file.path, digest=self._digest.text, partitions=self._partitions, offsets=self._offsets),
             identity=self._target.identity,
-            path=file.path,
-            digest=self._digest.text,
-            partitions=self._partitions,
-            offsets=self._offsets,
             mappings=self._target.mappings,
         )
         if (self._rows, size_bytes) != (file.rows, file.size_bytes):
